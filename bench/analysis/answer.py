@@ -1,0 +1,158 @@
+"""The question that a session asks, and its answer in two plain sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.analysis.arms import ArmRow
+from bench.analysis.cells import CellReport, MetricRow
+from bench.analysis.comparison import Comparison
+from bench.analysis.numbers import label, percent, plural, quantity, ratio, span
+from bench.model import Session, Topology
+
+
+def question(session: Session, topologies: Sequence[Topology]) -> str:
+    """What was asked, in words."""
+    work = " and ".join(session.metrics) or "nothing"
+    if not topologies:
+        return f"How fast is {work}?"
+    if len(topologies) == 1:
+        return f"How fast is {work} on {shape(topologies[0])}?"
+    return f"Does {work} do better or worse on {shape(topologies[-1])} than on {shape(topologies[0])}?"
+
+
+def shape(topology: Topology) -> str:
+    """multi (2 nodes of 1 CPU)."""
+    return f"{topology.name} ({plural(topology.nodes, 'node')} of {plural(topology.cpus_per_node, 'CPU')})"
+
+
+def answer(cells: Sequence[CellReport]) -> tuple[str, ...]:
+    """Two sentences for each experiment: a plain peer that does better comes first, whatever else was asked."""
+    if not any(_has_values(cell) for cell in cells):
+        return ("There is no answer: no run of this session is usable.",)
+    sentences: list[str] = []
+    for experiment in dict.fromkeys(cell.experiment for cell in cells):
+        those = [cell for cell in cells if cell.experiment == experiment and _has_values(cell)]
+        found = (_peers(those), _topologies(those), _ceiling(those), _network(those))
+        sentences += [sentence for sentence in found if sentence][:2]
+    return tuple(sentences)
+
+
+def _has_values(cell: CellReport) -> bool:
+    return cell.headline is not None and any(side.values for side in cell.headline.sides.values())
+
+
+def _headlines(cells: Sequence[CellReport]) -> list[tuple[CellReport, MetricRow]]:
+    return [(cell, cell.headline) for cell in cells if cell.headline is not None]
+
+
+def _peers(cells: Sequence[CellReport]) -> str:
+    better: list[ArmRow] = []
+    worse_cells: set[str] = set()
+    for cell, row in _headlines(cells):
+        found = [
+            arm
+            for arm in cell.arms
+            if arm.arm.role == "peer" and arm.metric == row.metric.name and arm.share and arm.subject_is_worse
+        ]
+        if found:
+            better.append(min(found, key=_share))
+            worse_cells.add(cell.cell)
+    if not better:
+        return ""
+    names = " or ".join(dict.fromkeys(arm.arm.name for arm in better))
+    where = "" if len(cells) == 1 else f" in {_all_or(len(worse_cells), len(cells))}"
+    metric = _headlines(cells)[0][1].metric
+    times = span(1 / _share(arm) for arm in better)
+    gain = f"does {times} times the" if metric.better == "higher" else f"needs {times} times less"
+    return (
+        f"{_capital(cells[0].subject)} is not the best way to do this work here: on the same CPUs {names} {gain}"
+        f" {label(metric)}{where}."
+    )
+
+
+def _share(arm: ArmRow) -> float:
+    return arm.share.value if arm.share else 1.0
+
+
+def _all_or(some: int, all_: int) -> str:
+    return f"all {all_} cells" if some == all_ else f"{some} of {all_} cells"
+
+
+def _capital(name: str) -> str:
+    return name[:1].upper() + name[1:]
+
+
+def _topologies(cells: Sequence[CellReport]) -> str:
+    compared = [(row, row.comparison) for _, row in _headlines(cells) if row.comparison and row.comparison.ratio]
+    if not compared:
+        return _absolute(cells)
+    row, first = compared[0]
+    both = f"{first.candidate} beside {first.baseline}"
+    if len(compared) == 1:
+        return f"{_capital(both)}: {label(row.metric)} is {_one(first)}."
+    verdicts: dict[str, int] = {}
+    for _, comparison in compared:
+        verdicts[_verdict(comparison)] = verdicts.get(_verdict(comparison), 0) + 1
+    counts = ", ".join(f"{verdict} in {_all_or(count, len(cells))}" for verdict, count in verdicts.items())
+    values = span(comparison.ratio.value for _, comparison in compared if comparison.ratio)
+    return f"{_capital(both)}: {counts}; {label(row.metric)} is {values} times as high."
+
+
+def _verdict(comparison: Comparison) -> str:
+    return comparison.verdict or ("refused" if comparison.refused else "no verdict")
+
+
+def _one(comparison: Comparison) -> str:
+    times = f"{ratio(comparison.ratio)} times as high" if comparison.ratio else "not known"
+    pairs = plural(comparison.pairs, "pair")
+    if comparison.refused:
+        return f"{times} ({pairs}), and the verdict is refused: {comparison.why}"
+    if comparison.verdict is None:
+        return f"{times}, without a verdict: {comparison.why}"
+    if comparison.verdict == "undecided":
+        return f"{times} ({pairs}), which is undecided: {comparison.why}"
+    return f"{times} ({pairs}): {comparison.verdict}"
+
+
+def _absolute(cells: Sequence[CellReport]) -> str:
+    for _, row in _headlines(cells):
+        for topology, side in row.sides.items():
+            if side.estimate:
+                value = quantity(row.metric, side.estimate.value)
+                more = "" if len(cells) == 1 else f" in the first of {len(cells)} cells"
+                return f"On {topology} the {label(row.metric)} is {value}{more}; nothing stands beside it."
+    return ""
+
+
+def _ceiling(cells: Sequence[CellReport]) -> str:
+    shares: dict[str, list[float]] = {}
+    name = ""
+    for cell, row in _headlines(cells):
+        for arm in cell.arms:
+            if arm.arm.role == "ceiling" and arm.metric == row.metric.name and arm.share:
+                shares.setdefault(arm.topology, []).append(arm.share.value)
+                name = arm.arm.name
+    if not shares:
+        return ""
+    parts = [f"{_range(values)} on {topology}" for topology, values in shares.items()]
+    return f"{_capital(cells[0].subject)} reaches {' and '.join(parts)} of what the CPUs can do ({name})."
+
+
+def _range(shares: Sequence[float]) -> str:
+    low, high = percent(min(shares)), percent(max(shares))
+    return low if low == high else f"{low} to {high}"
+
+
+def _network(cells: Sequence[CellReport]) -> str:
+    for cell in cells:
+        for row in cell.usage:
+            if row.metric.name.startswith("wire_bytes_per_"):
+                sent = [
+                    f"{quantity(row.metric, side.estimate.value)} on {topology}"
+                    for topology, side in row.sides.items()
+                    if side.estimate
+                ]
+                if sent:
+                    return f"Each {cell.unit} sent over the network: {', '.join(sent)}."
+    return ""

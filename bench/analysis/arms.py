@@ -1,0 +1,73 @@
+"""The arms of one experiment beside its subject, inside the same invocations of one topology."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bench.analysis import stats
+from bench.analysis.comparison import MARGIN, Side, Verdict, judge
+from bench.analysis.stats import Estimate
+from bench.model import Arm, Metric
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmRow:
+    """One arm's value of one metric, and the subject's share of it.
+
+    `share` is the subject beside this arm, above 1 where the subject does better: a rate over a rate, or a time under
+    a time. Of a ceiling it is the share of the ceiling; of empty calls the share of their rate; of the control, 1/share
+    less 1 is what measuring costs.
+    """
+
+    arm: Arm
+    topology: str
+    metric: str
+    side: Side
+    share: Estimate | None = None  # None for the subject itself, and where no invocation has both
+    verdict: Verdict | None = None  # on the subject
+
+    @property
+    def subject_is_worse(self) -> bool:
+        """Whether this arm does better: shown by the interval, or by the value where there is no interval to use."""
+        if self.share is None or self.share.value >= 1:
+            return False
+        too_few = self.share.n < stats.FEWEST_FOR_VERDICT
+        return too_few or (self.share.high is not None and self.share.high < 1)
+
+
+def arm_row(arm: Arm, metric: Metric, side: Side, *, subject: Side, topology: str, margin: float = MARGIN) -> ArmRow:
+    """`arm` beside the subject; the subject's own row has no share."""
+    if arm.role == "subject":
+        return ArmRow(arm=arm, topology=topology, metric=metric.name, side=side)
+    logs = _log_shares(metric, subject.values, side.values)
+    if not logs:
+        return ArmRow(arm=arm, topology=topology, metric=metric.name, side=side)
+    share = stats.exponential(stats.hodges_lehmann(logs))
+    better_is_more = Metric(name=metric.name, unit="", better="higher", kind="ratio")
+    verdict, _ = judge(share, better_is_more, margin=margin)
+    return ArmRow(arm=arm, topology=topology, metric=metric.name, side=side, share=share, verdict=verdict)
+
+
+def _log_shares(metric: Metric, subject: Mapping[int, float], other: Mapping[int, float]) -> list[float]:
+    sign = 1 if metric.better == "higher" else -1
+    return [
+        sign * math.log(subject[block] / other[block])
+        for block in sorted(subject.keys() & other.keys())
+        if subject[block] > 0 and other[block] > 0
+    ]
+
+
+def cost_of_measuring(control: ArmRow) -> Estimate | None:
+    """How much more the control does while raymeter does not watch: 0.01 is 1 %."""
+    if control.share is None:
+        return None
+    more = stats.inverse(control.share)
+    return Estimate(
+        value=more.value - 1,
+        low=None if more.low is None else more.low - 1,
+        high=None if more.high is None else more.high - 1,
+        level=more.level,
+        n=more.n,
+    )

@@ -1,0 +1,200 @@
+"""Two topologies side by side: one value an invocation, paired by block, a ratio with an interval, a verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from bench.analysis import stats
+from bench.analysis.numbers import percent, plural
+from bench.analysis.stats import Estimate, Spread
+from bench.model import Metric, Run, Sample, Spec
+
+MARGIN = 0.02
+Verdict = Literal["faster", "slower", "equivalent", "below margin", "undecided"]
+Outcome = float | str
+"""A value, or the reason that there is none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """One metric of one arm on one topology: the median over invocations, and what it rests on."""
+
+    estimate: Estimate | None  # the median and its order-statistic interval; None: `missing` says why
+    spread: Spread | None
+    values: Mapping[int, float]  # block: the invocation's value
+    missing: Mapping[int, str]  # block: the reason that there is none
+    outliers: tuple[int, ...] = ()  # blocks, marked and never dropped
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """candidate / baseline over the blocks that have both, and what may be said about it."""
+
+    baseline: str
+    candidate: str
+    pairs: int
+    missing: Mapping[int, str]  # block: the reason that it gave no pair
+    ratio: Estimate | None = None  # Hodges-Lehmann, signed-rank interval
+    cross_check: Estimate | None = None  # geometric mean, Student's interval
+    skewed: bool = False  # the two differ by more than half of the wider interval
+    p: float | None = None
+    p_adjusted: float | None = None
+    adjustment: str | None = None
+    smallest_effect: float | None = None  # that this many pairs find in 4 of 5 sessions: 0.05 is 5 %
+    pairs_needed: int | None = None  # to find a difference as large as the margin
+    outliers: tuple[int, ...] = ()
+    verdict: Verdict | None = None
+    refused: bool = False  # a doubt took the verdict away
+    why: str = ""  # what the verdict rests on, or why there is none
+
+
+def invocation_value(metric: Metric, samples: Sequence[Sample]) -> float | None:
+    """What one invocation says about `metric`: warm-ups and samples without a value do not count.
+
+    Rates: total work over total time. A rate is work over its interval, so weighting by the interval gives exactly
+    that, also where samples did unequal work; with equal work it is the harmonic mean. All else: the arithmetic mean.
+    """
+    counted = [(s.value, s.interval.seconds) for s in samples if s.value is not None and not s.warmup]
+    if not counted:
+        return None
+    if metric.kind == "rate":
+        seconds = math.fsum(time for _, time in counted)
+        if seconds > 0:
+            return math.fsum(rate * time for rate, time in counted) / seconds
+        return _harmonic_mean([rate for rate, _ in counted])
+    return math.fsum(value for value, _ in counted) / len(counted)
+
+
+def _harmonic_mean(rates: Sequence[float]) -> float:
+    return len(rates) / math.fsum(1 / rate for rate in rates) if all(rates) else 0.0
+
+
+def outcome(run: Run, metric: Metric, arm: str, node: str | None = None) -> Outcome:
+    """The invocation's value of `metric`, or the reason that there is none."""
+    if run.status != "ok":
+        return not_usable(run)
+    samples = [s for s in run.samples if s.metric == metric.name and s.arm == arm and s.node == node]
+    value = invocation_value(metric, samples)
+    if value is not None:
+        return value
+    return next((s.reason for s in samples if s.reason and not s.warmup), "not measured")
+
+
+def not_usable(run: Run) -> str:
+    """Why a run's numbers may not be used, in one line."""
+    return f"{run.status}: {'; '.join(run.reasons)}" if run.reasons else run.status
+
+
+def last_attempts(runs: Sequence[Run]) -> dict[str, Run]:
+    """By Spec: the last attempt that is ok, or else the last."""
+    chosen: dict[str, Run] = {}
+    for run in sorted(runs, key=lambda run: (run.status == "ok", run.spec.attempt)):
+        chosen[run.spec.id] = run
+    return chosen
+
+
+def outcomes(specs: Sequence[Spec], runs: Mapping[str, Run], metric: Metric, arm: str) -> dict[int, Outcome]:
+    """By block: the value, or why there is none. `specs` are those of one cell on one topology."""
+    return {
+        spec.block: outcome(runs[spec.id], metric, arm) if spec.id in runs else "not run"
+        for spec in sorted(specs, key=lambda spec: spec.block)
+    }
+
+
+def side(found: Mapping[int, Outcome]) -> Side:
+    """The median over blocks, with its interval, spread and outliers."""
+    values = {block: value for block, value in found.items() if not isinstance(value, str)}
+    missing = {block: reason for block, reason in found.items() if isinstance(reason, str)}
+    return Side(
+        estimate=stats.median_with_interval(list(values.values())) if values else None,
+        spread=stats.spread(list(values.values())) if values else None,
+        values=values,
+        missing=missing,
+        outliers=stats.outliers(values),
+    )
+
+
+def compare(
+    metric: Metric, sides: Mapping[str, Side], *, baseline: str, candidate: str, margin: float = MARGIN
+) -> Comparison:
+    """candidate / baseline, pair by pair."""
+    pairing = _pair(sides[baseline], sides[candidate], baseline=baseline, candidate=candidate)
+    logs = list(pairing.logs.values())
+    found = Comparison(baseline=baseline, candidate=candidate, pairs=len(logs), missing=pairing.missing)
+    if not logs:
+        return replace(found, why="no block has a value on both topologies")
+    ratio = stats.hodges_lehmann(logs)
+    cross_check = stats.mean_with_t_interval(logs)
+    deviation = stats.standard_deviation(logs)
+    smallest = None if deviation is None else stats.smallest_effect(deviation, len(logs))
+    needed = None if deviation is None else max(stats.pairs_needed(deviation, margin), stats.FEWEST_FOR_VERDICT)
+    verdict, why = judge(stats.exponential(ratio), metric, margin=margin, smallest=smallest, needed=needed)
+    return replace(
+        found,
+        ratio=stats.exponential(ratio),
+        cross_check=stats.exponential(cross_check),
+        skewed=stats.disagree(ratio, cross_check),
+        p=stats.signed_rank_p(logs) if len(logs) > 1 else None,
+        smallest_effect=smallest,
+        pairs_needed=needed,
+        outliers=stats.outliers(pairing.logs),
+        verdict=verdict,
+        why=why,
+    )
+
+
+@dataclass(frozen=True)
+class _Pairing:
+    logs: dict[int, float] = field(default_factory=dict)
+    missing: dict[int, str] = field(default_factory=dict)
+
+
+def _pair(one: Side, other: Side, *, baseline: str, candidate: str) -> _Pairing:
+    """Log-ratios of the blocks that have both values, and what is wrong with the rest."""
+    pairing = _Pairing()
+    for block in sorted({*one.values, *one.missing, *other.values, *other.missing}):
+        gaps = [
+            f"{name}: {side.missing.get(block, 'not planned')}"
+            for name, side in ((baseline, one), (candidate, other))
+            if block not in side.values
+        ]
+        if gaps:
+            pairing.missing[block] = ", ".join(gaps)
+        elif one.values[block] <= 0 or other.values[block] <= 0:
+            pairing.missing[block] = "a value that is not above zero has no ratio"
+        else:
+            pairing.logs[block] = math.log(other.values[block] / one.values[block])
+    return pairing
+
+
+def judge(
+    ratio: Estimate, metric: Metric, *, margin: float, smallest: float | None = None, needed: int | None = None
+) -> tuple[Verdict | None, str]:
+    """The verdict on a ratio, and what it rests on.
+
+    The margin is the same distance both ways on the scale of ratios: from 1/(1 + margin) to 1 + margin.
+    """
+    if ratio.n < stats.FEWEST_FOR_VERDICT or ratio.low is None or ratio.high is None:
+        return None, f"{plural(ratio.n, 'pair')}, and a verdict needs {stats.FEWEST_FOR_VERDICT}"
+    inside = (1 / (1 + margin), 1 + margin)
+    differs = not ratio.low <= 1 <= ratio.high
+    if differs and not inside[0] <= ratio.value <= inside[1]:
+        better = (ratio.value > 1) == (metric.better == "higher")
+        return ("faster" if better else "slower"), "the interval excludes 1, and the ratio is beyond the margin"
+    if inside[0] <= ratio.low and ratio.high <= inside[1]:
+        return "equivalent", f"the whole interval is within {percent(margin)} of 1"
+    if differs:
+        return "below margin", f"the interval excludes 1, but the difference is within {percent(margin)}"
+    return "undecided", _undecided(margin, smallest, needed)
+
+
+def _undecided(margin: float, smallest: float | None, needed: int | None) -> str:
+    if smallest is None or needed is None:
+        return "the interval includes 1"
+    return (
+        f"this session would have found a difference of {percent(smallest)} in 4 of 5 cases; "
+        f"for one of {percent(margin)} it takes {needed:,} pairs"
+    )

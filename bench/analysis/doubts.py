@@ -1,0 +1,40 @@
+"""Reasons not to believe a number: a table of rules, each of which looks at the evidence and says what it sees."""
+
+from __future__ import annotations
+
+from bench.analysis import doubts_of_conditions as conditions
+from bench.analysis import doubts_of_numbers as numbers
+from bench.analysis.evidence import Doubt, Evidence, Rule
+
+RULES: tuple[Rule, ...] = (
+    numbers.slower_than_peer,
+    conditions.unequal_totals,
+    conditions.facts_differ,
+    conditions.digests_differ,
+    numbers.spilled,
+    numbers.few_pairs,
+    conditions.excluded_runs,
+    conditions.not_run,
+    numbers.overhead_dominated,
+    numbers.short_samples,
+    numbers.partly_missing,
+    conditions.throttled,
+    conditions.overcommitted,
+    numbers.skewed,
+    numbers.luck,
+    numbers.order_matters,
+    conditions.other_host,
+    conditions.no_idle_baseline,
+    conditions.not_reconciled,
+    conditions.same_host,
+    conditions.driver_shares_head,
+    conditions.no_bytes,
+    numbers.outliers,
+)
+
+
+def find(evidence: Evidence) -> tuple[Doubt, ...]:
+    """All doubts, those that refuse a verdict first."""
+    order = {"refuses": 0, "weakens": 1, "note": 2}
+    found = dict.fromkeys(doubt for rule in RULES for doubt in rule(evidence))
+    return tuple(sorted(found, key=lambda doubt: order[doubt.severity]))

@@ -1,0 +1,244 @@
+"""Doubts about the numbers: too few, too short, skewed, by luck, or of something else than what was meant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+from bench.analysis import stats
+from bench.analysis.arms import ArmRow
+from bench.analysis.cells import CellReport
+from bench.analysis.comparison import Side, last_attempts
+from bench.analysis.evidence import SESSION, Doubt, Evidence, about
+from bench.analysis.numbers import label, plain, plural, quantity, span
+from bench.model import Metric
+
+SHORT_SECONDS = 0.1
+OVERHEAD_SECONDS = 0.010  # a call that is shorter measures Ray, not the work
+ORDER_P = 0.05
+_SIZE = Metric(name="size", unit="B", better="lower", kind="size")
+
+
+def spilled(evidence: Evidence) -> Iterator[Doubt]:
+    """The object store overflowed, and rates are those of a disk."""
+    for cell in evidence.cells:
+        for topology, side in _usage(cell, "spilled_bytes").items():
+            if any(side.values.values()):
+                most = quantity(_SIZE, max(side.values.values()))
+                text = f"up to {most} spilled from the object store to disk on {topology}: the disk was measured too."
+                yield Doubt(severity="refuses", about=about(cell), text=text)
+
+
+def _usage(cell: CellReport, name: str) -> dict[str, Side]:
+    return {topology: side for row in cell.usage if row.metric.name == name for topology, side in row.sides.items()}
+
+
+def few_pairs(evidence: Evidence) -> Iterator[Doubt]:
+    """Fewer pairs than a signed-rank test needs."""
+    for pairs, cells in _group(evidence.cells, _pairs):
+        if pairs < stats.FEWEST_FOR_VERDICT and evidence.is_comparison and evidence.usable:
+            worth = (
+                f" An interval from {pairs} holds the true value {100 * (1 - 2 / 2**pairs):.0f} times in 100."
+                if pairs > 1
+                else ""
+            )
+            text = (
+                f"{_in(cells, evidence)}{plural(pairs, 'pair')} of invocations, and a verdict needs"
+                f" {stats.FEWEST_FOR_VERDICT}: the values are shown without one.{worth}"
+            )
+            yield Doubt(severity="weakens", about=_about_all(cells, evidence), text=text)
+
+
+def _pairs(cell: CellReport) -> int:
+    row = cell.headline
+    return row.comparison.pairs if row and row.comparison else 0
+
+
+def short_samples(evidence: Evidence) -> Iterator[Doubt]:
+    """Samples that the clock, the scheduler and the harness itself weigh on."""
+    for cell in evidence.cells:
+        row = cell.headline
+        lengths = [
+            sample.interval.seconds
+            for run in evidence.usable
+            if row and (run.spec.experiment, run.spec.cell) == (cell.experiment, cell.cell)
+            for sample in run.samples
+            if sample.metric == row.metric.name and sample.value is not None and not sample.warmup
+        ]
+        short = [seconds for seconds in lengths if seconds < SHORT_SECONDS]
+        if short:
+            text = (
+                f"{plural(len(short), 'sample')} of {len(lengths)} shorter than 100 ms"
+                f" (the shortest {1000 * min(short):.0f} ms): the clock and the scheduler weigh on them."
+            )
+            yield Doubt(severity="weakens", about=about(cell), text=text)
+
+
+def overhead_dominated(evidence: Evidence) -> Iterator[Doubt]:
+    """Calls so short that their cost is what is measured."""
+    for experiment, cells in _by_experiment(evidence.cells):
+        found = {
+            cell.cell: (row.metric, max(medians))
+            for cell in cells
+            for row in cell.rows
+            if "latency" in row.metric.name
+            and "p50" in row.metric.name
+            and (medians := [side.estimate.value for side in row.sides.values() if side.estimate])
+            and max(medians) < OVERHEAD_SECONDS
+        }
+        if found:
+            longest = max(seconds for _, seconds in found.values())
+            text = (
+                f"overhead-dominated{_where(experiment, list(found), cells, evidence)}: the median call takes"
+                f" {quantity(next(iter(found.values()))[0], longest)} or less, and below 10 ms it is mostly Ray's cost"
+                " a call that is measured, not the work."
+            )
+            yield Doubt(severity="weakens", about=SESSION, text=text)
+
+
+def slower_than_peer(evidence: Evidence) -> Iterator[Doubt]:
+    """Another way to do the work, on the same CPUs, does more."""
+    for experiment, cells in _by_experiment(evidence.cells):
+        better: dict[str, list[tuple[CellReport, ArmRow]]] = {}
+        for cell in cells:
+            for row in cell.arms:
+                if row.arm.role == "peer" and row.metric == cell.rows[0].metric.name and row.subject_is_worse:
+                    better.setdefault(row.arm.name, []).append((cell, row))
+        for name, rows in better.items():
+            yield Doubt(severity="weakens", about=SESSION, text=_worse(experiment, name, rows, cells, evidence))
+
+
+def _worse(
+    experiment: str,
+    peer: str,
+    rows: Sequence[tuple[CellReport, ArmRow]],
+    cells: Sequence[CellReport],
+    evidence: Evidence,
+) -> str:
+    times = span(1 / row.share.value for _, row in rows if row.share)
+    metric = cells[0].rows[0].metric
+    what = (
+        f"{times} times its {label(metric)}" if metric.better == "higher" else f"in {times} times less {label(metric)}"
+    )
+    where = _where(experiment, [cell.cell for cell, _ in rows], cells, evidence)
+    topologies = " and ".join(dict.fromkeys(row.topology for _, row in rows))
+    return f"peer {peer} does better than {cells[0].subject}{where} on {topologies}, with {what}: {rows[0][1].arm.help.rstrip('.')}."
+
+
+def _by_experiment(cells: Sequence[CellReport]) -> Iterator[tuple[str, list[CellReport]]]:
+    for experiment in dict.fromkeys(cell.experiment for cell in cells):
+        yield experiment, [cell for cell in cells if cell.experiment == experiment]
+
+
+def _where(experiment: str, names: Sequence[str], cells: Sequence[CellReport], evidence: Evidence) -> str:
+    """Which cells, as far as it needs saying."""
+    several = len({cell.experiment for cell in evidence.cells}) > 1
+    prefix = f" in {experiment}" if several else ""
+    distinct = list(dict.fromkeys(names))
+    if len(distinct) == len(cells):
+        return prefix + (f" in all {len(cells)} cells" if len(cells) > 1 else "")
+    return f"{prefix} in {', '.join(distinct)}"
+
+
+def skewed(evidence: Evidence) -> Iterator[Doubt]:
+    """Two estimates of one ratio that disagree."""
+    for cell in evidence.cells:
+        row = cell.headline
+        if row and row.comparison and row.comparison.skewed:
+            text = "skewed or with outliers: two estimates of the headline's ratio disagree. Look at every block."
+            yield Doubt(severity="weakens", about=about(cell), text=text)
+
+
+def outliers(evidence: Evidence) -> Iterator[Doubt]:
+    """Blocks far from the others: marked, and counted all the same."""
+    for cell in evidence.cells:
+        row = cell.headline
+        if row is None:
+            continue
+        marked = {name: side.outliers for name, side in row.sides.items() if side.outliers}
+        if row.comparison and row.comparison.outliers:
+            marked["the ratio"] = row.comparison.outliers
+        if marked:
+            where = "; ".join(
+                f"{name} in {plural(len(blocks), 'block')} {', '.join(map(str, blocks))}".replace(
+                    f"{len(blocks)} block", "block"
+                )
+                for name, blocks in marked.items()
+            )
+            text = f"outliers of the headline, marked and kept: {where}."
+            yield Doubt(severity="note", about=about(cell), text=text)
+
+
+def partly_missing(evidence: Evidence) -> Iterator[Doubt]:
+    """Samples that have a reason in place of a value, in runs that count."""
+    for cell in evidence.cells:
+        row = cell.headline
+        samples = [
+            sample
+            for run in evidence.usable
+            if row and (run.spec.experiment, run.spec.cell) == (cell.experiment, cell.cell)
+            for sample in run.samples
+            if sample.metric == row.metric.name and not sample.warmup and sample.arm == cell.subject
+        ]
+        gaps = [sample.reason for sample in samples if sample.value is None]
+        if gaps:
+            text = f"{plural(len(gaps), 'sample')} of {len(samples)} without a value: {gaps[0]}."
+            yield Doubt(severity="weakens", about=about(cell), text=text)
+
+
+def luck(evidence: Evidence) -> Iterator[Doubt]:
+    """A verdict that would not stand alone among so many comparisons."""
+    for cell in evidence.cells:
+        row = cell.headline
+        found = row.comparison if row else None
+        if found and found.verdict in ("faster", "slower") and found.p_adjusted is not None and found.p_adjusted > 0.05:
+            text = (
+                f"one of several comparisons: corrected for that, p is {plain(found.p_adjusted)} ({found.adjustment})."
+                " More blocks would tell it from luck."
+            )
+            yield Doubt(severity="weakens", about=about(cell), text=text)
+
+
+def order_matters(evidence: Evidence) -> Iterator[Doubt]:
+    """Values that drift with the position in the session."""
+    test = order_test(evidence)
+    if test and test[1] < ORDER_P:
+        way = "rose" if test[0] > 0 else "fell"
+        text = f"the headline {way} in the course of the session (rank correlation {test[0]:.2f}, p {plain(test[1])})."
+        yield Doubt(severity="weakens", about=SESSION, text=text)
+
+
+def order_test(evidence: Evidence) -> tuple[float, float] | None:
+    """Spearman's rho and p of the position in the session against how far the headline is from its cell's median."""
+    positions, residuals = [], []
+    place = {spec.id: position for position, spec in enumerate(evidence.session.specs)}
+    by_spec = {
+        (run.spec.experiment, run.spec.cell, run.spec.topology.name, run.spec.block): run.spec.id
+        for run in last_attempts(evidence.usable).values()
+    }
+    for cell in evidence.cells:
+        row = cell.headline
+        for topology, side in row.sides.items() if row else ():
+            for block, value in side.values.items():
+                spec_id = by_spec.get((cell.experiment, cell.cell, topology, block))
+                if side.estimate and side.estimate.value > 0 and value > 0 and spec_id in place:
+                    positions.append(place[spec_id])
+                    residuals.append(math.log(value / side.estimate.value))
+    return stats.rank_correlation(positions, residuals)
+
+
+def _group(cells: Sequence[CellReport], key: Callable[[CellReport], int]) -> Iterator[tuple[int, list[CellReport]]]:
+    groups: dict[int, list[CellReport]] = {}
+    for cell in cells:
+        groups.setdefault(key(cell), []).append(cell)
+    yield from groups.items()
+
+
+def _about_all(cells: Sequence[CellReport], evidence: Evidence) -> str:
+    return about(cells[0]) if len(cells) == 1 and len(evidence.cells) > 1 else SESSION
+
+
+def _in(cells: Sequence[CellReport], evidence: Evidence) -> str:
+    if len(cells) in (1, len(evidence.cells)):
+        return ""
+    return f"in {' and '.join(about(cell) for cell in cells)}: "

@@ -1,0 +1,57 @@
+"""What doubts are found from, and what a doubt is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from bench.analysis.cells import CellReport
+from bench.model import Run, Session, Topology
+
+Severity = Literal["refuses", "weakens", "note"]
+SESSION = "session"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Doubt:
+    """A reason not to believe a number. One that refuses takes the verdict away from what it is about."""
+
+    severity: Severity
+    about: str  # SESSION, or a cell as `cell_name` has it
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What the rules look at."""
+
+    session: Session
+    attempts: tuple[Run, ...]  # all of them
+    runs: tuple[Run, ...]  # of a Spec that was tried more than once, the attempt that counts
+    cells: tuple[CellReport, ...]
+    topologies: tuple[Topology, ...]  # the baseline first
+    margin: float
+
+    @property
+    def usable(self) -> tuple[Run, ...]:
+        """Runs whose numbers are used."""
+        return tuple(run for run in self.runs if run.status == "ok")
+
+    @property
+    def is_comparison(self) -> bool:
+        """Whether two topologies are to be compared."""
+        return len(self.topologies) > 1
+
+
+Rule = Callable[[Evidence], Iterator[Doubt]]
+
+
+def cell_name(experiment: str, cell: str) -> str:
+    """What a doubt calls a cell."""
+    return f"{experiment} {cell}"
+
+
+def about(cell: CellReport) -> str:
+    """What a doubt about `cell` names."""
+    return cell_name(cell.experiment, cell.cell)

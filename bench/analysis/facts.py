@@ -1,0 +1,139 @@
+"""What was true on the two topologies, side by side: what had to be equal, and was not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.model import Facts, Run, Topology
+
+# Names, places and ids, which are new in every cluster and change no number.
+_OF_ONE_CLUSTER = ("_ID", "_PATH", "_DIR", "_ADDRESS", "_ADDRESSES", "_PORT", "_TOKEN")
+_ALMOST = 0.01  # memory and object store are divided over nodes, and rounded
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """One thing that was not the same. `confounds`: the two topologies differ in it within a block."""
+
+    what: str
+    text: str
+    confounds: bool
+
+
+@dataclass(frozen=True)
+class _Fact:
+    name: str
+    read: Callable[[Facts], Mapping[str, str]]
+    confounds: bool = True  # False: it may change a number, and it is not known to
+
+
+def _all(values: Iterable[object]) -> str:
+    return " and ".join(sorted({str(value) for value in values}))
+
+
+def _by_key(maps: Sequence[Mapping[str, object]]) -> Mapping[str, str]:
+    keys = sorted({key for each in maps for key in each if not key.endswith(_OF_ONE_CLUSTER)})
+    return {key: _all(each.get(key, "unset") for each in maps) for key in keys}
+
+
+_FACTS = (
+    _Fact("version of", lambda facts: _by_key([node.versions for node in facts.nodes])),
+    _Fact("", lambda facts: {"code": _all(node.code_hash for node in facts.nodes)}),
+    _Fact("", lambda facts: {"image": _all(node.image_digest or "none" for node in facts.nodes)}),
+    _Fact("", lambda facts: {"kernel": _all(node.kernel for node in facts.nodes)}),
+    _Fact("", lambda facts: {"CPU model": _all(node.cpu_model for node in facts.nodes)}),
+    _Fact("", lambda facts: {"machine type": _all(node.machine for node in facts.nodes)}),
+    _Fact("", lambda facts: _by_key([node.ray_environment for node in facts.nodes])),
+    _Fact("checksum of", lambda facts: dict(facts.data)),
+    _Fact("", lambda facts: {"link": facts.link}),
+    _Fact("Ray's setting", lambda facts: _by_key([facts.ray_config]), confounds=False),
+)
+
+
+def differences(runs: Sequence[Run]) -> Iterator[Difference]:
+    """What differs between the topologies of a block, or between the blocks."""
+    for experiment in dict.fromkeys(run.spec.experiment for run in runs):  # each has data of its own
+        yield from _of_one_experiment([run for run in runs if run.spec.experiment == experiment])
+
+
+def _of_one_experiment(runs: Sequence[Run]) -> Iterator[Difference]:
+    with_facts = [(run, run.facts) for run in runs if run.facts is not None]
+    for fact in _FACTS:
+        read = {run.spec.id: (run, fact.read(facts)) for run, facts in with_facts}
+        for key in sorted({key for _, values in read.values() for key in values}):
+            found = [
+                (run.spec.topology.name, run.spec.block, values.get(key, "unset")) for run, values in read.values()
+            ]
+            if len({value for _, _, value in found}) > 1:
+                yield _describe(f"{fact.name} {key}".strip(), found, fact.confounds)
+
+
+def _describe(what: str, found: Sequence[tuple[str, int, str]], confounds: bool) -> Difference:
+    by_block: dict[int, set[str]] = {}
+    by_topology: dict[str, set[str]] = {}
+    for topology, block, value in found:
+        by_block.setdefault(block, set()).add(value)
+        by_topology.setdefault(topology, set()).add(value)
+    if any(len(values) > 1 for values in by_block.values()):
+        sides = "; ".join(f"{name}: {_few(values)}" for name, values in by_topology.items())
+        return Difference(what=what, text=f"{what} differs between the topologies ({sides})", confounds=confounds)
+    values = {value for _, _, value in found}
+    return Difference(what=what, text=f"{what} differs between the blocks ({_few(values)})", confounds=False)
+
+
+def _few(values: set[str]) -> str:
+    shown = [value if len(value) <= 24 else f"{value[:21]}..." for value in sorted(values)]
+    return " or ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
+
+
+def planned_totals(topologies: Sequence[Topology]) -> Iterator[Difference]:
+    """What the plan gave one topology more of than the other."""
+    for name in topologies[0].totals if topologies else ():
+        yield from _unequal(name, {topology.name: topology.totals[name] for topology in topologies}, exact=True)
+
+
+def measured_totals(runs: Sequence[Run]) -> Iterator[Difference]:
+    """What the nodes of one topology really had more of, all together, than those of the other."""
+    by_size = sorted(runs, key=lambda run: run.spec.topology.nodes)
+    facts = {run.spec.topology.name: run.facts for run in by_size if run.facts is not None}
+    amounts: dict[str, dict[str, int]] = {}
+    for topology, seen in facts.items():
+        for name, amount in _totals(seen).items():
+            amounts.setdefault(name, {})[topology] = amount
+    for name, by_topology in amounts.items():
+        exact = name.endswith(("CPUs", "threads"))
+        yield from _unequal(name, by_topology, exact=exact)
+    yield from _unset_threads(facts)
+
+
+def _totals(facts: Facts) -> dict[str, int]:
+    totals = {
+        "granted CPUs": sum(node.cpus_granted for node in facts.nodes),
+        "object store": sum(node.object_store_bytes for node in facts.nodes),
+    }
+    limits = [node.memory_limit_bytes for node in facts.nodes if node.memory_limit_bytes is not None]
+    if limits and len(limits) == len(facts.nodes):
+        totals["memory"] = sum(limits)
+    for name in sorted({name for node in facts.nodes for name in node.threads}):
+        values = [node.threads.get(name, "") for node in facts.nodes]
+        if all(value.isdecimal() for value in values):
+            totals[f"{name} threads"] = sum(int(value) for value in values)
+    return totals
+
+
+def _unset_threads(facts: Mapping[str, Facts]) -> Iterator[Difference]:
+    for name in sorted({name for each in facts.values() for node in each.nodes for name in node.threads}):
+        unset = [
+            t for t, each in facts.items() if any(not node.threads.get(name, "").isdecimal() for node in each.nodes)
+        ]
+        if unset and len(unset) < len(facts):
+            yield Difference(what=name, text=f"{name} is unset on {' and '.join(unset)} only", confounds=True)
+
+
+def _unequal(what: str, amounts: Mapping[str, int], *, exact: bool) -> Iterator[Difference]:
+    low, high = min(amounts.values()), max(amounts.values())
+    if low == high or (not exact and high - low <= _ALMOST * high):
+        return
+    sides = ", ".join(f"{name} has {amount:,}" for name, amount in amounts.items())
+    yield Difference(what=what, text=f"unequal totals of {what}: {sides}", confounds=True)

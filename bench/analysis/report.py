@@ -1,0 +1,226 @@
+"""A session, and all that may be said about it: the one value that every renderer reads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from bench.analysis import doubts, stats
+from bench.analysis.answer import answer, question
+from bench.analysis.cells import CellReport, MetricRow, Question, build_cell
+from bench.analysis.comparison import MARGIN, last_attempts
+from bench.analysis.doubts_of_numbers import order_test
+from bench.analysis.evidence import SESSION, Doubt, Evidence, about
+from bench.analysis.numbers import plural
+from bench.model import Facts, Run, Session, Spec, Status, Topology, Value
+
+MOST_PRIMARY = 5  # more comparisons than that cannot all be the one that was asked
+ESTIMATOR = (
+    "each topology: median of the invocations' values, interval of order statistics; "
+    "ratio: Hodges-Lehmann on the paired log-ratios, interval by inverting the signed-rank test"
+)
+VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Excluded:
+    """An attempt whose numbers are not used."""
+
+    run: str
+    status: Status
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderTest:
+    """Whether values drift with the position in the session: Spearman's rank correlation."""
+
+    rho: float
+    p: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What was asked, how it was measured, what came out, and why to doubt it."""
+
+    session: str
+    created: str
+    target: str
+    profile: str
+    seed: int
+    command: str
+    options: Mapping[str, Value]
+    topologies: tuple[Topology, ...]  # the baseline first
+    question: str
+    answer: tuple[str, ...]
+    doubts: tuple[Doubt, ...]
+    blocks: int
+    warmups: int
+    samples: int  # that count, in each invocation
+    sample_seconds: float
+    planned: int
+    runs: Mapping[Status, int]
+    excluded: tuple[Excluded, ...]
+    randomised: str
+    estimator: str
+    margin: float
+    versions: Mapping[str, str]
+    link: str
+    same_host: bool | None
+    order_test: OrderTest | None
+    common_params: Mapping[str, Mapping[str, Value]]  # experiment: those that are the same in all of its cells
+    cells: tuple[CellReport, ...]
+    version: int = VERSION
+
+
+def build(session: Session, runs: Sequence[Run], *, margin: float = MARGIN) -> Report:
+    """All that `runs` say about `session`. A difference within `margin` is too small to matter: 0.02 is 2 %."""
+    chosen = last_attempts(runs)
+    topologies = _topologies(session)
+    asked = Question(
+        session=session, runs=chosen, topologies=tuple(topology.name for topology in topologies), margin=margin
+    )
+    cells = _adjust(
+        [build_cell(asked, experiment, cell, title) for (experiment, cell), title in titles(session).items()]
+    )
+    evidence = Evidence(
+        session=session,
+        attempts=tuple(runs),
+        runs=tuple(chosen.values()),
+        cells=tuple(cells),
+        topologies=topologies,
+        margin=margin,
+    )
+    found = doubts.find(evidence)
+    cells = [_refuse(cell, found) for cell in cells]
+    return _assemble(evidence, cells, found)
+
+
+def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Doubt, ...]) -> Report:
+    session = evidence.session
+    first = session.specs[0] if session.specs else None
+    facts = [run.facts for run in evidence.usable if run.facts]
+    order = order_test(evidence)
+    return Report(
+        session=session.id,
+        created=session.created,
+        target=session.target,
+        profile=session.profile,
+        seed=session.seed,
+        command=session.command,
+        options=session.options,
+        topologies=evidence.topologies,
+        question=question(session, evidence.topologies),
+        answer=answer(cells),
+        doubts=found,
+        blocks=len({spec.block for spec in session.specs}),
+        warmups=first.warmups if first else 0,
+        samples=first.samples if first else 0,
+        sample_seconds=first.sample_seconds if first else 0.0,
+        planned=len(session.specs),
+        runs=dict(Counter(run.status for run in evidence.runs)),
+        excluded=tuple(
+            Excluded(run=run.spec.folder, status=run.status, reasons=run.reasons)
+            for run in evidence.attempts
+            if run.status != "ok"
+        ),
+        randomised=f"order of topologies and cells in each block, of arms in each turn (seed {session.seed})",
+        estimator=ESTIMATOR,
+        margin=evidence.margin,
+        versions=_versions(facts),
+        link=" or ".join(sorted({each.link for each in facts})),
+        same_host=any(each.same_host for each in facts if len(each.nodes) > 1) if facts else None,
+        order_test=OrderTest(rho=order[0], p=order[1]) if order else None,
+        common_params={name: common_params(session, name) for name in session.metrics},
+        cells=tuple(cells),
+    )
+
+
+def _topologies(session: Session) -> tuple[Topology, ...]:
+    """By number of nodes: `single`, the baseline, first."""
+    seen = {spec.topology.name: spec.topology for spec in session.specs}
+    return tuple(sorted(seen.values(), key=lambda topology: topology.nodes))
+
+
+def _versions(facts: Sequence[Facts]) -> dict[str, str]:
+    found: dict[str, set[str]] = {}
+    for each in facts:
+        for node in each.nodes:
+            for name, version in {**node.versions, "raymeter code": node.code_hash, "kernel": node.kernel}.items():
+                found.setdefault(name, set()).add(version)
+    return {name: " or ".join(sorted(versions)) for name, versions in found.items()}
+
+
+def common_params(session: Session, experiment: str) -> dict[str, Value]:
+    """Params of `experiment` that are the same in all of its cells."""
+    specs = [spec for spec in session.specs if spec.experiment == experiment]
+    return {
+        name: value
+        for name, value in (specs[0].params.items() if specs else ())
+        if all(spec.params.get(name) == value for spec in specs)
+    }
+
+
+def titles(session: Session) -> dict[tuple[str, str], str]:
+    """Each cell, in order of its name, and the params that make it what it is."""
+    cells: dict[tuple[str, str], Spec] = {}
+    for spec in session.specs:
+        cells.setdefault((spec.experiment, spec.cell), spec)
+    order = {name: position for position, name in enumerate(session.metrics)}
+    common = {experiment: common_params(session, experiment) for experiment, _ in cells}
+    return {
+        key: ", ".join(f"{name}={value}" for name, value in spec.params.items() if name not in common[key[0]])
+        for key, spec in sorted(cells.items(), key=lambda item: (order.get(item[0][0], len(order)), item[0]))
+    }
+
+
+def _adjust(cells: Sequence[CellReport]) -> list[CellReport]:
+    """p-values corrected for the number of comparisons: Holm for up to 5 headlines, Benjamini-Hochberg for the rest."""
+    headlines = [row for cell in cells for row in cell.rows if row.headline and _p(row) is not None]
+    others = [row for cell in cells for row in (*cell.rows, *cell.usage) if not row.headline and _p(row) is not None]
+    if len(headlines) > MOST_PRIMARY:
+        headlines, others = [], headlines + others
+    new: dict[int, MetricRow] = {}
+    for rows, method, name in ((headlines, "holm", "Holm"), (others, "fdr_bh", "Benjamini-Hochberg")):
+        p_values = [p for row in rows if (p := _p(row)) is not None]
+        adjusted = stats.adjusted(p_values, "holm" if method == "holm" else "fdr_bh")
+        for row, p in zip(rows, adjusted, strict=True):
+            new[id(row)] = _with_p(row, p, f"{name}, {plural(len(rows), 'comparison')}")
+    return [
+        replace(
+            cell,
+            rows=tuple(new.get(id(row), row) for row in cell.rows),
+            usage=tuple(new.get(id(row), row) for row in cell.usage),
+        )
+        for cell in cells
+    ]
+
+
+def _p(row: MetricRow) -> float | None:
+    return row.comparison.p if row.comparison else None
+
+
+def _with_p(row: MetricRow, p: float, adjustment: str) -> MetricRow:
+    if row.comparison is None:
+        return row
+    return replace(row, comparison=replace(row.comparison, p_adjusted=p, adjustment=adjustment))
+
+
+def _refuse(cell: CellReport, found: Sequence[Doubt]) -> CellReport:
+    """Without its verdicts, where a doubt refuses them."""
+    reasons = [doubt.text for doubt in found if doubt.severity == "refuses" and doubt.about in (SESSION, about(cell))]
+    if not reasons:
+        return cell
+    why = reasons[0].removesuffix(".")
+    return replace(
+        cell,
+        rows=tuple(_without_verdict(row, why) for row in cell.rows),
+        usage=tuple(_without_verdict(row, why) for row in cell.usage),
+    )
+
+
+def _without_verdict(row: MetricRow, why: str) -> MetricRow:
+    if row.comparison is None:
+        return row
+    return replace(row, comparison=replace(row.comparison, verdict=None, refused=True, why=why))

@@ -1,0 +1,235 @@
+"""What a run used of its nodes: bytes beyond the idle baseline, CPU seconds, memory, disk, shares of the work.
+
+None stays None, "not counted": it never becomes 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from bench.analysis import stats
+from bench.model import Metric, NodeUsage, Run
+
+IDLE = "idle"
+NOT_COUNTED = "not counted here"
+
+Reading = Callable[[NodeUsage], float | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeRow:
+    """One node of one topology: medians over the `n` usable invocations; None: not counted."""
+
+    topology: str
+    node: str
+    n: int
+    share_of_work: float | None
+    cpu_seconds_per_unit: float | None
+    sent_bytes_per_unit: float | None  # beyond the idle baseline, like the next
+    received_bytes_per_unit: float | None
+    idle_bytes_per_second: float | None  # sent when nothing runs
+    retransmits: float | None
+    peak_bytes_per_second: float | None
+    peak_memory_bytes: float | None
+    throttled_share: float | None
+    disk_read_bytes: float | None
+    disk_written_bytes: float | None
+    spilled_bytes: float | None
+
+
+@dataclass(frozen=True)
+class Use:
+    """The usage of one arm in one run, while its headline was timed."""
+
+    rows: tuple[NodeUsage, ...]
+    idle: tuple[NodeUsage, ...]
+    work: float | None
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(row.node for row in self.rows))
+
+    def on(self, node: str) -> Use:
+        """The part of one node; its work is still that of all, so that what is per unit adds up over nodes."""
+        return Use(
+            tuple(r for r in self.rows if r.node == node), tuple(r for r in self.idle if r.node == node), self.work
+        )
+
+
+def use_of(run: Run, arm: str, headline: Metric) -> Use:
+    """The usage rows of `arm` that belong to timed samples that count.
+
+    Start-up and first result are watched too, outside any turn; only rows that overlap a sample of the headline count.
+    """
+    timed = [s for s in run.samples if s.metric == headline.name and s.arm == arm and s.node is None and not s.warmup]
+    rows = [row for row in run.usage if row.arm == arm and not row.warmup]
+    if timed:
+        rows = [
+            row
+            for row in rows
+            if any(s.interval.begin < row.interval.end and row.interval.begin < s.interval.end for s in timed)
+        ]
+    work = total(rows, lambda row: row.work, partly=True)
+    if not work and headline.kind == "rate" and timed:
+        work = math.fsum(s.value * s.interval.seconds for s in timed if s.value is not None)
+    return Use(tuple(rows), tuple(row for row in run.usage if row.arm == IDLE), work or None)
+
+
+def total(rows: Iterable[NodeUsage], read: Reading, *, partly: bool = False) -> float | None:
+    """The sum over rows; None when there are none, or when one was not counted (`partly`: when none was)."""
+    readings = [read(row) for row in rows]
+    counted = [reading for reading in readings if reading is not None]
+    if not counted or (len(counted) < len(readings) and not partly):
+        return None
+    return math.fsum(counted)
+
+
+def idle_rate(use: Use, node: str, read: Reading) -> float | None:
+    """What `node` counts a second when nothing runs."""
+    rows = [row for row in use.idle if row.node == node and read(row) is not None]
+    seconds = math.fsum(row.interval.seconds for row in rows)
+    counted = total(rows, read)
+    return counted / seconds if counted is not None and seconds > 0 else None
+
+
+def beyond_idle(use: Use, read: Reading) -> float | None:
+    """The sum over nodes, less what they would have counted in that time with nothing to do.
+
+    Without a baseline nothing is taken off, and a doubt says so. It may come out below 0, where idle chatter varies
+    more than the work sends; that is shown as it is.
+    """
+    counted = total(use.rows, read)
+    if counted is None:
+        return None
+    return counted - math.fsum((idle_rate(use, row.node, read) or 0.0) * row.interval.seconds for row in use.rows)
+
+
+def per_unit(amount: float | None, use: Use) -> float | None:
+    """`amount` by unit of work."""
+    return amount / use.work if amount is not None and use.work else None
+
+
+def throttled_share(use: Use) -> float | None:
+    """Throttled periods by periods; 0 where there is a counter and no quota."""
+    periods = total(use.rows, lambda row: row.periods)
+    throttled = total(use.rows, lambda row: row.throttled_periods)
+    if periods is None or throttled is None:
+        return None
+    return throttled / periods if periods else 0.0
+
+
+def work_by_node(use: Use) -> dict[str, float]:
+    """Units of work done on each node; empty where the experiment did not say."""
+    done = {node: total(use.on(node).rows, lambda row: row.work, partly=True) for node in use.nodes}
+    if all(work is None for work in done.values()):
+        return {}
+    return {node: work or 0.0 for node, work in done.items()}
+
+
+def _most(rows: Iterable[NodeUsage], read: Reading) -> float | None:
+    return max((reading for row in rows if (reading := read(row)) is not None), default=None)
+
+
+def _peak_memory(use: Use) -> float | None:
+    peaks = [_most(use.on(node).rows, lambda row: row.peak_memory_bytes) for node in use.nodes]
+    counted = [peak for peak in peaks if peak is not None]
+    return math.fsum(counted) if counted and len(counted) == len(peaks) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantity:
+    """One thing that a whole topology used: as a metric, and how to read it from one run."""
+
+    metric: Metric
+    read: Callable[[Use], float | None]
+    compared: bool = False
+
+
+def quantities(unit: str) -> tuple[Quantity, ...]:
+    """All that is read from the usage of a run, where a unit of work is called `unit`."""
+
+    def size(name: str, help: str, read: Callable[[Use], float | None], unit: str = "B") -> Quantity:
+        return Quantity(metric=Metric(name=name, unit=unit, better="lower", kind="size", help=help), read=read)
+
+    def count(name: str, unit: str, help: str, read: Callable[[Use], float | None]) -> Quantity:
+        return Quantity(metric=Metric(name=name, unit=unit, better="lower", kind="count", help=help), read=read)
+
+    cpu = Metric(
+        name=f"cpu_seconds_per_{unit}",
+        unit=f"s/{unit}",
+        better="lower",
+        kind="time",
+        help="of all processes of all nodes; steadier than wall time where others use the machine",
+    )
+    peak = Metric(name="peak_bytes_per_second", unit="B/s", better="lower", kind="rate", help="of the busiest node")
+    even = Metric(name="evenness_of_work", unit="1", better="higher", kind="ratio", help="Jain's index of work by node")
+    held = Metric(name="throttled_share", unit="1", better="lower", kind="ratio", help="of the periods of a CPU quota")
+    return (
+        size(
+            f"wire_bytes_per_{unit}",
+            "sent by all nodes beyond the idle baseline, each byte counted once",
+            lambda use: per_unit(beyond_idle(use, lambda row: row.sent_bytes), use),
+            f"B/{unit}",
+        ),
+        count(
+            f"wire_packets_per_{unit}",
+            f"packets/{unit}",
+            "sent by all nodes beyond the idle baseline",
+            lambda use: per_unit(beyond_idle(use, lambda row: row.sent_packets), use),
+        ),
+        Quantity(metric=peak, read=lambda use: _most(use.rows, lambda row: row.peak_bytes_per_second)),
+        count("retransmits", "", "of TCP, in all samples", lambda use: total(use.rows, lambda row: row.retransmits)),
+        Quantity(metric=cpu, read=lambda use: per_unit(total(use.rows, lambda r: r.cpu_seconds), use), compared=True),
+        size("peak_memory_bytes", "peaks of all nodes added up", _peak_memory),
+        Quantity(metric=held, read=throttled_share),
+        size("disk_read_bytes", "in all samples", lambda use: total(use.rows, lambda row: row.disk_read_bytes)),
+        size("disk_written_bytes", "in all samples", lambda use: total(use.rows, lambda row: row.disk_written_bytes)),
+        size("spilled_bytes", "from the object store", lambda use: total(use.rows, lambda row: row.spilled_bytes)),
+        Quantity(metric=even, read=lambda use: stats.evenness(list(work_by_node(use).values()))),
+    )
+
+
+def node_rows(topology: str, uses: Sequence[Use]) -> tuple[NodeRow, ...]:
+    """A row for each node that any of these runs had."""
+    nodes = tuple(dict.fromkeys(node for use in uses for node in use.nodes))
+    return tuple(_node_row(topology, node, [use for use in uses if node in use.nodes]) for node in nodes)
+
+
+def _node_row(topology: str, node: str, uses: Sequence[Use]) -> NodeRow:
+    def middle(read: Callable[[Use], float | None]) -> float | None:
+        return _median(read(use.on(node)) for use in uses)
+
+    def summed(read: Reading) -> float | None:
+        return middle(lambda use: total(use.rows, read))
+
+    return NodeRow(
+        topology=topology,
+        node=node,
+        n=len(uses),
+        share_of_work=_median(_share(use, node) for use in uses),
+        cpu_seconds_per_unit=middle(lambda use: per_unit(total(use.rows, lambda row: row.cpu_seconds), use)),
+        sent_bytes_per_unit=middle(lambda use: per_unit(beyond_idle(use, lambda row: row.sent_bytes), use)),
+        received_bytes_per_unit=middle(lambda use: per_unit(beyond_idle(use, lambda row: row.received_bytes), use)),
+        idle_bytes_per_second=middle(lambda use: idle_rate(use, node, lambda row: row.sent_bytes)),
+        retransmits=summed(lambda row: row.retransmits),
+        peak_bytes_per_second=middle(lambda use: _most(use.rows, lambda row: row.peak_bytes_per_second)),
+        peak_memory_bytes=middle(lambda use: _most(use.rows, lambda row: row.peak_memory_bytes)),
+        throttled_share=middle(throttled_share),
+        disk_read_bytes=summed(lambda row: row.disk_read_bytes),
+        disk_written_bytes=summed(lambda row: row.disk_written_bytes),
+        spilled_bytes=summed(lambda row: row.spilled_bytes),
+    )
+
+
+def _share(use: Use, node: str) -> float | None:
+    done = work_by_node(use)
+    everything = math.fsum(done.values())
+    return done[node] / everything if everything else None
+
+
+def _median(readings: Iterable[float | None]) -> float | None:
+    counted = [reading for reading in readings if reading is not None]
+    return float(median(counted)) if counted else None

@@ -1,0 +1,68 @@
+"""`bench plan`: what `bench run` would do, in which order, and how long it would take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import typer
+
+from bench import history, plan
+from bench.commands.options import asking
+from bench.model import Session, Spec
+from bench.plan import Wish
+from bench.targets import Options, choose
+
+
+def _plan(wish: Wish, options: Options, out: Path) -> None:
+    """Say what would run, in which order, and how long it would take; start nothing.
+
+    Example: bench plan inference --profile lab --set batch=1,10
+    """
+    target, why = choose(wish.target, options)
+    session = plan.make(replace(wish, target=target.name))
+    for topology in plan.topologies(wish):
+        target.check(topology)
+    typer.echo("\n".join(describe(session, history.run_seconds(out), why=why)))
+
+
+command = asking(_plan)
+
+
+def describe(session: Session, known: Mapping[tuple[str, str], float], *, why: str) -> list[str]:
+    """The plan, for a person."""
+    specs = session.specs
+    first = [spec for spec in specs if spec.block == 1 and spec.topology.name == specs[0].topology.name]
+    topologies = {spec.topology.name: spec.topology for spec in specs}
+    blocks = max(spec.block for spec in specs)
+    measured = sum((spec.topology.name, plan.run_key(spec)) in known for spec in specs)
+    lines = [f"Target {session.target}: {why}. Seed {session.seed}, profile {session.profile}.", "", "Topologies"]
+    lines += [
+        f"  {t.name:8} {t.nodes} node(s), each {t.cpus_per_node} CPUs, {t.threads_per_node} native threads,"
+        f" {t.memory_bytes_per_node / plan.MIB:.0f} MiB with an object store of"
+        f" {t.object_store_bytes_per_node / plan.MIB:.0f} MiB"
+        for t in topologies.values()
+    ]
+    lines += ["", f"Cells ({len(first)}), each measured {first[0].samples} times after {first[0].warmups} warm-up(s)"]
+    lines += [f"  {spec.experiment} {spec.cell}  {_params(spec)}" for spec in sorted(first, key=_by_cell)]
+    lines += ["", f"Order ({blocks} blocks, each topology on a fresh cluster)"]
+    for block in range(1, blocks + 1):
+        runs = [spec for spec in specs if spec.block == block]
+        order = {name: [spec.cell for spec in runs if spec.topology.name == name] for name in topologies}
+        names = list(dict.fromkeys(spec.topology.name for spec in runs))
+        lines.append(f"  {block:2}  " + ", then ".join(f"{name} ({' '.join(order[name])})" for name in names))
+    seconds = plan.estimate_seconds(session, known)
+    basis = f"{measured} of them by what earlier sessions took" if measured else "a guess: no earlier session says"
+    lines += ["", f"{len(specs)} runs, about {plan.in_words(seconds)} ({basis})."]
+    if blocks < 6:
+        lines.append(f"{blocks} blocks give values and no verdict: a verdict needs at least 6.")
+    return lines
+
+
+def _by_cell(spec: Spec) -> tuple[str, str]:
+    return spec.experiment, spec.cell
+
+
+def _params(spec: Spec) -> str:
+    return " ".join(f"{name}={value}" for name, value in spec.params.items())

@@ -1,0 +1,100 @@
+"""Progress on stderr: a bar with an ETA on a terminal, plain lines elsewhere. stdout is for data."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, Self
+
+import typer
+
+from bench.model import Closing, Line, Session, Spec, Topology
+from bench.plan import DOWN_SECONDS, UP_SECONDS, guess_run_seconds, in_words, run_key
+
+
+def say(text: str) -> None:
+    """A line of talk."""
+    typer.echo(text, err=True)
+
+
+class Progress:
+    """Tells a person how a session goes on; a Listener."""
+
+    def __init__(self, session: Session, *, todo: tuple[Spec, ...], known: Mapping[tuple[str, str], float]) -> None:
+        self._session = session
+        self._todo = todo
+        self._ended = 0
+        self._samples = 0
+        self._begun = time.monotonic()
+        self._guesses = {
+            spec.folder: known.get((spec.topology.name, run_key(spec)), guess_run_seconds(session, spec))
+            for spec in todo
+        }
+        self._guessed_done = 0.0
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+            from rich.progress import Progress as Bar
+
+            self._bar = Bar(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[eta]}"),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._bar.start()
+            self._task = self._bar.add_task("", total=len(self._todo), eta=self._eta())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def cluster_wanted(self, topology: Topology, block: int) -> None:
+        nodes = "1 node" if topology.nodes == 1 else f"{topology.nodes} nodes"
+        self._tell(f"block {block}: standing up {topology.name}, {nodes} of {topology.cpus_per_node} CPUs")
+
+    def run_begun(self, spec: Spec) -> None:
+        self._samples = 0
+        self._show(spec)
+
+    def line_came(self, spec: Spec, line: Line) -> None:
+        if line.sample:
+            self._samples += 1
+            self._show(spec)
+
+    def run_ended(self, spec: Spec, closing: Closing) -> None:
+        self._ended += 1
+        self._guessed_done += self._guesses[spec.folder]
+        why = f": {closing.reasons[0]}" if closing.reasons else ""
+        window = {True: "", False: "; the window does not agree with the record", None: ""}[closing.reconciled]
+        count = f"{self._ended}/{len(self._todo)}"
+        self._tell(f"{count} {spec.folder}: {closing.status}{why}{window} ({self._eta()})", is_step=True)
+
+    def _eta(self) -> str:
+        """What is left, by the guesses, corrected by how they have held so far."""
+        clusters = {(spec.block, spec.topology.name) for spec in self._todo}
+        around = sum(UP_SECONDS.get(name, UP_SECONDS["multi"]) + DOWN_SECONDS for _, name in clusters)
+        whole = around + sum(self._guesses.values())
+        done = self._guessed_done + around * self._ended / max(len(self._todo), 1)
+        took = time.monotonic() - self._begun
+        pace = took / done if self._ended else 1.0
+        return f"about {in_words(max(whole - done, 0.0) * pace)} left"
+
+    def _show(self, spec: Spec) -> None:
+        if self._bar:
+            self._bar.update(self._task, description=f"{spec.folder}: {self._samples} samples", eta=self._eta())
+
+    def _tell(self, text: str, *, is_step: bool = False) -> None:
+        if self._bar:
+            self._bar.console.print(text, style="dim", highlight=False)
+            self._bar.update(self._task, completed=self._ended, eta=self._eta())
+        elif is_step or self._ended == 0:
+            say(text)

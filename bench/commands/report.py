@@ -1,0 +1,37 @@
+"""`bench report`: what a session means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bench import store
+from bench.commands.options import DEFAULT_OUT, Out, SessionName
+from bench.errors import BadInput
+
+Format = Annotated[str, typer.Option("--format", help="text or json.")]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to the terminal.")
+]
+
+
+def command(
+    session: SessionName = "latest", format: Format = "text", output: Output = None, out: Out = DEFAULT_OUT
+) -> None:
+    """Print what a session means: both topologies side by side, intervals, verdicts and doubts.
+
+    Example: bench report latest --format json
+    """
+    from bench import analysis, reports
+
+    if format not in reports.FORMATS:
+        raise BadInput(f"There is no format {format}.", f"There are: {', '.join(reports.FORMATS)}.")
+    folder = store.find(out, session)
+    planned = store.load_session(folder)
+    text = reports.FORMATS[format](analysis.build(planned, store.load_runs(folder, planned)))
+    if output is None:
+        typer.echo(text)
+    else:
+        store.write_whole(output, text.encode())

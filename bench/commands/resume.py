@@ -1,0 +1,31 @@
+"""`bench resume`: go on with a session that was stopped."""
+
+from __future__ import annotations
+
+import msgspec
+
+from bench import store
+from bench.commands import progress
+from bench.commands.options import DEFAULT_OUT, Out, SessionName
+from bench.commands.run import carry_on
+from bench.errors import BadInput
+from bench.session import remaining
+from bench.targets import Options, create
+
+
+def command(session: SessionName, out: Out = DEFAULT_OUT) -> None:
+    """Run exactly what a session lacks: what was never begun, stopped or failed.
+
+    Example: bench resume latest
+    """
+    folder = store.find(out, session)
+    planned = store.load_session(folder)
+    work = remaining(folder, planned)
+    progress.say(f"{planned.id}: {len(work.kept)} runs kept, {len(work.again)} again, {len(work.new)} new.")
+    if not work.todo:
+        raise BadInput(f"{planned.id} lacks nothing.", f"See it with `bench report {planned.id}`.")
+    store.check_writable(folder)
+    target = create(planned.target, msgspec.convert(dict(planned.options), Options))
+    for topology in {spec.topology.name: spec.topology for spec in work.todo}.values():
+        target.check(topology)
+    carry_on(folder, planned, work, target=target)

@@ -1,0 +1,106 @@
+"""`bench run`: plan, stand clusters up, measure, say what it means."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+
+import typer
+
+from bench import history, plan, store
+from bench.commands import progress
+from bench.commands.options import asking
+from bench.errors import RunFailed, RunInvalid, Stopped
+from bench.model import Run, Session
+from bench.plan import Wish
+from bench.session import Stop, Work, perform, remaining
+from bench.targets import Options, Target, choose
+
+
+def _run(wish: Wish, options: Options, out: Path) -> None:
+    """Measure experiments on one node and on many, side by side, and print what the numbers mean.
+
+    Example: bench run inference --profile tiny --blocks 6
+    """
+    topologies = plan.topologies(wish)
+    target, why = choose(wish.target, options)
+    session = plan.make(replace(wish, target=target.name))
+    for topology in topologies:
+        target.check(topology)
+    folder = store.create(out, session)
+    progress.say(f"Target {target.name}: {why}. Session {session.id}, kept in {folder}.")
+    carry_on(folder, session, remaining(folder, session), target=target)
+
+
+command = asking(_run)
+
+
+def carry_on(folder: Path, session: Session, work: Work, *, target: Target) -> None:
+    """Do what is left of a session, then report on all of it. Raises RunFailed, RunInvalid or Stopped."""
+    stays_up = target.status().cluster is not None
+    stop = Stop()
+    known = history.run_seconds(folder.parent)
+    listener = progress.Progress(session, todo=work.todo, known=known)
+    try:
+        with listener, _ctrl_c(stop):
+            perform(folder, session, work.todo, target=target, listener=listener, stop=stop)
+    finally:
+        if not stays_up or stop.is_asked:
+            target.down()
+    if stop.is_asked:
+        raise Stopped("Stopped; what was done is kept.", f"Go on with: bench resume {session.id}")
+    runs = store.load_runs(folder, session)
+    report(folder, session, runs)
+    _judge(session, runs)
+
+
+def report(folder: Path, session: Session, runs: list[Run]) -> None:
+    """Print what the session means, and leave it in its folder."""
+    from bench import analysis, reports
+
+    text = reports.FORMATS["text"](analysis.build(session, runs))
+    store.write_whole(folder / "report.txt", text.encode())
+    typer.echo(text)
+
+
+def _judge(session: Session, runs: list[Run]) -> None:
+    """The exit code: a number that cannot be trusted must not look like a success."""
+    failed = [run for run in runs if run.status == "failed"]
+    invalid = [run for run in runs if run.status == "invalid"]
+    if failed:
+        raise RunFailed(
+            f"{len(failed)} of {len(session.specs)} runs failed; the first, {failed[0].spec.id}: {failed[0].reasons[0]}.",
+            f"See it with `bench show {session.id} {failed[0].spec.id}`; try them again with `bench resume {session.id}`.",
+        )
+    if invalid:
+        raise RunInvalid(
+            f"{len(invalid)} of {len(session.specs)} runs are invalid; the first, {invalid[0].spec.id}:"
+            f" {invalid[0].reasons[0]}.",
+            f"See it with `bench show {session.id} {invalid[0].spec.id}`.",
+        )
+
+
+@contextmanager
+def _ctrl_c(stop: Stop) -> Iterator[None]:
+    """The first Ctrl-C ends the run and cleans up; the second ends everything at once."""
+
+    def handle(_signal: int, _frame: FrameType | None) -> None:
+        if stop.is_asked:
+            raise KeyboardInterrupt
+        stop.ask()
+        progress.say("Stopping: the run is ended and the cluster taken down. Ctrl-C again stops at once.")
+        if stop.may_interrupt:
+            raise Stopped("Stopped while a cluster was being stood up.")
+
+    previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    except Stopped:
+        return
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

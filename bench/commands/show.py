@@ -1,0 +1,57 @@
+"""`bench show`: a session's runs, or one run with its reasons, facts and log."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+import typer
+
+from bench import store
+from bench.commands.options import DEFAULT_OUT, Out, SessionName
+from bench.errors import BadInput
+from bench.model import Run, as_builtins
+
+RunName = Annotated[str | None, typer.Argument(metavar="RUN", help="One of its runs.")]
+
+
+def command(session: SessionName, run: RunName = None, out: Out = DEFAULT_OUT) -> None:
+    """Show the runs of a session, or one of them with all that is known of it.
+
+    Example: bench show latest b01-multi-inference-c01
+    """
+    folder = store.find(out, session)
+    runs = store.load_runs(folder, store.load_session(folder))
+    if run is None:
+        typer.echo("\n".join(_line(each) for each in runs) or "Nothing was run yet.")
+        return
+    matching = [each for each in runs if run in (each.spec.id, each.spec.folder)]
+    if not matching:
+        raise BadInput(f"{folder.name} has no run {run}.", f"See them with `bench show {folder.name}`.")
+    typer.echo("\n".join(_whole(matching[0])))
+
+
+def _line(run: Run) -> str:
+    why = f"  {run.reasons[0]}" if run.reasons else ""
+    return f"{run.spec.folder:36} {run.status:8} {len(run.samples):4} samples{why}"
+
+
+def _whole(run: Run) -> list[str]:
+    reconciled = {True: "yes", False: "no: see `bench doctor`", None: "not asked"}[run.reconciled]
+    lines = [_line(run), *(f"  reason: {reason}" for reason in run.reasons), f"  reconciled: {reconciled}", "", "spec"]
+    lines += [f"  {line}" for line in _yaml_like(run.spec)]
+    if run.facts:
+        lines += ["", "facts", *(f"  {line}" for line in _yaml_like(run.facts))]
+    lines += ["", "samples"]
+    lines += [
+        f"  turn {s.turn} {'warm-up' if s.warmup else '       '} {s.arm:18} {s.metric:32}"
+        f" {f'{s.value:.6g} {s.unit}' if s.value is not None else s.reason} {s.node or ''}".rstrip()
+        for s in run.samples
+    ]
+    if run.log_end:
+        lines += ["", "end of the driver's log", run.log_end]
+    return lines
+
+
+def _yaml_like(value: object) -> list[str]:
+    return msgspec.json.format(msgspec.json.encode(as_builtins(value)), indent=2).decode().splitlines()[1:-1]

@@ -1,0 +1,45 @@
+"""`bench up`: stand a topology up and leave it."""
+
+from __future__ import annotations
+
+import typer
+
+from bench import plan
+from bench.commands import options as o
+from bench.errors import BadInput
+from bench.plan import Wish
+from bench.targets import choose
+
+
+def command(
+    topology: o.TopologyName = "multi",
+    nodes: o.Nodes = 2,
+    cpus: o.Cpus = None,
+    memory_mib: o.MemoryMib = 4096,
+    object_store_mib: o.ObjectStoreMib = 1024,
+    target: o.TargetName = "auto",
+    name: o.Appliance = "raymeter",
+    isolation: o.IsolationName = "auto",
+    link_rate: o.LinkRate = None,
+) -> None:
+    """Stand a topology up and leave it there, for `bench run` and for you to look at.
+
+    Example: bench up --topology multi --link-rate 1gbit
+    """
+    if topology == "both":
+        raise BadInput("--topology both: one stands at a time.", "Say single or multi; `bench run` takes both in turn.")
+    wish = Wish(
+        experiments=(),
+        topology=topology,
+        nodes=nodes,
+        cpus=cpus,
+        memory_mib=memory_mib,
+        object_store_mib=object_store_mib,
+    )
+    chosen, why = choose(target, o.target_options(name=name, isolation=isolation, link_rate=link_rate))
+    (shape,) = plan.topologies(wish)
+    chosen.check(shape)
+    typer.echo(f"Target {chosen.name}: {why}.", err=True)
+    cluster = chosen.up(shape)
+    typer.echo(f"{shape.name} is up on {chosen.name}: {', '.join(cluster.nodes)}, joined by {cluster.link}.")
+    typer.echo(f"Dashboard {cluster.dashboard_url}, metrics {cluster.exporter_url}/metrics")

@@ -1,0 +1,90 @@
+"""The parts of the README that are said in the code: tables of commands, experiments and exit codes, written from there."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+
+import typer
+from typer.main import get_command
+
+from bench import errors, experiments
+from bench.errors import BadInput
+from bench.params import declared
+
+MARK = re.compile(r"(?P<begin><!-- bench docs: (?P<name>[a-z ]+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL)
+
+
+def fill(text: str, app: typer.Typer) -> str:
+    """`text` with every marked part written anew. Raises BadInput on a part that nobody can write."""
+
+    def written(match: re.Match[str]) -> str:
+        name = match["name"]
+        if name not in PARTS:
+            raise BadInput(f"The README asks for a part {name!r}.", f"There are: {', '.join(PARTS)}.")
+        return f"{match['begin']}\n{PARTS[name](app)}\n\n{match['end']}"
+
+    return MARK.sub(written, text)
+
+
+def commands(app: typer.Typer) -> str:
+    """A row for each command: what it does, and an example."""
+    group = get_command(app)
+    rows = []
+    for name, command in group.commands.items():  # type: ignore[attr-defined]  # a group, typed as a command
+        text = inspect.cleandoc(command.help or "")
+        what, _, example = text.partition("Example: ")
+        rows.append((f"`bench {name}`", " ".join(what.split()), f"`{example.strip()}`" if example else ""))
+    return _table(("command", "what it does", "for example"), rows)
+
+
+def exit_codes(_app: typer.Typer) -> str:
+    """A row for each cause of failure."""
+    classes = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.BenchError)]
+    rows = [
+        (str(kind.exit_code), kind.__name__, kind.__doc__ or "") for kind in classes if kind is not errors.BenchError
+    ]
+    rows += [
+        ("0", "", "All is well."),
+        ("1", "", "A bug: the trace says where. `--debug` shows the trace of the others too."),
+    ]
+    return _table(("exit code", "name", "what happened"), sorted(rows, key=lambda row: int(row[0])))
+
+
+def all_experiments(_app: typer.Typer) -> str:
+    """Each experiment with its params, metrics, arms and profiles."""
+    return "\n\n".join(_experiment(name) for name in experiments.NAMES)
+
+
+def _experiment(name: str) -> str:
+    found = experiments.load(name)
+    params = [
+        (f"`{p.name}`", p.range.replace("|", "\\|"), p.unit, str(p.default), p.help)
+        for p in declared(found.Params).values()
+    ]
+    metrics = [(f"`{m.name}`", m.unit, f"{m.better} is better", m.help) for m in found.METRICS]
+    arms = [(f"`{arm.name}`", arm.role, arm.help) for arm in found.ARMS]
+    profiles = [(f"`{key}`", p.help) for key, p in found.PROFILES.items()]
+    summary = (found.__doc__ or "").strip().splitlines()[0]
+    return "\n\n".join(
+        (
+            f"#### `{name}`\n\n{summary}",
+            _table(("parameter", "values", "unit", "default", "what it is"), params),
+            _table(("metric", "unit", "", "what it is"), metrics),
+            _table(("arm", "role", "what it is"), arms),
+            _table(("profile", "what it is"), profiles),
+        )
+    )
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+PARTS: dict[str, Callable[[typer.Typer], str]] = {
+    "commands": commands,
+    "experiments": all_experiments,
+    "exit codes": exit_codes,
+}

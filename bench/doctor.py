@@ -1,0 +1,149 @@
+"""What `bench doctor` looks at: each check is a function that gives findings, and each finding says what to do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Literal
+
+import psutil
+import requests
+
+from bench import targets
+from bench.targets import Cluster
+
+Level = Literal["good", "note", "bad"]
+
+BUSY = 0.15  # of all CPUs, over half a second: a noisier machine widens every interval
+LEAST_FREE_BYTES = 2**30
+PINNED = ("ray", "numpy", "prometheus-client", "typer")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was looked at, what was seen, and what to do about it."""
+
+    about: str
+    level: Level
+    seen: str
+    to_do: str = ""
+
+
+def machine() -> Iterator[Finding]:
+    """CPUs, memory, shared memory, swap, other load."""
+    allowed, there = len(os.sched_getaffinity(0)), os.cpu_count() or 1
+    yield Finding(
+        "CPUs",
+        "good" if allowed >= 2 else "note",
+        f"{allowed} of {there} may be used",
+        "" if allowed >= 2 else "`multi` needs a CPU a node: measure with --topology single.",
+    )
+    memory = psutil.virtual_memory()
+    yield Finding("memory", "good" if memory.available > 4 * 2**30 else "note", _gib(memory.available, memory.total))
+    shared = shutil.disk_usage("/dev/shm")
+    yield Finding(
+        "/dev/shm",
+        "good" if shared.free > LEAST_FREE_BYTES else "bad",
+        _gib(shared.free, shared.total),
+        "" if shared.free > LEAST_FREE_BYTES else "Make it larger, or ask for less with --object-store-mib.",
+    )
+    used = psutil.swap_memory().used
+    yield Finding(
+        "swap", "good" if not used else "note", f"{used / 2**20:.0f} MiB in use", "End what needs it." if used else ""
+    )
+    busy = psutil.cpu_percent(interval=0.5) / 100
+    yield Finding(
+        "other load",
+        "good" if busy < BUSY else "note",
+        f"{busy:.0%} of all CPUs are busy",
+        "" if busy < BUSY else "Wait until it is over: every interval gets wider.",
+    )
+
+
+def isolation() -> Iterator[Finding]:
+    """Whether nodes can have a network namespace and a cgroup of their own here."""
+    is_root, ip = os.geteuid() == 0, shutil.which("ip")
+    can = is_root and ip is not None
+    lacking = "root" if not is_root else "the command ip (package iproute2)"
+    yield Finding(
+        "network namespaces",
+        "good" if can else "note",
+        "each local node gets its own; bytes are counted" if can else f"not to be had without {lacking}",
+        "" if can else "Local nodes share loopback, and no bytes are counted.",
+    )
+    shaping = shutil.which("tc") is not None
+    yield Finding(
+        "link shaping",
+        "good" if shaping else "note",
+        "tc is there" if shaping else "tc is missing",
+        "" if shaping else "Install iproute2 for --link-rate.",
+    )
+
+
+def clock() -> Iterator[Finding]:
+    """What the monotonic clock is read from."""
+    source = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+    name = source.read_text().strip() if source.exists() else "unknown"
+    slow = name in ("hpet", "acpi_pm", "jiffies")
+    yield Finding(
+        "clock", "note" if slow else "good", name, "Reading it takes microseconds: use long samples." if slow else ""
+    )
+
+
+def versions() -> Iterator[Finding]:
+    """The packages that a run here would use."""
+    for package in PINNED:
+        try:
+            yield Finding(package, "good", version(package))
+        except PackageNotFoundError:
+            yield Finding(package, "bad", "is not installed", "Run `task setup`.")
+
+
+def standing() -> Iterator[Finding]:
+    """What is up, whether it answers, whether its token is asked for, and what is left of what was."""
+    for name in targets.NAMES:
+        found = targets.create(name, targets.Options()).status()
+        if found.cluster is not None:
+            yield Finding(f"target {name}", "good", f"{found.cluster.topology.name} is up")
+            yield from cluster(found.cluster)
+        elif found.leftovers:
+            yield Finding(f"target {name}", "bad", f"left over: {', '.join(found.leftovers)}", "Run `bench down`.")
+        else:
+            yield Finding(f"target {name}", "good", "nothing is up, nothing is left over")
+
+
+def cluster(found: Cluster) -> Iterator[Finding]:
+    """The Jobs API and the exporter of a cluster, with the token and without."""
+    for about, url in (("Jobs API", f"{found.dashboard_url}/api/jobs/"), ("exporter", f"{found.exporter_url}/metrics")):
+        try:
+            status = requests.get(url, headers={"Authorization": f"Bearer {found.token}"}, timeout=5).status_code
+            yield Finding(
+                about,
+                "good" if status == 200 else "bad",
+                f"HTTP {status}",
+                "" if status == 200 else "Run `bench up` again.",
+            )
+        except requests.RequestException as error:
+            yield Finding(about, "bad", f"{url} does not answer: {type(error).__name__}", "Run `bench up` again.")
+    try:
+        status = requests.get(f"{found.dashboard_url}/api/jobs/", timeout=5).status_code
+        safe = status in (401, 403)
+        yield Finding(
+            "token",
+            "good" if safe else "bad",
+            f"without it the Jobs API says HTTP {status}",
+            "" if safe else "Anyone who reaches it can run code: `bench down`.",
+        )
+    except requests.RequestException:
+        return
+
+
+CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (machine, isolation, clock, versions, standing)
+
+
+def _gib(free: int, total: int) -> str:
+    return f"{free / 2**30:.1f} of {total / 2**30:.1f} GiB free"

@@ -1,0 +1,74 @@
+"""What is expected to go wrong: one class, and one exit code, a cause. The README has the table."""
+
+from __future__ import annotations
+
+
+class BenchError(Exception):
+    """A failure that a person can do something about: what happened, and the way out, in one line."""
+
+    exit_code = 1
+
+    def __init__(self, what: str, way_out: str = "") -> None:
+        super().__init__(" ".join(part for part in (what, way_out) if part))
+        self.what = what
+        self.way_out = way_out
+
+
+class BadInput(BenchError):
+    """A name, a number or an option that cannot be meant."""
+
+    exit_code = 2
+
+
+class DoesNotFit(BenchError):
+    """More was asked for than this machine, or this cluster, has."""
+
+    exit_code = 3
+
+
+class TargetFailed(BenchError):
+    """A cluster could not be stood up, or did not stay up."""
+
+    exit_code = 4
+
+
+class AuthFailed(BenchError):
+    """The cluster refused the token."""
+
+    exit_code = 5
+
+
+class RunFailed(BenchError):
+    """A run broke, or lost its driver, or passed its deadline."""
+
+    exit_code = 6
+
+
+class RunInvalid(BenchError):
+    """A run was done, and its numbers cannot be trusted."""
+
+    exit_code = 7
+
+
+class RecordDamaged(BenchError):
+    """A file of a session is missing, cut short or not what it should be."""
+
+    exit_code = 8
+
+
+class DataMissing(BenchError):
+    """A data set is not there, or is not the one that was pinned."""
+
+    exit_code = 9
+
+
+class CannotWrite(BenchError):
+    """A folder cannot be written to, or the disk is full."""
+
+    exit_code = 10
+
+
+class Stopped(BenchError):
+    """The user ended it; what was done is kept."""
+
+    exit_code = 130

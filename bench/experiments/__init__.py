@@ -1,0 +1,50 @@
+"""What we measure: the contract of an experiment, and the index of those there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol, cast
+
+from bench.model import Arm, Context, Metric, Sample, Value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """A named choice of cells and of how often each is measured.
+
+    Each grid is a full factorial of the values that it names; the cells are those of all grids, in order, without repeats.
+    """
+
+    help: str
+    grids: tuple[Mapping[str, tuple[Value, ...]], ...]
+    blocks: int
+    warmups: int
+    samples: int
+    sample_seconds: float
+    deadline_seconds: float = 600.0  # of one run
+
+
+class Experiment(Protocol):
+    """The shape of a module in this folder."""
+
+    METRICS: tuple[Metric, ...]  # the headline first
+    ARMS: tuple[Arm, ...]  # the subject first
+    PROFILES: dict[str, Profile]
+    Params: type[Any]  # a frozen dataclass: type, bounds, default, unit and help of each parameter
+
+    def run(self, params: Any, context: Context) -> Iterator[Sample]:
+        """One invocation: start, measure in turns, yield samples."""
+        ...
+
+
+_MODULES = {
+    "inference": "bench.experiments.inference",
+}
+NAMES = tuple(_MODULES)
+
+
+def load(name: str) -> Experiment:
+    """The experiment called `name`. KeyError if there is none; its frameworks are not imported before it runs."""
+    return cast(Experiment, import_module(_MODULES[name]))

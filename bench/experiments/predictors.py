@@ -1,0 +1,139 @@
+"""The inference experiment on Ray: actors that hold the network, and every input's way through them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from bench.data import digits
+from bench.errors import RunInvalid
+from bench.experiments import mlp
+from bench.experiments.actor_pool import ActorPool, Answers
+from bench.experiments.placement import Place, Span, get_in_time, on
+
+if TYPE_CHECKING:
+    from bench.experiments.mlp import Array, Layers
+
+DataPath = Literal["by-value", "by-reference", "local"]
+Recipe = tuple[digits.Source, int, mlp.Dtype]  # what input vectors are made from
+
+READY_SECONDS = 120.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loaded:
+    """What an actor holds once it is ready."""
+
+    threads: int
+    weights: str  # their checksum
+    writable: bool
+
+
+class Predictor:
+    """The network in an actor. Its weights stay in the object store, where nobody can write to them."""
+
+    def __init__(self, layers: Layers, own_vectors: Recipe | None, threads: int) -> None:
+        from threadpoolctl import threadpool_limits
+
+        self._layers = layers
+        self._own_vectors: Any = None if own_vectors is None else mlp.make_vectors(*own_vectors)
+        self._limits = threadpool_limits(threads, user_api="blas")
+
+    def ready(self) -> Loaded:
+        """Says that it is, and what it holds."""
+        return Loaded(
+            threads=mlp.native_threads(),
+            weights=mlp.fingerprint(self._layers),
+            writable=any(array.flags.writeable for layer in self._layers for array in layer),
+        )
+
+    def predict(self, rows: Array) -> bytes:
+        """The classes of `rows`."""
+        return mlp.answer(self._layers, rows).tobytes()
+
+    def predict_span(self, vectors: Array | None, start: int, stop: int) -> bytes:
+        """The classes of inputs `start` to `stop` of `vectors`, or of its own."""
+        return self.predict(mlp.rows_of(self._own_vectors if vectors is None else vectors, start, stop))
+
+    def skip(self, rows: Array) -> bytes:
+        """As many bytes as `predict` gives, and no arithmetic."""
+        return bytes(len(rows))
+
+    def skip_span(self, _vectors: Array | None, start: int, stop: int) -> bytes:
+        """As many bytes as `predict_span` gives, and no arithmetic."""
+        return bytes(stop - start)
+
+
+class Predictors:
+    """Actors on their nodes, and two ways to have every input go through them: with the network and without."""
+
+    def __init__(
+        self, places: Sequence[Place], layers: Layers, *, vectors: Recipe, data_path: DataPath, in_flight: int
+    ) -> None:
+        import ray
+
+        self.places = places
+        # Put once: an actor is given the reference, and reads the store's own copy.
+        self._weights = ray.put(layers)
+        self._own_vectors = vectors if data_path == "local" else None
+        self._predict, self._skip = _calls(data_path, vectors)
+        self._pool: ActorPool[Span] = ActorPool(self._make, len(places), in_flight=in_flight)
+
+    def ready(self) -> set[str]:
+        """Wait for every actor; gives the checksums of their weights. Raises RunInvalid if one is not as asked for."""
+        loaded: list[Loaded] = get_in_time(
+            [actor.ready.remote() for actor in self._pool.actors], READY_SECONDS, "Actors that load the network"
+        )
+        for place, found in zip(self.places, loaded, strict=True):
+            if found.threads != place.threads:
+                raise RunInvalid(
+                    f"An actor on {place.node.name} has {found.threads} native threads, not {place.threads}."
+                )
+            if found.writable:
+                raise RunInvalid(f"An actor on {place.node.name} has weights that can be written to.")
+        return {found.weights for found in loaded}
+
+    def predict(self, spans: Sequence[Span]) -> Answers:
+        """Have each span answered by the network."""
+        return self._pool.map(self._predict, spans)
+
+    def skip(self, spans: Sequence[Span]) -> Answers:
+        """The same calls of the same actors with the same arguments, without the network."""
+        return self._pool.map(self._skip, spans)
+
+    def inputs_of_node(self, answers: Answers, spans: Sequence[Span]) -> dict[str, float]:
+        """How many inputs each node that has an actor answered."""
+        inputs: Counter[str] = Counter({place.node.name: 0 for place in self.places})
+        for seat, (start, stop) in zip(answers.seats, spans, strict=True):
+            inputs[self.places[seat].node.name] += stop - start
+        return {name: float(count) for name, count in inputs.items()}
+
+    def close(self) -> None:
+        """End the actors."""
+        self._pool.close()
+
+    def _make(self, number: int) -> Any:
+        import ray
+
+        place = self.places[number]
+        actor = ray.remote(Predictor).options(num_cpus=place.cpus, scheduling_strategy=on(place.node))
+        return actor.remote(self._weights, self._own_vectors, place.threads)
+
+
+def _calls(data_path: DataPath, recipe: Recipe) -> tuple[Callable[[Any, Span], Any], Callable[[Any, Span], Any]]:
+    """How an actor is called for a span, with the network and without: what goes with the call is the data path."""
+    import ray
+
+    if data_path == "by-value":
+        vectors = mlp.make_vectors(*recipe)
+        return (
+            lambda actor, span: actor.predict.remote(mlp.rows_of(vectors, *span)),
+            lambda actor, span: actor.skip.remote(mlp.rows_of(vectors, *span)),
+        )
+    held = ray.put(mlp.make_vectors(*recipe)) if data_path == "by-reference" else None
+    return (
+        lambda actor, span: actor.predict_span.remote(held, *span),
+        lambda actor, span: actor.skip_span.remote(held, *span),
+    )

@@ -1,0 +1,1 @@
+"""The way in and the way home: `submit` and `collect` outside the cluster; `entry`, `probe` and `exporter` inside."""

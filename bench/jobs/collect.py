@@ -1,0 +1,67 @@
+"""Outside: the way home. New lines of a run are fetched by offset while it goes, and saved at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import requests
+
+from bench.errors import AuthFailed, RecordDamaged
+from bench.model import Closing, Spec, from_json
+from bench.store import SAMPLES, append
+
+TIMEOUT_SECONDS = 10.0
+
+
+@dataclass
+class Collector:
+    """What has come home of one run. Every call may fail with requests.RequestException, and be made again."""
+
+    exporter_url: str
+    token: str = field(repr=False)
+    spec: Spec
+    path: Path  # the run's folder out here
+    offset: int = 0
+
+    def fetch_new(self) -> bytes:
+        """Save the whole lines that are new, and give them."""
+        answer = self._get(SAMPLES, offset=self.offset)
+        if answer is None:
+            return b""
+        whole = answer[: answer.rfind(b"\n") + 1]
+        if whole:
+            self.offset = append(self.path / SAMPLES, offset=self.offset, content=whole)
+        return whole
+
+    def fetch_closing(self) -> Closing | None:
+        """How the run ended, by its own word; None while it has not said so."""
+        answer = self._get("run.json", offset=0)
+        if answer is None:
+            return None
+        try:
+            return from_json(answer, Closing)
+        except (msgspec.DecodeError, ValueError) as error:
+            raise RecordDamaged(f"run.json of {self.spec.folder} is not what it should be: {error}.") from error
+
+    def metrics_page(self) -> str:
+        """What Prometheus would see now."""
+        answer = requests.get(f"{self.exporter_url}/metrics", timeout=TIMEOUT_SECONDS)
+        answer.raise_for_status()
+        return answer.text
+
+    def _get(self, name: str, *, offset: int) -> bytes | None:
+        """A file from `offset` on; None if it is not there yet, or if the run asks for silence."""
+        answer = requests.get(
+            f"{self.exporter_url}/runs/{self.spec.session}/{self.spec.folder}/{name}",
+            params={"offset": offset},
+            headers={"Authorization": f"Bearer {self.token}"},
+            timeout=TIMEOUT_SECONDS,
+        )
+        if answer.status_code in (401, 403):
+            raise AuthFailed("The exporter refused the token.", "Stand the cluster up again with `bench up`.")
+        if answer.status_code in (404, 503):
+            return None
+        answer.raise_for_status()
+        return answer.content

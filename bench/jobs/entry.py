@@ -1,0 +1,207 @@
+"""Inside: the driver of one run. It checks the cluster, starts the probes, runs the experiment and records what it yields."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bench import params as parameters
+from bench.experiments import Experiment, load
+from bench.jobs.invocation import Invocation, NodeProbe
+from bench.jobs.recorder import Recorder
+from bench.model import Facts, NodeFacts, Spec, from_json
+
+LEAST_SHARE = 0.05  # of an equal share of the work: a node that did less was no part of it
+
+
+class Unfit(Exception):
+    """The cluster is not the one that the Spec asks for. The text is a reason for the record."""
+
+
+def main(spec_text: str) -> int:
+    """Do one run; 0 when its record says ok."""
+    spec = from_json(spec_text, Spec)
+    folder = Path(os.environ["RAYMETER_RECORDS"]) / spec.session / "runs" / spec.folder
+    recorder = Recorder(folder, spec)
+    try:
+        reasons = run(spec, load(spec.experiment), recorder)
+    except Unfit as error:
+        recorder.close("failed", (str(error),))
+        return 1
+    except Exception as error:  # noqa: BLE001, whatever broke, the record must say so before the driver ends
+        traceback.print_exc()
+        is_memory = "OutOfMemory" in type(error).__name__ or "out of memory" in str(error).lower()
+        last_line = str(error).strip().splitlines()[-1:] or [""]
+        reason = f"{type(error).__name__}: {last_line[0][:300]}"
+        recorder.close("invalid" if is_memory else "failed", (f"memory ran out: {reason}" if is_memory else reason,))
+        return 1
+    recorder.close("invalid" if reasons else "ok", tuple(reasons))
+    return 0
+
+
+def run(spec: Spec, experiment: Experiment, recorder: Recorder) -> list[str]:
+    """Measure, and give the reasons why the numbers cannot be trusted: none is good."""
+    import ray
+
+    connect()
+    params = experiment.Params(**parameters.complete(experiment.Params, spec.params))
+    probes = start_probes(spec)
+    invocation = Invocation(spec=spec, probes=probes, recorder=recorder)
+    recorder.facts(collect_facts(spec, probes))
+    invocation.measure_idle()
+    before = _alive_nodes()
+    for sample in experiment.run(params, invocation):
+        recorder.sample(sample)
+    reasons = list(invocation.reasons)
+    reasons += [f"node {name} was lost during the run" for name in sorted(before.keys() - _alive_nodes().keys())]
+    reasons += idle_nodes(invocation.work_by_node, [probe.slot.name for probe in probes])
+    ray.shutdown()
+    return reasons
+
+
+def connect() -> None:
+    """Attach to the cluster that this job was given to. Never starts a Ray of its own."""
+    import ray
+
+    address = os.environ.get("RAY_ADDRESS")
+    if not address:
+        raise Unfit("RAY_ADDRESS is not set: this driver was not started as a Ray job, and starts no Ray of its own")
+    ray.init(address=address, log_to_driver=True, logging_level="WARNING")
+
+
+def start_probes(spec: Spec) -> list[NodeProbe]:
+    """A probe on every node, the head first. Raises Unfit where the nodes are not those of the topology."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    from bench.jobs.probe import Probe
+    from bench.model import NodeSlot
+
+    alive = [node for node in ray.nodes() if node["Alive"]]
+    check_resources(spec, [node["Resources"] for node in alive])
+    make = ray.remote(num_cpus=0, max_restarts=0)(Probe)
+    actors = [
+        make.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote()
+        for node in alive
+    ]
+    names: list[str] = ray.get([actor.name.remote() for actor in actors], timeout=60)
+    if len(set(names)) != len(names):
+        raise Unfit(f"two nodes have the same name: {', '.join(names)}")
+    probes = [
+        NodeProbe(
+            actor=actor,
+            slot=NodeSlot(
+                name=name,
+                node_id=node["NodeID"],
+                cpus=int(node["Resources"]["CPU"]),
+                threads=spec.topology.threads_per_node,
+            ),
+            address=node["NodeManagerAddress"],
+            port=node["NodeManagerPort"],
+            object_store_bytes=int(node["Resources"].get("object_store_memory", 0)),
+        )
+        for actor, name, node in zip(actors, names, alive, strict=True)
+    ]
+    return sorted(probes, key=lambda probe: (probe.slot.name != "head", probe.slot.name))
+
+
+def check_resources(spec: Spec, resources: list[Mapping[str, float]]) -> None:
+    """Raise Unfit unless there are as many nodes as asked for, each with what it should have."""
+    topology = spec.topology
+    if len(resources) != topology.nodes:
+        raise Unfit(f"{topology.name} asks for {topology.nodes} nodes, and {len(resources)} have registered")
+    asked = {
+        "CPU": topology.cpus_per_node,
+        "memory": topology.memory_bytes_per_node,
+        "object_store_memory": topology.object_store_bytes_per_node,
+    }
+    for has in resources:
+        for name, amount in asked.items():
+            # Ray takes the store's headers off, and rounds: a hundredth is no difference between the arms.
+            if abs(has.get(name, 0) - amount) > 0.01 * amount:
+                raise Unfit(f"a node of {topology.name} has {has.get(name, 0):.0f} {name}, and {amount} was asked for")
+
+
+def collect_facts(spec: Spec, probes: list[NodeProbe]) -> Facts:
+    """What is true of every node. Raises Unfit where threads or shared memory are not what the Spec needs."""
+    import ray
+
+    nodes: list[NodeFacts] = ray.get(
+        [
+            probe.actor.facts.remote(cpus_granted=probe.slot.cpus, object_store_bytes=probe.object_store_bytes)
+            for probe in probes
+        ],
+        timeout=60,
+    )
+    for node in nodes:
+        check_node(spec, node)
+    return Facts(
+        nodes=tuple(nodes),
+        cluster=ray._private.worker.global_worker.node.cluster_id.hex(),  # noqa: SLF001, there is no public way
+        ray_config=_ray_config(),
+        data={},
+        link=os.environ.get("RAYMETER_LINK", "unknown"),
+        same_host=len({node.boot_id for node in nodes}) == 1,
+    )
+
+
+def check_node(spec: Spec, node: NodeFacts) -> None:
+    """Raise Unfit where a node cannot give what the topology says."""
+    if node.shared_memory_bytes < spec.topology.object_store_bytes_per_node:
+        raise Unfit(
+            f"{node.node}: /dev/shm has {node.shared_memory_bytes} bytes, and the object store needs"
+            f" {spec.topology.object_store_bytes_per_node}: it would lie on a disk"
+        )
+    wrong = {name: value for name, value in node.threads.items() if value != str(spec.topology.threads_per_node)}
+    if wrong:
+        raise Unfit(
+            f"{node.node}: native threads are {wrong}, and the topology has {spec.topology.threads_per_node} a node"
+        )
+    if node.cpus_allowed < spec.topology.cpus_per_node:
+        raise Unfit(
+            f"{node.node} may run on {node.cpus_allowed} CPUs, and the topology has {spec.topology.cpus_per_node}"
+        )
+
+
+def idle_nodes(work_by_node: Mapping[str, float], names: list[str]) -> list[str]:
+    """A reason for every node that did much less than its share: a multi-node run that was not one."""
+    total = sum(work_by_node.values())
+    if not total or len(names) < 2:
+        return []
+    return [
+        f"node {name} did {work_by_node.get(name, 0.0) / total:.0%} of the work of {len(names)} nodes"
+        for name in names
+        if work_by_node.get(name, 0.0) < LEAST_SHARE * total / len(names)
+    ]
+
+
+def _alive_nodes() -> dict[str, Any]:
+    import ray
+
+    return {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}
+
+
+def _ray_config() -> dict[str, bool | int | float | str]:
+    """Ray's effective configuration, as far as this process can read it."""
+    import ray._raylet
+
+    config = ray._raylet.Config  # noqa: SLF001, there is no public way
+
+    found: dict[str, bool | int | float | str] = {}
+    for name in dir(config):
+        if name.startswith("_") or "REDIS" in name or name in ("initialize", "ray_cookie"):
+            continue
+        try:
+            value = getattr(config, name)()
+        except Exception:  # noqa: BLE001, S112, some of them want an argument, and none is worth a run
+            continue
+        found[name] = value if isinstance(value, (bool, int, float)) else str(value)
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,184 @@
+"""Inside: what an experiment is given to measure with. Clocks, probes, turns and their order are here and nowhere else."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, TypeVar
+
+from bench.jobs.recorder import Recorder
+from bench.model import Arm, Interval, Measured, NodeSlot, NodeUsage, Spec
+from bench.store import DATA
+
+T = TypeVar("T")
+
+IDLE_SECONDS = 1.0
+MOST_PASSES = 100_000
+QUIET = "quiet"  # while this file stands in the records folder the exporter answers nobody
+PROBE_TIMEOUT_SECONDS = 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeProbe:
+    """A probe, the node that it watches, and where that node's raylet is asked for its spilled bytes."""
+
+    actor: Any
+    slot: NodeSlot
+    address: str
+    port: int
+    object_store_bytes: int
+
+
+@dataclass(kw_only=True)
+class Invocation:
+    """One driver with its actors: the Context of an experiment's run."""
+
+    spec: Spec
+    probes: Sequence[NodeProbe]
+    recorder: Recorder
+    reasons: list[str] = field(default_factory=list)
+    work_by_node: Counter[str] = field(default_factory=Counter)  # of the subject, warm-ups left out
+    _digests: dict[str, str] = field(default_factory=dict)
+    _passes: dict[str, int] = field(default_factory=dict)
+    _spilled: list[int] = field(default_factory=list)
+
+    @property
+    def seed(self) -> int:
+        return self.spec.seed
+
+    @property
+    def nodes(self) -> Sequence[NodeSlot]:
+        return [probe.slot for probe in self.probes]
+
+    def measure_idle(self) -> None:
+        """Count what the nodes do while nothing runs: the baseline that bytes are taken off."""
+        self._begin_probes()
+        begin = monotonic()
+        sleep(IDLE_SECONDS)
+        self._record_usage("idle", Interval(begin, monotonic()), turn=0, warmup=True, work={})
+
+    def time_once(self, arm: str, work: Callable[[], T]) -> Measured[T]:
+        begin = monotonic()
+        result = work()
+        return Measured(results=[result], interval=Interval(begin, monotonic()), arm=arm, turn=0, warmup=False)
+
+    def turns(self) -> Iterator[InvocationTurn]:
+        for number in range(1, self.spec.warmups + self.spec.samples + 1):
+            yield InvocationTurn(invocation=self, number=number, warmup=number <= self.spec.warmups)
+
+    def same_everywhere(self, name: str, digest: str) -> None:
+        known = self._digests.get(name)
+        if known is None:
+            self._digests[name] = digest
+            self.recorder.digest(name, digest)
+        elif known != digest:
+            reason = f"the checksum of {name} was {digest} and {known}: a result is wrong, lost or counted twice"
+            if reason not in self.reasons:
+                self.reasons.append(reason)
+
+    def data(self, name: str, sha256: str) -> None:
+        self.recorder.digest(DATA + name, sha256)
+
+    def measure(
+        self, turn: InvocationTurn, arm: Arm, work: Callable[[], T], credit: Callable[[T], Mapping[str, float]]
+    ) -> Measured[T]:
+        """See Turn.measure. How many passes fill a sample is learnt from the turn before."""
+        passes = self._passes.get(arm.name, 1)
+        if arm.probed:
+            self._begin_probes()
+            results, interval = _timed(work, passes)
+        else:
+            with _silence():
+                results, interval = _timed(work, passes)
+        shares = _add_up(credit(result) for result in results)
+        if arm.probed:
+            self._record_usage(arm.name, interval, turn=turn.number, warmup=turn.warmup, work=shares)
+        if turn.warmup:
+            wanted = math.ceil(self.spec.sample_seconds * passes / max(interval.seconds, 1e-6))
+            self._passes[arm.name] = min(max(wanted, 1), MOST_PASSES)
+        elif arm.role == "subject":
+            self.work_by_node.update(shares)
+        return Measured(results=results, interval=interval, arm=arm.name, turn=turn.number, warmup=turn.warmup)
+
+    def _begin_probes(self) -> None:
+        import ray
+
+        self._spilled = self._spilled_bytes()
+        ray.get([probe.actor.begin.remote() for probe in self.probes], timeout=PROBE_TIMEOUT_SECONDS)
+
+    def _record_usage(
+        self, arm: str, interval: Interval, *, turn: int, warmup: bool, work: Mapping[str, float]
+    ) -> None:
+        import ray
+
+        counted = ray.get([probe.actor.end.remote() for probe in self.probes], timeout=PROBE_TIMEOUT_SECONDS)
+        spilled = self._spilled_bytes()
+        for probe, counts, before, after in zip(self.probes, counted, self._spilled, spilled, strict=True):
+            name = probe.slot.name
+            usage = NodeUsage(
+                node=name,
+                arm=arm,
+                turn=turn,
+                warmup=warmup,
+                interval=interval,
+                spilled_bytes=after - before,
+                work=work.get(name, 0.0) if work else None,
+                **counts,
+            )
+            self.recorder.usage(usage)
+
+    def _spilled_bytes(self) -> list[int]:
+        from ray._private.internal_api import node_stats
+
+        return [
+            node_stats(probe.address, probe.port, include_memory_info=False).store_stats.spilled_bytes_total
+            for probe in self.probes
+        ]
+
+
+@dataclass(kw_only=True)
+class InvocationTurn:
+    """One repetition; see Turn."""
+
+    invocation: Invocation
+    number: int
+    warmup: bool
+
+    def order(self, arms: Sequence[Arm]) -> Sequence[Arm]:
+        spec = self.invocation.spec
+        return random.Random(f"{spec.seed}/{spec.block}/{spec.cell}/{self.number}").sample(list(arms), len(arms))
+
+    def measure(self, arm: Arm, work: Callable[[], T], credit: Callable[[T], Mapping[str, float]]) -> Measured[T]:
+        return self.invocation.measure(self, arm, work, credit)
+
+
+def _timed(work: Callable[[], T], passes: int) -> tuple[list[T], Interval]:
+    """`work` done `passes` times between two looks at the clock, with nothing else between them."""
+    begin = monotonic()
+    results = [work() for _ in range(passes)]
+    return results, Interval(begin, monotonic())
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Nothing of raymeter's works while this lasts: the probes watch nothing, and the exporter turns askers away."""
+    sign = Path(os.environ["RAYMETER_RECORDS"]) / QUIET
+    sign.touch()
+    try:
+        yield
+    finally:
+        sign.unlink(missing_ok=True)
+
+
+def _add_up(shares: Iterator[Mapping[str, float]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for share in shares:
+        total.update(share)
+    return total

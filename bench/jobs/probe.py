@@ -1,0 +1,144 @@
+"""Inside: an actor on every node, which reads that node's counters at both ends of an interval and its peaks between."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import threading
+from dataclasses import fields
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from bench.jobs.counters import Counters, find_cgroup, reader
+from bench.model import NodeFacts
+
+WATCH_SECONDS = 0.5
+PACKAGES = ("ray", "numpy", "torch", "tensorflow-cpu", "tensorflow", "scipy", "scikit-learn", "raymeter")
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class Probe:
+    """Watches the node that it runs on. One a node, without a CPU of its own."""
+
+    def __init__(self) -> None:
+        self._read, self._read_memory = reader(os.environ)
+        self._at_begin = self._read()
+        self._is_watching = threading.Event()
+        self._peak_memory_bytes = 0
+        self._peak_bytes_per_second: float | None = None
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        self._watcher.start()
+
+    def name(self) -> str:
+        """The node's name, as its target gave it."""
+        return os.environ["RAYMETER_NODE"]
+
+    def begin(self) -> None:
+        """The interval begins: note what has been counted so far, and watch for peaks."""
+        self._peak_memory_bytes = self._read_memory()
+        self._peak_bytes_per_second = None
+        self._at_begin = self._read()
+        self._is_watching.set()
+
+    def end(self) -> dict[str, Any]:
+        """The interval is over: what was counted in it, by the names of NodeUsage's fields."""
+        now = self._read()
+        self._is_watching.clear()
+        return {
+            **difference(self._at_begin, now),
+            "peak_memory_bytes": max(self._peak_memory_bytes, self._read_memory()),
+            "peak_bytes_per_second": self._peak_bytes_per_second,
+        }
+
+    def facts(self, *, cpus_granted: int, object_store_bytes: int) -> NodeFacts:
+        """What must be equal for this node's numbers to be compared."""
+        cgroup = find_cgroup(os.environ)
+        return NodeFacts(
+            node=self.name(),
+            boot_id=Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
+            kernel=platform.release(),
+            cpu_model=_cpu_model(),
+            machine=platform.machine(),
+            cpus_granted=cpus_granted,
+            cpus_allowed=len(os.sched_getaffinity(0)),
+            cpu_quota=cgroup.quota_cpus(),
+            memory_limit_bytes=cgroup.memory_limit_bytes(),
+            object_store_bytes=object_store_bytes,
+            shared_memory_bytes=_shared_memory_bytes(),
+            threads={name: os.environ.get(name, "unset") for name in THREAD_VARIABLES},
+            versions={"python": platform.python_version(), **_versions()},
+            code_hash=code_hash(),
+            image_digest=os.environ.get("RAYMETER_IMAGE_DIGEST"),
+            ray_environment={name: value for name, value in sorted(os.environ.items()) if _configures_ray(name)},
+        )
+
+    def _watch(self) -> None:
+        """Note the peaks of memory and of bytes per second, while an interval goes."""
+        while self._is_watching.wait():
+            before, since = self._network_bytes(), monotonic()
+            threading.Event().wait(WATCH_SECONDS)
+            after, now = self._network_bytes(), monotonic()
+            if not self._is_watching.is_set():
+                continue
+            self._peak_memory_bytes = max(self._peak_memory_bytes, self._read_memory())
+            if before is not None and after is not None:
+                rate = (after - before) / (now - since)
+                self._peak_bytes_per_second = max(self._peak_bytes_per_second or 0.0, rate)
+
+    def _network_bytes(self) -> int | None:
+        if self._at_begin.sent_bytes is None:
+            return None
+        from bench.jobs.counters import read_network
+
+        counted = read_network()
+        return max(counted["sent_bytes"], counted["received_bytes"])
+
+
+def difference(before: Counters, after: Counters) -> dict[str, float | int | None]:
+    """What was counted from `before` to `after`. A count that fell, as processes ended, is not known."""
+    counted: dict[str, float | int | None] = {}
+    for field in fields(Counters):
+        first, last = getattr(before, field.name), getattr(after, field.name)
+        counted[field.name] = last - first if first is not None and last is not None and last >= first else None
+    return counted
+
+
+@cache
+def code_hash() -> str:
+    """SHA-256 of the source of raymeter that runs here, 16 digits of it."""
+    digest = hashlib.sha256()
+    root = Path(__file__).parents[1]
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _configures_ray(name: str) -> bool:
+    """Ray's settings are RAY_lower_case; those in capitals are different on every node, or secret."""
+    return name == "RAY_AUTH_MODE" or (name.startswith("RAY_") and name[4:5].islower())
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _cpu_model() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith(("model name", "CPU part")):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _shared_memory_bytes() -> int:
+    shared = os.statvfs("/dev/shm")
+    return shared.f_blocks * shared.f_frsize

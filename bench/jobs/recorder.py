@@ -1,0 +1,48 @@
+"""Inside: writes a run's lines, numbered and flushed to the disk one by one, and run.json last, by rename."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from bench.model import Closing, Facts, Line, NodeUsage, Sample, Spec, Status, to_json
+from bench.store import SAMPLES, write_whole
+
+
+class Recorder:
+    """The record of one run. A folder that has one already is refused."""
+
+    def __init__(self, folder: Path, spec: Spec) -> None:
+        folder.mkdir(parents=True)
+        write_whole(folder / "spec.json", to_json(spec))
+        self._folder = folder
+        self._file = (folder / SAMPLES).open("xb")
+        self._seq = 0
+        self._sha256 = hashlib.sha256()
+
+    def facts(self, facts: Facts) -> None:
+        self._write(Line(seq=self._seq + 1, facts=facts))
+
+    def sample(self, sample: Sample) -> None:
+        self._write(Line(seq=self._seq + 1, sample=sample))
+
+    def usage(self, usage: NodeUsage) -> None:
+        self._write(Line(seq=self._seq + 1, usage=usage))
+
+    def digest(self, name: str, digest: str) -> None:
+        self._write(Line(seq=self._seq + 1, digest=(name, digest)))
+
+    def close(self, status: Status, reasons: tuple[str, ...]) -> None:
+        """Say how the run ended, and what the lines must be for it to be whole."""
+        self._file.close()
+        closing = Closing(status=status, reasons=reasons, lines=self._seq, sha256=self._sha256.hexdigest())
+        write_whole(self._folder / "run.json", to_json(closing))
+
+    def _write(self, line: Line) -> None:
+        text = to_json(line) + b"\n"
+        self._file.write(text)
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._seq = line.seq
+        self._sha256.update(text)

@@ -1,0 +1,128 @@
+"""Outside: a Spec goes to Ray's Jobs API, over HTTP, and its job's status is asked for by id.
+
+Nothing is read from a log but what a person is shown. The job's status is a hint; the record says how the run ended.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+import requests
+import tenacity
+
+from bench.errors import AuthFailed, RunFailed, TargetFailed
+from bench.model import Spec, to_json
+
+JobStatus = Literal["PENDING", "RUNNING", "STOPPED", "SUCCEEDED", "FAILED"]
+ENDED = ("STOPPED", "SUCCEEDED", "FAILED")
+
+TIMEOUT_SECONDS = 10.0
+READY_SECONDS = 60.0
+LOG_BYTES = 200_000
+
+
+class NotReady(Exception):
+    """The head does not take jobs yet: it refuses connections, or has no agent. Worth another try."""
+
+
+@dataclass(frozen=True)
+class JobsApi:
+    """The Jobs API of one cluster."""
+
+    address: str
+    token: str = field(repr=False)
+    ready_seconds: float = READY_SECONDS
+
+    def submit(self, spec: Spec, *, python: str = "python") -> str:
+        """Start the driver of `spec`; the job's id, which is its own for ever. Raises TargetFailed, RunFailed, AuthFailed.
+
+        Tried again only while the head is not ready: the id is unique, so that a second try cannot run it twice.
+        """
+        job_id = f"{spec.session}.{spec.folder}"
+        body = {
+            "submission_id": job_id,
+            "entrypoint": f"exec {python} -m bench.jobs.entry {shlex.quote(to_json(spec).decode())}",
+            "metadata": {"session": spec.session, "run": spec.folder},
+        }
+        patiently = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(NotReady),
+            wait=tenacity.wait_exponential(multiplier=0.2, max=2.0),
+            stop=tenacity.stop_after_delay(self.ready_seconds),
+        )
+        try:
+            patiently(self._post_job, body)
+        except tenacity.RetryError as error:
+            raise TargetFailed(
+                f"The Jobs API at {self.address} took no job for {self.ready_seconds:.0f} s:"
+                f" {error.last_attempt.exception()}.",
+                "Look at it with `bench doctor`.",
+            ) from error
+        return job_id
+
+    def _post_job(self, body: dict[str, Any]) -> None:
+        try:
+            answer = self._ask("POST", "/api/jobs/", json=body)
+        except requests.ConnectionError as error:
+            raise NotReady(f"it refused the connection ({type(error).__name__})") from error
+        if answer.status_code == 500 and "agent" in answer.text.lower() and "already exists" not in answer.text:
+            raise NotReady("it has no agent to run a job yet")
+        if "already exists" in answer.text:
+            raise RunFailed(
+                f"A job {body['submission_id']} exists already.", "A run's id is used once: `bench resume`."
+            )
+        if not answer.ok:
+            raise RunFailed(f"The Jobs API refused the job: HTTP {answer.status_code}, {_end(answer.text)}")
+
+    def status(self, job_id: str) -> tuple[JobStatus, str]:
+        """What Ray says of the job now, and its message."""
+        answer = self._ask("GET", f"/api/jobs/{job_id}")
+        if answer.status_code == 404:
+            return "FAILED", "the head does not know the job: it was restarted"
+        if not answer.ok:
+            raise requests.HTTPError(f"HTTP {answer.status_code}")
+        details = answer.json()
+        return cast(JobStatus, details["status"]), details.get("message") or ""
+
+    def stop(self, job_id: str) -> None:
+        """Ask for the job's end."""
+        self._ask("POST", f"/api/jobs/{job_id}/stop")
+
+    def log_end(self, job_id: str) -> str:
+        """The end of the driver's log, for a person to read. Empty if it cannot be had."""
+        try:
+            answer = self._ask("GET", f"/api/jobs/{job_id}/logs", stream=True)
+            if not answer.ok:
+                return ""
+            # A worker may have printed without end: keep the last part, whatever comes.
+            kept = b""
+            for part in answer.iter_content(65536):
+                kept = (kept + part)[-LOG_BYTES:]
+            text = kept.decode(errors="replace")
+            is_whole = text.startswith("{")
+            return cast(str, json.loads(text)["logs"]) if is_whole else text.replace("\\n", "\n").removesuffix('"}')
+        except (requests.RequestException, ValueError, KeyError):
+            return ""
+
+    def _ask(self, method: str, path: str, **options: Any) -> requests.Response:
+        answer = requests.request(
+            method,
+            self.address + path,
+            headers={"Authorization": f"Bearer {self.token}"},
+            timeout=TIMEOUT_SECONDS,
+            **options,
+        )
+        if answer.status_code in (401, 403):
+            raise AuthFailed(
+                f"The cluster at {self.address} refused the token (HTTP {answer.status_code}).",
+                "Stand it up again with `bench up`.",
+            )
+        return answer
+
+
+def _end(text: str) -> str:
+    """The last line that says something, short."""
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    return lines[-1][-300:] if lines else "without a word"

@@ -1,0 +1,347 @@
+"""The nouns: frozen values that everything else passes on. Imports nothing of ours.
+
+JSON both ways is `to_json` and `from_json`; a file from elsewhere is checked against the types while it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+import msgspec
+
+SCHEMA_VERSION = 1
+
+T = TypeVar("T")
+
+Better = Literal["higher", "lower"]
+Kind = Literal["rate", "time", "size", "ratio", "count"]
+Status = Literal["ok", "invalid", "failed", "stopped"]
+Role = Literal["subject", "ceiling", "peer", "calls", "control"]
+"""What an arm is compared as: the thing measured; the most that the CPUs can do; another way to do the work;
+what the calls cost without the work; the thing measured while raymeter does not watch."""
+
+Value = bool | int | float | str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """What is measured: its unit, which way is better, and how repeats are summed up."""
+
+    name: str
+    unit: str
+    better: Better
+    kind: Kind
+    help: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arm:
+    """One way to do an experiment's work, measured in turn with the others by the same driver."""
+
+    name: str
+    help: str
+    role: Role = "peer"
+    probed: bool = True  # False: probes, record and exporter are silent while it is timed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topology:
+    """How many nodes, and what each of them has. Two topologies are comparable when their totals are equal."""
+
+    name: str
+    nodes: int
+    cpus_per_node: int
+    memory_bytes_per_node: int
+    object_store_bytes_per_node: int
+    threads_per_node: int
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """CPUs, memory, object store and native threads of all nodes together."""
+        return {
+            "CPUs": self.nodes * self.cpus_per_node,
+            "memory": self.nodes * self.memory_bytes_per_node,
+            "object store": self.nodes * self.object_store_bytes_per_node,
+            "native threads": self.nodes * self.threads_per_node,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """All that one run needs to know."""
+
+    id: str  # unique in its session: b03-multi-inference-c02
+    session: str
+    experiment: str
+    cell: str  # c02: the params without the topology
+    params: Mapping[str, Value]
+    seed: int
+    topology: Topology
+    block: int
+    warmups: int  # turns that are kept and marked, not counted
+    samples: int  # turns that count
+    sample_seconds: float  # an arm's work is done again until a sample has lasted so long
+    deadline_seconds: float
+    attempt: int = 1
+
+    @property
+    def folder(self) -> str:
+        """Name of the folder of this run, and the end of its job's submission id."""
+        return self.id if self.attempt == 1 else f"{self.id}.attempt-{self.attempt}"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """From `begin` to `end`, seconds on the driver's monotonic clock."""
+
+    begin: float
+    end: float
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.begin
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """One value of one metric in one interval, or the reason that there is none."""
+
+    metric: str
+    value: float | None
+    interval: Interval
+    arm: str
+    unit: str = ""
+    turn: int = 0
+    warmup: bool = False
+    node: str | None = None
+    reason: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.value is None) == (self.reason is None):
+            raise ValueError(f"a sample of {self.metric} has either a value or a reason that there is none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeUsage:
+    """What one node used in one interval. None: it could not be counted here, which is not zero."""
+
+    node: str
+    arm: str
+    turn: int
+    warmup: bool
+    interval: Interval
+    cpu_seconds: float | None = None
+    peak_memory_bytes: int | None = None
+    received_bytes: int | None = None
+    sent_bytes: int | None = None
+    received_packets: int | None = None
+    sent_packets: int | None = None
+    retransmits: int | None = None
+    peak_bytes_per_second: float | None = None
+    periods: int | None = None
+    throttled_periods: int | None = None
+    disk_read_bytes: int | None = None
+    disk_written_bytes: int | None = None
+    spilled_bytes: int | None = None
+    work: float | None = None  # units of work done here: inputs, trials, jobs
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeFacts:
+    """What must be equal on two nodes for their numbers to be compared."""
+
+    node: str
+    boot_id: str
+    kernel: str
+    cpu_model: str
+    machine: str
+    cpus_granted: int
+    cpus_allowed: int  # what affinity lets it run on
+    cpu_quota: float | None
+    memory_limit_bytes: int | None
+    object_store_bytes: int
+    shared_memory_bytes: int
+    threads: Mapping[str, str]  # OMP_NUM_THREADS and its kin
+    versions: Mapping[str, str]
+    code_hash: str
+    image_digest: str | None
+    ray_environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What was true while a run was done: of each node, of the cluster and of the data."""
+
+    nodes: tuple[NodeFacts, ...]
+    cluster: str  # the Ray cluster's own id
+    ray_config: Mapping[str, Value]
+    data: Mapping[str, str]  # name of a data set: its SHA-256
+    link: str  # what joins the nodes: "veth", "veth at 1gbit", "loopback, no bytes counted", "pod network"
+    same_host: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One line of samples.jsonl: a number in sequence, and exactly one of the rest."""
+
+    seq: int
+    facts: Facts | None = None
+    sample: Sample | None = None
+    usage: NodeUsage | None = None
+    digest: tuple[str, str] | None = None  # its name, its checksum
+
+
+@dataclass(frozen=True, kw_only=True)
+class Closing:
+    """run.json, written last: how the run ended, and what samples.jsonl must then hold."""
+
+    status: Status
+    reasons: tuple[str, ...] = ()
+    lines: int
+    sha256: str
+    reconciled: bool | None = None
+    log_end: str = ""
+    version: int = SCHEMA_VERSION
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One Spec, done. `status` says whether its numbers may be used, `reasons` why not."""
+
+    spec: Spec
+    status: Status
+    reasons: tuple[str, ...] = ()
+    facts: Facts | None = None
+    samples: tuple[Sample, ...] = ()
+    usage: tuple[NodeUsage, ...] = ()
+    digests: Mapping[str, str] = field(default_factory=dict)  # what must be equal over cells and arms: its checksum
+    reconciled: bool | None = None  # window and record agreed; None: not asked
+    log_end: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """An ordered, seeded plan of runs."""
+
+    id: str
+    created: str  # ISO 8601, UTC
+    target: str
+    seed: int
+    profile: str
+    command: str  # what a person would type to do it again
+    metrics: Mapping[str, tuple[Metric, ...]]  # experiment: its metrics, the headline first
+    arms: Mapping[str, tuple[Arm, ...]]
+    specs: tuple[Spec, ...]  # in the order in which they run
+    options: Mapping[str, Value] = field(default_factory=dict)  # of the target
+    version: int = SCHEMA_VERSION
+
+
+# What an experiment is given. It iterates, measures and yields; how often, where and what for is not its business.
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeSlot:
+    """A node as an experiment sees it: where to place work, and how much of it may run at once."""
+
+    name: str  # "head", "worker-1"
+    node_id: str  # Ray's
+    cpus: int
+    threads: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured(Generic[T]):
+    """What a timed piece of work gave, pass by pass, and what it is called in the record."""
+
+    results: Sequence[T]
+    interval: Interval
+    arm: str
+    turn: int
+    warmup: bool
+
+    def sample(self, metric: Metric, value: float, *, node: str | None = None) -> Sample:
+        """This interval's value of `metric`."""
+        return Sample(
+            metric=metric.name,
+            unit=metric.unit,
+            value=value,
+            interval=self.interval,
+            arm=self.arm,
+            turn=self.turn,
+            warmup=self.warmup,
+            node=node,
+        )
+
+    def missing(self, metric: Metric, reason: str) -> Sample:
+        """The reason that this interval has no value of `metric`."""
+        return Sample(
+            metric=metric.name,
+            unit=metric.unit,
+            value=None,
+            reason=reason,
+            interval=self.interval,
+            arm=self.arm,
+            turn=self.turn,
+            warmup=self.warmup,
+        )
+
+
+class Turn(Protocol):
+    """One repetition, in which every arm has its go, in an order of its own."""
+
+    warmup: bool
+
+    def order(self, arms: Sequence[Arm]) -> Sequence[Arm]:
+        """`arms` in this turn's seeded order."""
+        ...
+
+    def measure(self, arm: Arm, work: Callable[[], T], credit: Callable[[T], Mapping[str, float]]) -> Measured[T]:
+        """Do `work` until the sample is long enough, with clock and probes around it.
+
+        `work` returns when every result is in hand, counted and checked. `credit` says, after the clock has
+        stopped, how much of one pass each node (by name) did.
+        """
+        ...
+
+
+class Context(Protocol):
+    """All that an experiment may know of the place where it runs."""
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def nodes(self) -> Sequence[NodeSlot]: ...
+
+    def time_once(self, arm: str, work: Callable[[], T]) -> Measured[T]:
+        """Do `work` once, on the clock, outside any turn: start-up, first result."""
+        ...
+
+    def turns(self) -> Iterator[Turn]:
+        """The warm-ups, then as many turns as the Spec asks for."""
+        ...
+
+    def same_everywhere(self, name: str, digest: str) -> None:
+        """Declare a checksum that must be equal over turns, arms, cells and topologies, or the run is invalid."""
+        ...
+
+    def data(self, name: str, sha256: str) -> None:
+        """Declare a data set that was used."""
+        ...
+
+
+def to_json(value: object) -> bytes:
+    """A noun as JSON, one line."""
+    return msgspec.json.encode(value)
+
+
+def from_json(text: bytes | str, kind: type[T]) -> T:
+    """The noun that `text` holds. Raises msgspec.ValidationError or msgspec.DecodeError."""
+    return msgspec.json.decode(text, type=kind)
+
+
+def as_builtins(value: object) -> Any:
+    """A noun as dicts, lists, numbers and strings."""
+    return msgspec.to_builtins(value)

@@ -1,0 +1,120 @@
+"""Parameters as an experiment declares them: read once here, for the command line, the plan, the list and the docs."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
+
+from bench.errors import BadInput
+from bench.model import Value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """What can be varied: its type, bounds, default, unit and help."""
+
+    name: str
+    type: type
+    default: Value
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    unit: str = ""
+    help: str = ""
+
+    @property
+    def range(self) -> str:
+        """The values that may be given, in words."""
+        if self.choices:
+            return " | ".join(self.choices)
+        if self.type is bool:
+            return "true | false"
+        if self.minimum is None and self.maximum is None:
+            return self.type.__name__
+        low = "" if self.minimum is None else f"{self.minimum:g}"
+        high = "" if self.maximum is None else f"{self.maximum:g}"
+        return f"{low}..{high}"
+
+
+def declared(params: type[Any]) -> dict[str, Parameter]:
+    """The parameters that the dataclass `params` declares, by name.
+
+    The one clever function: it reads `Annotated[int, typer.Option(min=1, metavar="INPUTS", help="...")] = 10`, so that
+    a parameter is written down in one place and everything else carries it without naming it.
+    """
+    hints = get_type_hints(params, include_extras=True)
+    found = {}
+    for field in dataclasses.fields(params):
+        kind, option = get_args(hints[field.name])[:2] if get_origin(hints[field.name]) is Annotated else (None, None)
+        if kind is None or option is None:
+            raise TypeError(f"{params.__qualname__}.{field.name} must be Annotated[type, typer.Option(...)]")
+        choices = get_args(kind) if get_origin(kind) is Literal else ()
+        found[field.name] = Parameter(
+            name=field.name,
+            type=str if choices else kind,
+            default=cast(Value, field.default),
+            choices=tuple(str(choice) for choice in choices),
+            minimum=option.min,
+            maximum=option.max,
+            unit=option.metavar or "",
+            help=option.help or "",
+        )
+    return found
+
+
+def parse(parameter: Parameter, text: str) -> Value:
+    """The value that a person typed. Raises BadInput in the words of the declaration."""
+    try:
+        value: Value = _BOOLEANS[text.lower()] if parameter.type is bool else parameter.type(text)
+    except (ValueError, KeyError):
+        raise BadInput(
+            f"{parameter.name}={text}: that is no {parameter.type.__name__}.", f"It takes {parameter.range}."
+        ) from None
+    return check(parameter, value)
+
+
+def check(parameter: Parameter, value: Value) -> Value:
+    """`value`, if `parameter` may have it. Raises BadInput."""
+    number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    wrong = (
+        not isinstance(value, (float, int) if parameter.type is float else parameter.type)
+        or (parameter.type is not bool and isinstance(value, bool))
+        or (bool(parameter.choices) and value not in parameter.choices)
+        or (number is not None and parameter.minimum is not None and number < parameter.minimum)
+        or (number is not None and parameter.maximum is not None and number > parameter.maximum)
+        or (number is not None and math.isnan(number))
+    )
+    if wrong:
+        raise BadInput(f"{parameter.name}={value} is out of bounds.", f"It takes {parameter.range}: {parameter.help}")
+    return value
+
+
+def settings(params: type[Any], texts: list[str]) -> dict[str, tuple[Value, ...]]:
+    """`--set name=v1,v2` as values to vary. Raises BadInput, naming the choices."""
+    known = declared(params)
+    chosen: dict[str, tuple[Value, ...]] = {}
+    for text in texts:
+        name, equals, values = text.partition("=")
+        if not equals or not values:
+            raise BadInput(f"--set {text}: it must be name=value or name=value,value.")
+        if name not in known:
+            raise BadInput(f"--set {text}: there is no parameter {name}.", f"There are: {', '.join(known)}.")
+        if name in chosen:
+            raise BadInput(f"--set {text}: {name} is set twice.", "Give its values in one: name=v1,v2.")
+        chosen[name] = tuple(dict.fromkeys(parse(known[name], value) for value in values.split(",")))
+    return chosen
+
+
+def complete(params: type[Any], given: Mapping[str, Value]) -> dict[str, Value]:
+    """`given` with every default filled in, checked."""
+    known = declared(params)
+    unknown = given.keys() - known.keys()
+    if unknown:
+        raise BadInput(f"There is no parameter {', '.join(sorted(unknown))}.", f"There are: {', '.join(known)}.")
+    return {name: check(parameter, given.get(name, parameter.default)) for name, parameter in known.items()}
+
+
+_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}

@@ -1,0 +1,211 @@
+"""From a wish to an ordered Session, and how long it will take."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import random
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from bench import params as parameters
+from bench.errors import BadInput, DoesNotFit
+from bench.experiments import NAMES, Experiment, Profile, load
+from bench.model import Session, Spec, Topology, Value
+
+MIB = 2**20
+TOPOLOGIES = ("both", "single", "multi")
+
+# Guesses for a first run, of two cores; `estimate` prefers what earlier runs took.
+UP_SECONDS = {"single": 11.0, "multi": 14.0}
+DOWN_SECONDS = 3.0
+JOB_SECONDS = 6.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What a person asks for."""
+
+    experiments: tuple[str, ...]
+    profile: str = "tiny"
+    sets: tuple[str, ...] = ()
+    topology: str = "both"
+    nodes: int = 2
+    cpus: int | None = None  # of all nodes together; None: all that this process may use
+    memory_mib: int = 4096  # of all nodes together
+    object_store_mib: int = 1024  # of all nodes together, inside the memory
+    blocks: int | None = None  # None: as the profile says
+    seed: int = 1
+    target: str = "local"
+    options: Mapping[str, Value] = field(default_factory=dict)
+    command: str = ""
+
+
+def experiment(name: str) -> Experiment:
+    """The experiment called `name`. Raises BadInput, naming those there are."""
+    if name not in NAMES:
+        raise BadInput(f"There is no experiment {name}.", f"There are: {', '.join(NAMES)}.")
+    return load(name)
+
+
+def profile(name: str, of: str) -> Profile:
+    """The profile `name` of the experiment `of`. Raises BadInput, naming those there are."""
+    profiles = experiment(of).PROFILES
+    if name not in profiles:
+        raise BadInput(f"{of} has no profile {name}.", f"It has: {', '.join(profiles)}.")
+    return profiles[name]
+
+
+def topologies(wish: Wish) -> tuple[Topology, ...]:
+    """The topologies asked for, with equal totals. Raises BadInput or DoesNotFit."""
+    if wish.topology not in TOPOLOGIES:
+        raise BadInput(f"There is no topology {wish.topology}.", f"There are: {', '.join(TOPOLOGIES)}.")
+    if wish.nodes < 2 and wish.topology != "single":
+        raise BadInput(f"--nodes {wish.nodes}: `multi` needs at least 2.", "Or ask for --topology single.")
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cpus = wish.cpus if wish.cpus is not None else available
+    if cpus < 1:
+        raise BadInput(f"--cpus {cpus}: it takes at least 1.")
+    if wish.cpus is None and wish.topology != "single":
+        cpus -= cpus % wish.nodes
+    if wish.topology != "single" and (cpus < wish.nodes or cpus % wish.nodes):
+        raise DoesNotFit(
+            f"{cpus or available} CPUs cannot be shared equally by {wish.nodes} nodes.",
+            "Give --cpus a multiple of --nodes, or ask for --topology single.",
+        )
+    for name, mib in (("--memory-mib", wish.memory_mib), ("--object-store-mib", wish.object_store_mib)):
+        if mib < 1 or mib % wish.nodes:
+            raise BadInput(
+                f"{name} {mib}: it must be a multiple of --nodes {wish.nodes}, for both topologies to have the same."
+            )
+    if wish.object_store_mib * 10 > wish.memory_mib * 4:
+        raise BadInput(
+            f"--object-store-mib {wish.object_store_mib} is over 40 % of --memory-mib {wish.memory_mib}.",
+            "The object store lies inside the memory, and the workers need the rest.",
+        )
+    shapes = {"single": 1, "multi": wish.nodes}
+    return tuple(
+        Topology(
+            name=name,
+            nodes=nodes,
+            cpus_per_node=cpus // nodes,
+            memory_bytes_per_node=wish.memory_mib * MIB // nodes,
+            object_store_bytes_per_node=wish.object_store_mib * MIB // nodes,
+            threads_per_node=cpus // nodes,
+        )
+        for name, nodes in shapes.items()
+        if wish.topology in ("both", name)
+    )
+
+
+def cells(of: str, name: str, sets: Sequence[str]) -> list[dict[str, Value]]:
+    """The params of each cell of a profile, with `--set` in place of what the profile says."""
+    subject = experiment(of)
+    chosen = parameters.settings(subject.Params, list(sets))
+    found = []
+    for grid in profile(name, of).grids:
+        levels = {**grid, **chosen}
+        for values in itertools.product(*levels.values()):
+            cell = parameters.complete(subject.Params, dict(zip(levels, values, strict=True)))
+            if cell not in found:
+                found.append(cell)
+    return found
+
+
+def make(wish: Wish, *, now: datetime | None = None, suffix: str | None = None) -> Session:
+    """The Session that does what `wish` asks for. Raises BadInput or DoesNotFit before anything starts."""
+    if not wish.experiments:
+        raise BadInput("No experiment was named.", f"There are: {', '.join(NAMES)}.")
+    if wish.blocks is not None and wish.blocks < 1:
+        raise BadInput(f"--blocks {wish.blocks}: it takes at least 1.")
+    now = now or datetime.now(UTC)
+    names = tuple(dict.fromkeys(wish.experiments))
+    identity = f"{now:%Y%m%d-%H%M%S}-{'-'.join(names)}-{wish.profile}-{suffix or secrets.token_hex(2)}"
+    shapes = topologies(wish)
+    cell_specs = [spec for name in names for spec in _cell_specs(wish, name, session=identity, topology=shapes[0])]
+    blocks = wish.blocks or max(profile(wish.profile, name).blocks for name in names)
+    return Session(
+        id=identity,
+        created=now.isoformat(timespec="seconds"),
+        target=wish.target,
+        seed=wish.seed,
+        profile=wish.profile,
+        command=wish.command,
+        metrics={name: experiment(name).METRICS for name in names},
+        arms={name: experiment(name).ARMS for name in names},
+        specs=tuple(_ordered(cell_specs, shapes, blocks=blocks, seed=wish.seed)),
+        options=wish.options,
+    )
+
+
+def _cell_specs(wish: Wish, name: str, *, session: str, topology: Topology) -> list[Spec]:
+    chosen = profile(wish.profile, name)
+    return [
+        Spec(
+            id="",
+            session=session,
+            experiment=name,
+            cell=f"c{number:02d}",
+            params=cell,
+            seed=wish.seed,
+            topology=topology,
+            block=0,
+            warmups=chosen.warmups,
+            samples=chosen.samples,
+            sample_seconds=chosen.sample_seconds,
+            deadline_seconds=chosen.deadline_seconds,
+        )
+        for number, cell in enumerate(cells(name, wish.profile, wish.sets), start=1)
+    ]
+
+
+def _ordered(cell_specs: list[Spec], shapes: tuple[Topology, ...], *, blocks: int, seed: int) -> Iterable[Spec]:
+    """Blocks in seeded order: of every two, the second turns the first one's topologies round, so that drift cancels.
+
+    Both topologies of a block run the cells in the same order, so that a pair has the same neighbours.
+    """
+    order = list(shapes)
+    for block in range(1, blocks + 1):
+        draw = random.Random(f"{seed}/{block}")
+        order = order[::-1] if block % 2 == 0 else draw.sample(order, len(order))
+        in_turn = draw.sample(cell_specs, len(cell_specs))
+        for topology in order:
+            for spec in in_turn:
+                identity = f"b{block:02d}-{topology.name}-{spec.experiment}-{spec.cell}"
+                yield replace(spec, id=identity, block=block, topology=topology)
+
+
+def estimate_seconds(session: Session, known: Mapping[tuple[str, str], float] | None = None) -> float:
+    """How long the session will take: each cluster's start and end, and each run.
+
+    `known` has what a run took in earlier sessions, by (topology, run key); the rest is a guess from the Spec.
+    """
+    known = known or {}
+    clusters = {(spec.block, spec.topology.name) for spec in session.specs}
+    around = sum(UP_SECONDS.get(topology, UP_SECONDS["multi"]) + DOWN_SECONDS for _, topology in clusters)
+    return around + sum(
+        known.get((spec.topology.name, run_key(spec)), guess_run_seconds(session, spec)) for spec in session.specs
+    )
+
+
+def guess_run_seconds(session: Session, spec: Spec) -> float:
+    """A run's time, if each arm's work is short beside a sample."""
+    arms = len(session.arms[spec.experiment])
+    return JOB_SECONDS + arms * spec.sample_seconds * 1.3 * (spec.samples + spec.warmups)
+
+
+def run_key(spec: Spec) -> str:
+    """What two runs have in common that take equally long: all but session, block, topology and seed."""
+    fields = ",".join(f"{name}={value}" for name, value in sorted(spec.params.items()))
+    return f"{spec.experiment}({fields})x{spec.samples}+{spec.warmups}@{spec.sample_seconds:g}"
+
+
+def in_words(seconds: float) -> str:
+    """4 s, 3 min, 1 h 20 min."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = math.ceil(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"

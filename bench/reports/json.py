@@ -1,0 +1,13 @@
+"""The whole Report as JSON, for programs."""
+
+from __future__ import annotations
+
+from bench.analysis import Report
+from bench.model import to_json
+
+
+def render(report: Report) -> str:
+    """Every field of the Report, by its name; what is not known is null."""
+    import msgspec
+
+    return msgspec.json.format(to_json(report), indent=2).decode()

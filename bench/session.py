@@ -1,0 +1,248 @@
+"""Does a plan, one run at a time, on a fresh cluster for every topology of every block; stopped and resumed at will."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+import requests
+
+from bench import reconcile, store
+from bench.errors import BenchError, RecordDamaged
+from bench.jobs.collect import Collector
+from bench.jobs.submit import ENDED, JobsApi
+from bench.model import Closing, Line, Run, Session, Spec, Status, Topology, from_json
+from bench.targets import Cluster, Target
+
+POLL_SECONDS = 1.0
+GRACE_SECONDS = 20.0  # for a job that has ended, or was stopped, to have its last lines fetched
+LOST_SECONDS = 30.0  # without any answer from head or exporter: the cluster is gone
+
+
+class Listener(Protocol):
+    """Who is told how a session goes on. Nothing here prints."""
+
+    def cluster_wanted(self, topology: Topology, block: int) -> None: ...
+
+    def run_begun(self, spec: Spec) -> None: ...
+
+    def line_came(self, spec: Spec, line: Line) -> None: ...
+
+    def run_ended(self, spec: Spec, closing: Closing) -> None: ...
+
+
+@dataclass
+class Stop:
+    """Set once by the first Ctrl-C; looked at wherever the session waits."""
+
+    event: threading.Event = field(default_factory=threading.Event)
+    may_interrupt: bool = False  # while a cluster is being stood up: waiting for it would be no stop
+
+    @property
+    def is_asked(self) -> bool:
+        return self.event.is_set()
+
+    def ask(self) -> None:
+        self.event.set()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What is left of a session: what is kept, what is run again, what was never begun."""
+
+    kept: tuple[Spec, ...]
+    again: tuple[Spec, ...]
+    new: tuple[Spec, ...]
+
+    @property
+    def todo(self) -> tuple[Spec, ...]:
+        return self.again + self.new
+
+
+def remaining(folder: Path, session: Session) -> Work:
+    """What `resume` would run. Runs that are ok or invalid stand; failed and stopped ones get a new attempt."""
+    kept, again, new = [], [], []
+    for spec in session.specs:
+        last = store.latest_attempt(folder, spec)
+        if last is None:
+            new.append(spec)
+        elif store.load_run(folder, last).status in ("ok", "invalid"):
+            kept.append(last)
+        else:
+            again.append(replace(last, attempt=last.attempt + 1))
+    return Work(kept=tuple(kept), again=tuple(again), new=tuple(new))
+
+
+def perform(
+    folder: Path, session: Session, todo: tuple[Spec, ...], *, target: Target, listener: Listener, stop: Stop
+) -> None:
+    """Run `todo` in the plan's order. A run that fails is recorded, and the next one gets a fresh cluster.
+
+    Raises TargetFailed where no cluster can be stood up. Returns early when `stop` is asked for.
+    """
+    position = {spec.id: number for number, spec in enumerate(session.specs)}
+    in_order = sorted(todo, key=lambda spec: position[spec.id])
+    digests = known_digests(store.load_runs(folder, session))
+    for (block, _), group in itertools.groupby(in_order, key=lambda spec: (spec.block, spec.topology.name)):
+        cluster: Cluster | None = None
+        for spec in group:
+            if stop.is_asked:
+                return
+            if cluster is None:
+                listener.cluster_wanted(spec.topology, block)
+                stop.may_interrupt = True
+                cluster = target.up(spec.topology)
+                stop.may_interrupt = False
+            listener.run_begun(spec)
+            closing = run_one(folder, spec, cluster=cluster, digests=digests, listener=listener, stop=stop)
+            listener.run_ended(spec, closing)
+            if closing.status == "failed":
+                cluster = None
+
+
+def run_one(
+    folder: Path, spec: Spec, *, cluster: Cluster, digests: dict[str, str], listener: Listener, stop: Stop
+) -> Closing:
+    """Submit one Spec, bring its record home line by line, and close it. Never raises for what the run did."""
+    path = store.begin_run(folder, spec)
+    api = JobsApi(cluster.dashboard_url, cluster.token)
+    collector = Collector(exporter_url=cluster.exporter_url, token=cluster.token, spec=spec, path=path)
+    job_id = ""
+    try:
+        job_id = api.submit(spec, python=cluster.python)
+        closing = _follow(api, job_id, collector, listener=listener, stop=stop)
+    except (BenchError, requests.RequestException) as error:
+        closing = _closed_here(path, "failed", str(error))
+    if job_id and closing.status != "ok":
+        closing = replace(closing, log_end=api.log_end(job_id)[-store.LOG_END_BYTES :])
+    closing = _judge(path, closing, digests=digests)
+    if closing.status == "ok":
+        closing = replace(closing, reconciled=_reconcile(collector))
+    store.close_run(folder, spec, closing)
+    return closing
+
+
+def _follow(api: JobsApi, job_id: str, collector: Collector, *, listener: Listener, stop: Stop) -> Closing:
+    """Poll status and record until the run has ended, was stopped, was lost, or has passed its deadline."""
+    spec, path = collector.spec, collector.path
+    deadline = time.monotonic() + spec.deadline_seconds
+    heard = time.monotonic()
+    while True:
+        try:
+            _take_in(collector, listener)
+            status, message = api.status(job_id)
+            heard = time.monotonic()
+            if status in ENDED:
+                return _end_of_job(collector, message, listener=listener)
+        except requests.RequestException as error:
+            if time.monotonic() - heard > LOST_SECONDS:
+                return _closed_here(path, "failed", f"the cluster has not answered for {LOST_SECONDS:.0f} s: {error}")
+        if stop.is_asked:
+            _end_job(api, job_id)
+            _take_in_last(collector, listener)
+            return _closed_here(path, "stopped", "it was stopped by the user")
+        if time.monotonic() > deadline:
+            _end_job(api, job_id)
+            _take_in_last(collector, listener)
+            return _closed_here(path, "failed", f"it did not end within its deadline of {spec.deadline_seconds:.0f} s")
+        stop.event.wait(POLL_SECONDS)
+
+
+def _end_of_job(collector: Collector, message: str, *, listener: Listener) -> Closing:
+    """The job is over: its own word on how it ended, checked against what came home; or that it left none."""
+    until = time.monotonic() + GRACE_SECONDS
+    while True:
+        _take_in(collector, listener)
+        closing = collector.fetch_closing()
+        lines, sha256 = store.measure(collector.path / store.SAMPLES)
+        if closing is not None and lines >= closing.lines:
+            break
+        if closing is None or time.monotonic() > until:
+            break
+        time.sleep(0.2)
+    if closing is None:
+        return _closed_here(collector.path, "failed", f"its driver ended without a result: {_last_line(message)}")
+    if (lines, sha256) != (closing.lines, closing.sha256):
+        reason = f"{lines} of {closing.lines} lines came home, or not the same ones"
+        return _closed_here(collector.path, "invalid", reason)
+    return closing
+
+
+def _judge(path: Path, closing: Closing, *, digests: dict[str, str]) -> Closing:
+    """An ok run whose checksums are not those of the runs before it is invalid."""
+    if closing.status != "ok":
+        return closing
+    found = {
+        line.digest[0]: line.digest[1] for line in store.read_lines(path / store.SAMPLES, is_closed=True) if line.digest
+    }
+    wrong = [
+        f"the checksum of {name} is {digest}, and was {digests[name]} in an earlier run of this session"
+        for name, digest in found.items()
+        if digests.setdefault(name, digest) != digest
+    ]
+    return replace(closing, status="invalid", reasons=(*closing.reasons, *wrong)) if wrong else closing
+
+
+def known_digests(runs: list[Run]) -> dict[str, str]:
+    """The checksums that the good runs so far agree on."""
+    return {
+        name: digest
+        for run in reversed(runs)
+        if run.status == "ok"
+        for name, digest in [*run.digests.items(), *_data_digests(run)]
+    }
+
+
+def _data_digests(run: Run) -> Iterator[tuple[str, str]]:
+    if run.facts:
+        yield from ((store.DATA + name, digest) for name, digest in run.facts.data.items())
+
+
+def _take_in(collector: Collector, listener: Listener) -> None:
+    for text in collector.fetch_new().splitlines():
+        listener.line_came(collector.spec, from_json(text, Line))
+
+
+def _take_in_last(collector: Collector, listener: Listener) -> None:
+    """Fetch what there still is, as well as it goes."""
+    try:
+        _take_in(collector, listener)
+    except (requests.RequestException, RecordDamaged):
+        return
+
+
+def _end_job(api: JobsApi, job_id: str) -> None:
+    """Stop the job and see it end, as well as it goes: the cluster goes down in any case."""
+    until = time.monotonic() + GRACE_SECONDS
+    try:
+        api.stop(job_id)
+        while time.monotonic() < until and api.status(job_id)[0] not in ENDED:
+            time.sleep(0.2)
+    except (requests.RequestException, BenchError):
+        return
+
+
+def _closed_here(path: Path, status: Status, reason: str) -> Closing:
+    """A closing for a run that could not write its own: all that came home is kept."""
+    lines, sha256 = store.measure(path / store.SAMPLES)
+    return Closing(status=status, reasons=(reason,), lines=lines, sha256=sha256)
+
+
+def _reconcile(collector: Collector) -> bool | None:
+    """Whether the window shows what the record has; None if it could not be asked."""
+    try:
+        page = collector.metrics_page()
+    except requests.RequestException:
+        return None
+    lines = store.read_lines(collector.path / store.SAMPLES, is_closed=True)
+    return not reconcile.differences(collector.spec, [line.sample for line in lines if line.sample], page)
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1].strip()[-300:] if lines else "it left no word"

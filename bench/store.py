@@ -1,0 +1,223 @@
+"""The record on disk: appended to, never rewritten, finished by a rename. It is the truth.
+
+results/<session>/session.json                    the plan
+results/<session>/runs/<run>/spec.json            what was asked
+results/<session>/runs/<run>/samples.jsonl        a Line a line: facts, samples, usage, checksums
+results/<session>/runs/<run>/run.json             how it ended, written last
+results/<session>/runs/<run>/job.log              the end of the driver's log
+results/<session>/report.txt                      what it means
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from bench.errors import BadInput, CannotWrite, RecordDamaged
+from bench.model import SCHEMA_VERSION, Closing, Line, Run, Session, Spec, from_json, to_json
+
+T = TypeVar("T")
+
+DEFAULT_FOLDER = Path("results")
+LEAST_FREE_BYTES = 2**30
+LOG_END_BYTES = 20_000
+SAMPLES = "samples.jsonl"
+DATA = "data "  # in front of a data set's name, among the checksums of a run
+
+
+def check_writable(folder: Path) -> None:
+    """Raise CannotWrite unless `folder` can be made and written to, with a GiB to spare."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".write-{os.getpid()}"
+        probe.write_bytes(b"x")
+        probe.unlink()
+        free_bytes = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise CannotWrite(
+            f"{folder} cannot be written to: {error.strerror}.", "Name another folder with --out."
+        ) from error
+    if free_bytes < LEAST_FREE_BYTES:
+        raise CannotWrite(
+            f"{folder} has {free_bytes / 2**20:.0f} MiB free, and 1024 MiB are needed.",
+            "Make room, or name another folder with --out.",
+        )
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write `content` beside `path` and rename it there: the file is whole or not there."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError as error:
+        raise CannotWrite(f"{path} cannot be written: {error.strerror}.", "Make room or mend its rights.") from error
+
+
+def create(out: Path, session: Session) -> Path:
+    """Make the session's folder, with its plan in it. A folder that is there is refused."""
+    check_writable(out)
+    folder = out / session.id
+    try:
+        (folder / "runs").mkdir(parents=True)
+    except FileExistsError:
+        raise CannotWrite(f"{folder} is there already.", "A session is never written over.") from None
+    write_whole(folder / "session.json", _indented(session))
+    return folder
+
+
+def run_folder(folder: Path, spec: Spec) -> Path:
+    """Where the files of this run of `spec` are."""
+    return folder / "runs" / spec.folder
+
+
+def begin_run(folder: Path, spec: Spec) -> Path:
+    """Make the folder of a run and write down what was asked. A folder that is there is refused."""
+    path = run_folder(folder, spec)
+    try:
+        path.mkdir(parents=True)
+    except FileExistsError:
+        raise CannotWrite(f"{path} is there already.", "Continue the session with `bench resume`.") from None
+    write_whole(path / "spec.json", _indented(spec))
+    return path
+
+
+def append(path: Path, *, offset: int, content: bytes) -> int:
+    """Add `content`, which begins at `offset`, to the end of `path`; the new length. Raises RecordDamaged on a gap."""
+    try:
+        with path.open("ab") as file:
+            if file.tell() != offset:
+                raise RecordDamaged(f"{path} has {file.tell()} bytes where {offset} were expected.")
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+            return file.tell()
+    except OSError as error:
+        raise CannotWrite(f"{path} cannot be written: {error.strerror}.", "Make room, then `bench resume`.") from error
+
+
+def close_run(folder: Path, spec: Spec, closing: Closing) -> None:
+    """Write how the run ended. After this it is never touched again."""
+    path = run_folder(folder, spec)
+    if closing.log_end:
+        write_whole(path / "job.log", closing.log_end.encode())
+    write_whole(path / "run.json", _indented(replace(closing, log_end=closing.log_end[-2000:])))
+
+
+def measure(path: Path) -> tuple[int, str]:
+    """Whole lines in a samples.jsonl, and the SHA-256 of its bytes."""
+    content = path.read_bytes() if path.exists() else b""
+    return content.count(b"\n"), hashlib.sha256(content).hexdigest()
+
+
+def find(out: Path, name: str) -> Path:
+    """The session folder called `name`: a path, an id, the beginning of one, or `latest`. Raises BadInput."""
+    direct = Path(name)
+    if (direct / "session.json").is_file():
+        return direct
+    folders = session_folders(out)
+    matching = folders[-1:] if name == "latest" else [folder for folder in folders if folder.name.startswith(name)]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        raise BadInput(f"{name} could be any of {len(matching)} sessions.", f"Such as {matching[0].name}.")
+    known = ", ".join(folder.name for folder in folders[-3:]) or "none"
+    raise BadInput(f"There is no session {name} in {out}.", f"The last ones there: {known}.")
+
+
+def session_folders(out: Path) -> list[Path]:
+    """The folders of all sessions, oldest first."""
+    return sorted(path.parent for path in out.glob("*/session.json"))
+
+
+def load_session(folder: Path) -> Session:
+    """The plan. Raises RecordDamaged."""
+    session = _read(folder / "session.json", Session)
+    if session.version != SCHEMA_VERSION:
+        raise RecordDamaged(
+            f"{folder / 'session.json'} has schema version {session.version}, and this raymeter reads {SCHEMA_VERSION}.",
+            "Use the version of raymeter that wrote it.",
+        )
+    return session
+
+
+def latest_attempt(folder: Path, spec: Spec) -> Spec | None:
+    """`spec` with the number of its last attempt; None if it was never begun."""
+    last = None
+    for number in range(1, 1000):
+        tried = replace(spec, attempt=number)
+        if not run_folder(folder, tried).is_dir():
+            return last
+        last = tried
+    return last
+
+
+def load_run(folder: Path, spec: Spec) -> Run:
+    """One run, checked line by line against how it says it ended. Raises RecordDamaged, naming file and line.
+
+    A run without run.json was cut off: what it had measured is kept, and it is `stopped`.
+    """
+    path = run_folder(folder, spec)
+    closing = _read(path / "run.json", Closing) if (path / "run.json").exists() else None
+    lines = list(read_lines(path / SAMPLES, is_closed=closing is not None))
+    if closing is not None and (len(lines), measure(path / SAMPLES)[1]) != (closing.lines, closing.sha256):
+        raise RecordDamaged(f"{path / SAMPLES} is not what run.json says: {len(lines)} of {closing.lines} lines.")
+    digests = {line.digest[0]: line.digest[1] for line in lines if line.digest}
+    data = {name.removeprefix(DATA): digest for name, digest in digests.items() if name.startswith(DATA)}
+    facts = next((line.facts for line in lines if line.facts), None)
+    return Run(
+        spec=spec,
+        status=closing.status if closing else "stopped",
+        reasons=closing.reasons if closing else ("it was cut off before it ended",),
+        facts=replace(facts, data=data) if facts else None,
+        samples=tuple(line.sample for line in lines if line.sample),
+        usage=tuple(line.usage for line in lines if line.usage),
+        digests={name: digest for name, digest in digests.items() if not name.startswith(DATA)},
+        reconciled=closing.reconciled if closing else None,
+        log_end=closing.log_end if closing else "",
+    )
+
+
+def read_lines(path: Path, *, is_closed: bool) -> Iterator[Line]:
+    """The lines of a samples.jsonl in sequence. Half a line at the end of a run that was cut off is left out."""
+    content = path.read_bytes() if path.exists() else b""
+    whole, _, half = content.rpartition(b"\n")
+    if half and is_closed:
+        raise RecordDamaged(f"{path} ends in half a line.")
+    for number, text in enumerate(whole.split(b"\n") if whole else (), start=1):
+        try:
+            line = from_json(text, Line)
+        except (msgspec.DecodeError, ValueError) as error:
+            raise RecordDamaged(f"{path}, line {number}: {error}.") from error
+        if line.seq != number:
+            raise RecordDamaged(f"{path}, line {number}: its sequence number is {line.seq}.")
+        yield line
+
+
+def load_runs(folder: Path, session: Session) -> list[Run]:
+    """The last attempt of every run that was begun, in the order of the plan."""
+    begun = (latest_attempt(folder, spec) for spec in session.specs)
+    return [load_run(folder, spec) for spec in begun if spec is not None]
+
+
+def _read(path: Path, kind: type[T]) -> T:
+    try:
+        return from_json(path.read_bytes(), kind)
+    except OSError as error:
+        raise RecordDamaged(f"{path} cannot be read: {error.strerror}.") from error
+    except (msgspec.DecodeError, ValueError) as error:
+        raise RecordDamaged(f"{path} is not what it should be: {error}.") from error
+
+
+def _indented(value: object) -> bytes:
+    return msgspec.json.format(to_json(value), indent=2) + b"\n"

@@ -1,0 +1,127 @@
+"""Control groups of nodes, of version 1 and 2, as plain functions over their files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+PERIOD_MICROSECONDS = 100_000
+_WANTED = ("cpu", "cpuacct", "memory")
+
+
+@dataclass(frozen=True)
+class Mounts:
+    """Where this system has its control groups: one folder a controller (version 1), or one for all (version 2)."""
+
+    controllers: Mapping[str, Path]
+    unified: Path | None = None
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """Every folder in which a node's group is made, each of them once."""
+        found = [self.unified] if self.unified else [self.controllers[c] for c in _WANTED if c in self.controllers]
+        return tuple(dict.fromkeys(found))
+
+
+def mounts(text: str | None = None, root: Path = Path("/")) -> Mounts:
+    """What /proc/self/mounts, or `text`, says; its paths are taken to lie under `root`."""
+    if text is None:
+        try:
+            text = Path("/proc/self/mounts").read_text()
+        except OSError:
+            return Mounts({})
+    controllers: dict[str, Path] = {}
+    unified: Path | None = None
+    for line in text.splitlines():
+        _, mount_point, kind, options, *_ = line.split()
+        path = root / mount_point.lstrip("/")
+        if kind == "cgroup":
+            controllers |= {option: path for option in options.split(",") if option in _WANTED}
+        elif kind == "cgroup2" and "cpu" in _read(path / "cgroup.controllers").split():
+            unified = path
+    # A hybrid system mounts an empty version 2 beside version 1: where the controllers are, there we count.
+    return Mounts(controllers) if controllers else Mounts({}, unified)
+
+
+def create(where: Mounts, group: str, *, cpus: int, memory_bytes: int) -> bool:
+    """Make `group` and limit it. False, and nothing left behind, where this system does not let us."""
+    if not where.roots:
+        return False
+    try:
+        for root in where.roots:
+            if root == where.unified:
+                _delegate(root, group)
+            (root / group).mkdir(parents=True, exist_ok=True)
+        if where.unified:
+            _write(where.unified / group / "cpu.max", f"{cpus * PERIOD_MICROSECONDS} {PERIOD_MICROSECONDS}")
+            _write(where.unified / group / "memory.max", str(memory_bytes))
+        if cpu := where.controllers.get("cpu"):
+            _write(cpu / group / "cpu.cfs_period_us", str(PERIOD_MICROSECONDS))
+            _write(cpu / group / "cpu.cfs_quota_us", str(cpus * PERIOD_MICROSECONDS))
+        if memory := where.controllers.get("memory"):
+            _write(memory / group / "memory.limit_in_bytes", str(memory_bytes))
+    except OSError:
+        remove(where, group)
+        return False
+    return True
+
+
+def enter(where: Mounts, group: str, pid: int) -> None:
+    """Put `pid`, and whoever it starts from now on, into `group`."""
+    for root in where.roots:
+        with suppress(ProcessLookupError):  # it has ended already: who waits for it will say why
+            _write(root / group / "cgroup.procs", str(pid))
+
+
+def exists(where: Mounts, group: str) -> bool:
+    """Whether any part of `group` is there."""
+    return any((root / group).is_dir() for root in where.roots)
+
+
+def remove(where: Mounts, group: str, *, deadline_seconds: float = 2.0) -> None:
+    """Remove `group`, and its parents where nothing else is in them."""
+    for root in where.roots:
+        deadline = time.monotonic() + deadline_seconds
+        path = root / group
+        while path.is_dir():
+            try:
+                path.rmdir()
+            except OSError:  # the kernel is still clearing up after the last process in it
+                if time.monotonic() > deadline:
+                    break
+                time.sleep(0.02)
+        for parent in path.relative_to(root).parents[:-1]:
+            with suppress(OSError):
+                (root / parent).rmdir()
+
+
+def available_memory_bytes(where: Mounts) -> int | None:
+    """What the control group at the root of what we see still lets us use; None where it has no limit."""
+    if where.unified:
+        limit, used = _read(where.unified / "memory.max"), _read(where.unified / "memory.current")
+    elif memory := where.controllers.get("memory"):
+        limit, used = _read(memory / "memory.limit_in_bytes"), _read(memory / "memory.usage_in_bytes")
+    else:
+        return None
+    if not limit.isdecimal() or not used.isdecimal() or int(limit) >= 2**60:
+        return None
+    return max(int(limit) - int(used), 0)
+
+
+def _delegate(root: Path, group: str) -> None:
+    for parent in reversed(Path(group).parents):
+        (root / parent).mkdir(exist_ok=True)
+        _write(root / parent / "cgroup.subtree_control", "+cpu +memory")
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text)
+
+
+def _read(path: Path) -> str:
+    with suppress(OSError):
+        return path.read_text().strip()
+    return ""

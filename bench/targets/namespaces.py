@@ -1,0 +1,169 @@
+"""Network namespaces for nodes, joined by a bridge and, where asked for, slowed: plain functions over `ip` and `tc`.
+
+The bridge lies in a namespace of its own. In the host's it would be at the mercy of the host's packet filter: a
+Docker engine drops what it does not know, bridged frames too.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from filelock import FileLock
+
+from bench.errors import BadInput, TargetFailed
+
+HOST_OCTET = 254
+_FOLDER = Path("/run/netns")
+_RATE = re.compile(r"(\d+(?:\.\d+)?)(k|m|g)bit")
+_SCALE = {"k": 1e3, "m": 1e6, "g": 1e9}
+_TRIAL = (
+    "ip link set lo up && ip link add left0 type veth peer name right0"
+    " && ip link add br0 type bridge && ip link set right0 master br0"
+)
+
+
+def lack() -> str:
+    """Why nodes cannot have namespaces here, or nothing where they can."""
+    missing = [tool for tool in ("ip", "nsenter", "unshare") if not shutil.which(tool)]
+    if missing:
+        return f"{' and '.join(missing)} not found (packages iproute2 and util-linux)"
+    # Being root is not enough: a container's root may lack the right. A namespace that ends with its command tells.
+    trial = _run(["unshare", "--net", "--mount", "sh", "-c", _TRIAL])
+    if trial.returncode:
+        return f"no right to make them: {_last(trial)}"
+    return ""
+
+
+def rate_bits_per_second(link_rate: str) -> float:
+    """What `link_rate` means, in bits per second."""
+    match = _RATE.fullmatch(link_rate)
+    bits = float(match[1]) * _SCALE[match[2]] if match else 0.0
+    if not 1e6 <= bits <= 100e9:
+        raise BadInput(f"--link-rate {link_rate!r} is no rate.", "Write 1gbit or 100mbit: from 1mbit to 100gbit.")
+    return bits
+
+
+def free_subnet(taken: Iterable[str]) -> str:
+    """The first 10.231.X.0/24 that overlaps with no network in `taken`."""
+    networks = [ipaddress.ip_network(network, strict=False) for network in taken if "/0" not in network]
+    for third in range(1, 255):
+        subnet = ipaddress.ip_network(f"10.231.{third}.0/24")
+        if not any(network.version == 4 and subnet.overlaps(network) for network in networks):
+            return str(subnet)
+    raise TargetFailed("All of 10.231.1.0/24 to 10.231.254.0/24 are in use.", "Take an appliance down first.")
+
+
+def address(subnet: str, index: int) -> str:
+    """The address of node `index` in `subnet`."""
+    return str(ipaddress.ip_network(subnet)[index + 1])
+
+
+def taken() -> list[str]:
+    """The networks that this host has routes to."""
+    routes = json.loads(_must(["ip", "-json", "-4", "route", "show", "table", "all"]) or "[]")
+    return [route["dst"] for route in routes if re.fullmatch(r"[\d./]+", route["dst"])]
+
+
+def subnet_lock() -> FileLock:
+    """Held from the choice of a subnet until the host has a route to it, by one appliance at a time."""
+    return FileLock("/run/raymeter-subnets.lock", timeout=30)
+
+
+def names(ledger_id: str, nodes: int) -> tuple[str, ...]:
+    """The namespaces of a ledger: of each node, and last of the bridge."""
+    return (*(node_name(ledger_id, index) for index in range(nodes)), f"rm-{ledger_id}-lan")
+
+
+def node_name(ledger_id: str, index: int) -> str:
+    """The namespace of node `index`."""
+    return f"rm-{ledger_id}-n{index}"
+
+
+def host_link(ledger_id: str) -> str:
+    """The host's end of the link to the bridge; a name of a link has 15 characters at most."""
+    return f"rm{ledger_id}"
+
+
+def create_lan(ledger_id: str, subnet: str) -> None:
+    """Make the bridge, in a namespace of its own, and the host's link to it."""
+    lan, link = f"rm-{ledger_id}-lan", host_link(ledger_id)
+    _must(["ip", "netns", "add", lan])
+    _must(["ip", "link", "add", link, "type", "veth", "peer", "name", "host", "netns", lan])
+    _must(["ip", "address", "add", f"{ipaddress.ip_network(subnet)[HOST_OCTET]}/24", "dev", link])
+    _must(["ip", "link", "set", link, "up"])
+    _batch(lan, ["link add br0 type bridge", "link set br0 up", "link set host master br0", "link set host up"])
+
+
+def create_node(ledger_id: str, subnet: str, index: int, link_rate: str | None) -> None:
+    """Make the namespace of one node: its eth0 is plugged into the bridge."""
+    lan, node = f"rm-{ledger_id}-lan", node_name(ledger_id, index)
+    _must(["ip", "netns", "add", node])
+    # Neighbour discovery of IPv6 would be counted as traffic of the benchmark.
+    _must([*inside(node), "sh", "-c", "echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6 2>/dev/null || true"])
+    _must(["ip", "-n", lan, "link", "add", f"n{index}", "type", "veth", "peer", "name", "eth0", "netns", node])
+    _batch(lan, [f"link set n{index} master br0", f"link set n{index} up"])
+    _batch(
+        node,
+        ["link set lo up", f"address add {address(subnet, index)}/24 dev eth0", "link set eth0 up"],
+    )
+    if link_rate:
+        shape(node, link_rate)
+
+
+def shape(namespace: str, link_rate: str) -> None:
+    """Let eth0 of `namespace` send no faster than `link_rate`."""
+    bytes_per_second = rate_bits_per_second(link_rate) / 8
+    # A bucket of 4 ms: smaller ones run dry between two ticks of the kernel, and the rate is never reached.
+    burst = max(int(bytes_per_second * 0.004), 128 * 1024)
+    queue = ["rate", link_rate, "burst", str(burst), "latency", "50ms"]
+    _must(["tc", "-n", namespace, "qdisc", "add", "dev", "eth0", "root", "tbf", *queue])
+
+
+def inside(namespace: str) -> tuple[str, ...]:
+    """What to put before a command to run it in `namespace`."""
+    # Not `ip netns exec`: that mounts /sys anew, and the control groups are gone from sight.
+    return ("nsenter", f"--net={_FOLDER / namespace}")
+
+
+def existing(ledger_id: str, nodes: int) -> list[str]:
+    """Those namespaces and links of a ledger that are there."""
+    found = [f"namespace {name}" for name in names(ledger_id, nodes) if (_FOLDER / name).exists()]
+    if Path("/sys/class/net", host_link(ledger_id)).exists():
+        found.append(f"link {host_link(ledger_id)}")
+    return found
+
+
+def remove(ledger_id: str, nodes: int) -> None:
+    """Remove what of a ledger's namespaces and links is there."""
+    if Path("/sys/class/net", host_link(ledger_id)).exists():
+        _run(["ip", "link", "delete", host_link(ledger_id)])
+    for name in names(ledger_id, nodes):
+        path = _FOLDER / name
+        if path.exists() and _run(["ip", "netns", "delete", name]).returncode:
+            # Its maker died between the file and the mount: a plain file is left.
+            path.unlink(missing_ok=True)
+
+
+def _batch(namespace: str, commands: Sequence[str]) -> None:
+    _must(["ip", "-n", namespace, "-batch", "-"], "\n".join(commands))
+
+
+def _must(command: Sequence[str], text: str = "") -> str:
+    done = _run(command, text)
+    if done.returncode:
+        raise TargetFailed(f"`{' '.join(command)}` failed: {_last(done)}.", "Use --isolation loopback instead.")
+    return done.stdout
+
+
+def _run(command: Sequence[str], text: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=30, check=False)
+
+
+def _last(done: subprocess.CompletedProcess[str]) -> str:
+    return (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]

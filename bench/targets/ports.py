@@ -1,0 +1,77 @@
+"""Free ports for the nodes that share one machine's loopback."""
+
+from __future__ import annotations
+
+import random
+import socket
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from bench.errors import TargetFailed
+from bench.targets.ledger import Ports
+
+# Below what systems give to outgoing connections, so that no connection takes a port between choice and use.
+FIRST, LAST, BLOCK = 20_000, 32_000, 250
+_WORKERS_FROM = 20
+
+
+class Claim:
+    """Ports of several nodes, kept from other appliances until it is released."""
+
+    def __init__(self, nodes: int) -> None:
+        self._stack = ExitStack()
+        blocks = random.SystemRandom().sample(range(FIRST, LAST, BLOCK), (LAST - FIRST) // BLOCK)
+        found: list[Ports] = []
+        for block in blocks:
+            if len(found) == nodes:
+                break
+            if self._take(block):
+                found.append(layout(block))
+        if len(found) < nodes:
+            self.release()
+            raise TargetFailed(
+                f"Ports {FIRST} to {LAST - 1} are in use: {len(found)} of {nodes} nodes found room.",
+                "Take an appliance down first.",
+            )
+        self.ports: Sequence[Ports] = found
+
+    def release(self) -> None:
+        """Let go: by now Ray listens, or has failed."""
+        self._stack.close()
+
+    def _take(self, block: int) -> bool:
+        # The first port of a block is given to nobody: whoever holds it has claimed the rest.
+        try:
+            self._stack.enter_context(_bound(block))
+            for port in range(block + 1, block + BLOCK):
+                _bound(port).close()
+        except OSError:
+            return False
+        return True
+
+
+def layout(block: int) -> Ports:
+    """Which port of a block is whose."""
+    return Ports(
+        gcs=block + 1,
+        dashboard=block + 2,
+        exporter=block + 3,
+        metrics=block + 4,
+        agent=block + 5,
+        agent_grpc=block + 6,
+        dashboard_metrics=block + 7,
+        node_manager=block + 8,
+        object_manager=block + 9,
+        runtime_env_agent=block + 10,
+        workers=(block + _WORKERS_FROM, block + BLOCK - 1),
+    )
+
+
+def _bound(port: int) -> socket.socket:
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        bound.bind(("0.0.0.0", port))  # noqa: S104 - free means free on every address; nothing listens
+    except OSError:
+        bound.close()
+        raise
+    return bound

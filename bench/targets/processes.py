@@ -1,0 +1,156 @@
+"""Find and end the processes of one appliance by what their environment says, and by nothing else.
+
+Whoever is started by Ray inherits its environment, so two variables mark them all. A process that renames itself
+can overwrite what /proc shows of its environment (Ray's dashboard does): it is known by its parents, or by the
+session that its head node's `ray start` opened.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+
+from bench.errors import TargetFailed
+
+APPLIANCE = "RAYMETER_APPLIANCE"
+LEDGER = "RAYMETER_LEDGER"
+
+_OURS_IN_SHM = re.compile(r"/dev/shm/(?:plasma|psm_|torch_|sem\.mp-)[^\s]*")
+
+
+def allowed_cpus() -> tuple[int, ...]:
+    """The CPUs that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return tuple(sorted(os.sched_getaffinity(0)))
+    return tuple(range(os.cpu_count() or 1))
+
+
+def slices(cpus: Sequence[int], *, nodes: int, cpus_per_node: int) -> tuple[tuple[int, ...], ...]:
+    """CPUs for each node, none of them for two."""
+    return tuple(tuple(cpus[i * cpus_per_node : (i + 1) * cpus_per_node]) for i in range(nodes))
+
+
+def start(
+    command: Sequence[str], *, environment: Mapping[str, str], cpus: Collection[int], log: Path, folder: Path
+) -> subprocess.Popen[bytes]:
+    """Start `command` in a session of its own, on `cpus` only, its output going to `log`."""
+    with log.open("ab") as output, _pinned(cpus):
+        return subprocess.Popen(
+            command,
+            env=dict(environment),
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def find(appliance: str, ledger_id: str) -> list[psutil.Process]:
+    """All living processes of one ledger, but for the caller and its parents."""
+    everyone = {process.pid: process for process in psutil.process_iter(["name", "ppid", "environ", "status"])}
+    marked = {pid for pid, process in everyone.items() if _is_marked(process, appliance, ledger_id)}
+    sessions = set(_sessions(marked))
+    found = marked | {pid for pid, process in everyone.items() if _hides(process) and _session(pid) in sessions}
+    while more := {pid for pid, process in everyone.items() if process.info["ppid"] in found} - found:
+        found |= more
+    spared = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
+    return [everyone[pid] for pid in sorted(found - spared) if everyone[pid].info["status"] != psutil.STATUS_ZOMBIE]
+
+
+def end_all(appliance: str, ledger_id: str, *, grace_seconds: float = 0.5, deadline_seconds: float = 20.0) -> int:
+    """End every process of one ledger: ask, wait a little, insist. Says how many there were."""
+    ended: set[int] = set()
+    shared_memory: set[str] = set()
+    deadline = time.monotonic() + deadline_seconds
+    while processes := find(appliance, ledger_id):
+        if time.monotonic() > deadline:
+            raise TargetFailed(
+                f"{len(processes)} processes of {appliance} do not end, among them {processes[0].pid}.",
+                "They may wait for a disk: try again.",
+            )
+        ended |= {process.pid for process in processes}
+        shared_memory |= set(_shared_memory(processes))
+        _signal(processes, "terminate")
+        alive = _wait(processes, grace_seconds)
+        _signal(alive, "kill")
+        _wait(alive, seconds=5.0)
+        grace_seconds = 0.0  # whoever is found now was started meanwhile, by one that is gone
+    for path in shared_memory:
+        with suppress(OSError):
+            Path(path).unlink()
+    return len(ended)
+
+
+@contextmanager
+def _pinned(cpus: Collection[int]) -> Iterator[None]:
+    # A child inherits the affinity of the thread that starts it: no code need run between fork and exec.
+    if not cpus or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _is_marked(process: psutil.Process, appliance: str, ledger_id: str) -> bool:
+    environment = process.info["environ"] or {}
+    return bool(environment.get(APPLIANCE) == appliance and environment.get(LEDGER) == ledger_id)
+
+
+def _hides(process: psutil.Process) -> bool:
+    return "PATH" not in (process.info["environ"] or {})
+
+
+def _sessions(pids: Iterable[int]) -> Iterator[int]:
+    own = _session(os.getpid())
+    for pid in pids:
+        session = _session(pid)
+        if session not in (None, own):
+            yield session
+
+
+def _session(pid: int) -> int | None:
+    with suppress(OSError):
+        return os.getsid(pid)
+    return None
+
+
+def _shared_memory(processes: Iterable[psutil.Process]) -> Iterator[str]:
+    # Python and torch name their shared memory: a process that is killed leaves it behind.
+    for process in processes:
+        with suppress(OSError):
+            for line in Path(f"/proc/{process.pid}/maps").read_text().splitlines():
+                path = line.split(None, 5)[-1]
+                if _OURS_IN_SHM.fullmatch(path):
+                    yield path
+
+
+def _signal(processes: Iterable[psutil.Process], signal: str) -> None:
+    for process in processes:
+        with suppress(psutil.Error):
+            getattr(process, signal)()  # psutil refuses where the pid has gone to another process since
+
+
+def _wait(processes: Sequence[psutil.Process], seconds: float) -> list[psutil.Process]:
+    deadline = time.monotonic() + seconds
+    while (alive := [process for process in processes if _lives(process)]) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return alive
+
+
+def _lives(process: psutil.Process) -> bool:
+    # A zombie has let go of all that it had, and waits for its parent only: not ours to wait for.
+    with suppress(psutil.Error):
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    return False

@@ -1,0 +1,60 @@
+"""Starts one Ray node: `ray start`, without its slow waits and without what a benchmark has no use for.
+
+Run as `python -m bench.targets.ray_start [--after GCS_ADDRESS] start ...`, the rest being what `ray` is given.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from importlib import import_module
+from typing import Any
+
+_HOOK = "RAY_START_HOOK"
+_POLL_SECONDS = 0.1
+
+
+def main() -> None:
+    """Load Ray, wait for the head where there is one to wait for, and be `ray`."""
+    arguments = sys.argv[1:]
+    scripts: Any = import_module("ray.scripts.scripts")
+    if arguments[:1] == ["--after"]:
+        _wait_for_head(arguments[1])
+        arguments = arguments[2:]
+    os.environ[_HOOK] = f"{__spec__.name}.without_client_server"
+    sys.argv = ["ray", *arguments]
+    scripts.main()
+
+
+def without_client_server(ray_params: Any, head: bool) -> None:  # noqa: ARG001 - this is how Ray calls it
+    """Called by `ray start` before it starts anything. No flag can say this."""
+    os.environ.pop(_HOOK, None)  # ours alone: not for what is started from here
+    ray_params.ray_client_server_port = None
+
+
+def _wait_for_head(gcs_address: str) -> None:
+    # `ray start` itself sleeps for 2 s each time that it comes before the head's raylet, and gives up after 20.
+    gcs_client: Any = import_module("ray._raylet").GcsClient
+    node_selector: Any = import_module("ray.core.generated.gcs_service_pb2").GetAllNodeInfoRequest.NodeSelector
+    host, port = gcs_address.rsplit(":", 1)
+    while not _answers(host, int(port)):
+        time.sleep(_POLL_SECONDS)
+    selector = node_selector()
+    selector.is_head_node = True
+    client = gcs_client(address=gcs_address)
+    while not client.get_all_node_info(timeout=5, node_selectors=[selector]):
+        time.sleep(_POLL_SECONDS)
+
+
+def _answers(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    main()

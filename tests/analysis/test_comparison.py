@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from analysis.made_up import MULTI, RATE, SINGLE, Wish, made_up
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench import analysis
+from bench.analysis.comparison import compare, invocation_value, judge, last_attempts, outcome, side
+from bench.analysis.stats import Estimate
+from bench.model import Interval, Metric, Sample
+
+SECONDS = Metric(name="end_to_end_seconds", unit="s", better="lower", kind="time")
+SHARE = Metric(name="success_ratio", unit="1", better="higher", kind="ratio")
+
+positive = st.floats(0.5, 2.0)
+
+
+def a_sample(value, seconds=1.0, **changes):
+    fields = {"metric": RATE.name, "value": value, "interval": Interval(0.0, seconds), "arm": "ray"} | changes
+    return Sample(**fields)
+
+
+def a_comparison(single, multi, metric=RATE, margin=0.02):
+    sides = {
+        "single": side(dict(enumerate(single, 1))),
+        "multi": side(dict(enumerate(multi, 1))),
+    }
+    return compare(metric, sides, baseline="single", candidate="multi", margin=margin)
+
+
+def a_ratio(value, low, high, n=12):
+    return Estimate(value=value, low=low, high=high, level=0.95, n=n)
+
+
+def test_a_rate_is_total_work_over_total_time():
+    # 100 units in 1 s and 100 in 4 s: 200 in 5 s, which no mean of 100 and 25 gives
+    samples = [a_sample(100.0, 1.0), a_sample(25.0, 4.0)]
+    assert invocation_value(RATE, samples) == pytest.approx(40.0)
+
+
+def test_a_rate_of_equal_work_is_the_harmonic_mean():
+    rates = (100.0, 50.0, 20.0)
+    samples = [a_sample(rate, 10 / rate) for rate in rates]
+    assert invocation_value(RATE, samples) == pytest.approx(3 / sum(1 / rate for rate in rates))
+
+
+def test_a_cost_is_the_mean():
+    assert invocation_value(SECONDS, [a_sample(1.0, 1.0), a_sample(4.0, 4.0)]) == 2.5
+
+
+def test_warm_ups_and_missing_samples_do_not_count():
+    samples = [a_sample(9.0, warmup=True), a_sample(None, reason="lost"), a_sample(3.0)]
+    assert invocation_value(SECONDS, samples) == 3.0
+    assert invocation_value(SECONDS, samples[:2]) is None
+
+
+@pytest.mark.parametrize(
+    ("metric", "ratio", "verdict"),
+    [
+        (RATE, a_ratio(1.10, 1.05, 1.15), "faster"),
+        (RATE, a_ratio(0.90, 0.85, 0.95), "slower"),
+        (SECONDS, a_ratio(1.10, 1.05, 1.15), "slower"),
+        (SECONDS, a_ratio(0.90, 0.85, 0.95), "faster"),
+        (RATE, a_ratio(1.00, 0.99, 1.01), "equivalent"),
+        (RATE, a_ratio(1.01, 1.005, 1.015), "equivalent"),
+        (RATE, a_ratio(1.015, 1.005, 1.03), "below margin"),
+        (RATE, a_ratio(1.05, 0.97, 1.12), "undecided"),
+        (RATE, a_ratio(1.00, 0.90, 1.10), "undecided"),
+        (RATE, a_ratio(0.50, 0.45, 0.55, n=5), None),
+        (RATE, Estimate(value=0.5, low=None, high=None, level=None, n=1), None),
+    ],
+)
+def test_the_verdict_follows_from_interval_margin_and_direction(metric, ratio, verdict):
+    assert judge(ratio, metric, margin=0.02)[0] == verdict
+
+
+def test_without_enough_pairs_words_stand_in_for_the_verdict():
+    found = a_comparison([1.0] * 5, [2.0] * 5)
+    assert found.verdict is None
+    assert found.why == "5 pairs, and a verdict needs 6"
+
+
+def test_undecided_says_what_could_have_been_shown_and_what_it_takes():
+    found = a_comparison([100, 100, 100, 100, 100, 100], [95, 105, 98, 103, 91, 108])
+    assert found.verdict == "undecided"
+    assert found.smallest_effect > 0.02
+    assert f"{found.pairs_needed} pairs" in found.why
+
+
+def test_a_block_without_one_of_its_sides_is_named_with_the_reason():
+    found = a_comparison([1.0, 2.0, "invalid: lost worker-1"], [1.0, "not run", 3.0])
+    assert found.pairs == 1
+    assert found.missing == {2: "multi: not run", 3: "single: invalid: lost worker-1"}
+
+
+def test_a_zero_has_no_ratio_and_is_named():
+    found = a_comparison([1.0, 0.0], [1.0, 1.0])
+    assert found.missing == {2: "a value that is not above zero has no ratio"}
+
+
+def test_an_outlier_is_marked_and_still_counted():
+    multi = [100.0, 101.0, 99.0, 100.5, 99.5, 100.2, 40.0]
+    found = a_comparison([100.0] * 7, multi)
+    assert found.outliers == (7,)
+    assert found.pairs == 7
+
+
+def test_stalls_in_a_few_blocks_flag_the_ratio_as_skewed():
+    multi = [100, 100.1, 99.9, 100.05, 99.95, 100.02, 99.98, 100, 100.01, 99.99, 55, 50, 52, 51]
+    assert not a_comparison([100] * 14, [100 + x % 3 for x in range(14)]).skewed
+    assert a_comparison([100] * 14, multi).cross_check.value < 0.9
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.lists(st.tuples(positive, positive), min_size=6, max_size=15), st.floats(0.1, 10))
+def test_scaling_both_arms_changes_nothing(pairs, factor):
+    single, multi = zip(*pairs, strict=True)
+    one = a_comparison(single, multi).ratio
+    other = a_comparison([factor * x for x in single], [factor * x for x in multi]).ratio
+    assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high))
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.lists(positive, min_size=6, max_size=15))
+def test_equal_arms_give_no_difference(values):
+    found = a_comparison(values, values)
+    assert (found.ratio.value, found.verdict) == (1.0, "equivalent")
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.lists(st.tuples(positive, positive), min_size=6, max_size=15))
+def test_swapping_the_arms_swaps_the_verdict(pairs):
+    single, multi = zip(*pairs, strict=True)
+    swapped = {"faster": "slower", "slower": "faster"}
+    one, other = a_comparison(single, multi).verdict, a_comparison(multi, single).verdict
+    assert swapped.get(one, one) == other
+
+
+def test_samples_that_are_there_10_times_leave_every_interval_as_it_was():
+    session, runs = made_up(cells=1)
+    tenfold = [replace(run, samples=run.samples * 10) for run in runs]
+    one, other = analysis.build(session, runs).cells[0], analysis.build(session, tenfold).cells[0]
+    for row, same in zip(one.rows, other.rows, strict=True):
+        for topology, found in row.sides.items():
+            again = same.sides[topology]
+            assert (found.estimate is None) == (again.estimate is None)
+            if found.estimate:
+                assert _numbers(again.estimate) == pytest.approx(_numbers(found.estimate))
+        if row.comparison and row.comparison.ratio:
+            assert _numbers(same.comparison.ratio) == pytest.approx(_numbers(row.comparison.ratio))
+
+
+def _numbers(estimate):
+    return (estimate.value, estimate.low, estimate.high, estimate.n)
+
+
+def test_of_many_attempts_the_last_good_one_counts():
+    _, runs = made_up(Wish(cells=1, blocks=1, topologies=(SINGLE,)))
+    first = replace(runs[0], status="failed", reasons=("the head died",))
+    second = replace(runs[0], spec=replace(runs[0].spec, attempt=2))
+    third = replace(first, spec=replace(runs[0].spec, attempt=3))
+    assert last_attempts([third, second, first])[runs[0].spec.id] is second
+    assert last_attempts([third, first])[runs[0].spec.id] is third
+
+
+def test_a_run_that_is_not_ok_gives_a_reason_and_never_a_number():
+    _, runs = made_up(Wish(cells=1, blocks=1, topologies=(MULTI,)))
+    bad = replace(runs[0], status="invalid", reasons=("worker-1 did nothing",))
+    assert outcome(bad, RATE, "ray") == "invalid: worker-1 did nothing"
+    assert outcome(runs[0], SHARE, "ray") == 1.0
+    assert outcome(runs[0], SHARE, "pool") == "not measured"

@@ -1,0 +1,156 @@
+"""Each rule: what brings the doubt, how much it weighs, and that a sound session does not bring it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from analysis.made_up import MULTI, RATE, SINGLE, a_facts, made_up
+
+from bench import analysis
+from bench.analysis.doubts import RULES
+from bench.model import Run, Session
+
+Change = Callable[[Session, list[Run]], list[Run]]
+
+
+def doubts_of(change: Change | None = None, **wish):
+    session, runs = made_up(**({"cells": 1, "blocks": 6} | wish))
+    return analysis.build(session, change(session, runs) if change else runs).doubts
+
+
+def usage(**changes) -> Change:
+    """The same of every node in every interval."""
+
+    def change(_session, runs):
+        return [replace(run, usage=tuple(replace(row, **changes) for row in run.usage)) for run in runs]
+
+    return change
+
+
+def samples(change_one) -> Change:
+    def change(_session, runs):
+        return [replace(run, samples=tuple(change_one(run, s) for s in run.samples)) for run in runs]
+
+    return change
+
+
+def of_multi(**changes) -> Change:
+    """What is changed in the facts of the nodes of `multi`."""
+
+    def change(_session, runs):
+        return [replace(r, facts=a_facts(MULTI, **changes)) if r.spec.topology.name == "multi" else r for r in runs]
+
+    return change
+
+
+def first(**changes) -> Change:
+    return lambda _session, runs: [replace(runs[0], **changes), *runs[1:]]
+
+
+def shorter(run, sample):
+    begin = sample.interval.begin
+    return (
+        replace(sample, interval=replace(sample.interval, end=begin + 0.05)) if sample.metric == RATE.name else sample
+    )
+
+
+def without_one(run, sample):
+    if sample.metric == RATE.name and sample.arm == "ray" and sample.turn == 2:
+        return replace(sample, value=None, reason="a result was lost")
+    return sample
+
+
+def drifting(run, sample):
+    return replace(sample, value=sample.value * 1.1**run.spec.block) if sample.metric == RATE.name else sample
+
+
+def one_stall(run, sample):
+    slow = run.spec.block == 2 and run.spec.topology.name == "multi" and sample.metric == RATE.name
+    return replace(sample, value=sample.value * 0.3) if slow else sample
+
+
+def slow_calls(run, sample):
+    return replace(sample, value=0.05) if sample.metric == "latency_p50_seconds" else sample
+
+
+CASES = [
+    (of_multi(kernel="6.19"), {}, "refuses", "kernel differs between the topologies"),
+    (of_multi(cpus_granted=2), {}, "refuses", "unequal totals of granted CPUs: single has 2, multi has 4"),
+    (first(digests={"predictions": "other"}), {}, "refuses", "do not agree on predictions"),
+    (usage(spilled_bytes=2**20), {}, "refuses", "spilled from the object store to disk"),
+    (None, {"blocks": 3}, "weakens", "3 pairs of invocations, and a verdict needs 6"),
+    (first(status="invalid", reasons=("worker-1 was idle",)), {}, "weakens", "(invalid: worker-1 was idle)"),
+    (lambda _, runs: runs[:-2], {}, "weakens", "2 runs of 12 not done yet"),
+    (None, {}, "weakens", "overhead-dominated: the median call takes"),
+    (samples(shorter), {}, "weakens", "shorter than 100 ms (the shortest 50 ms)"),
+    (samples(without_one), {}, "weakens", "12 samples of 36 without a value: a result was lost"),
+    (usage(periods=100, throttled_periods=40), {}, "weakens", "head of single was throttled in up to 40 %"),
+    (None, {}, "note", "whether a CPU quota throttled the nodes is unknown"),
+    (of_multi(cpus_allowed=0), {}, "weakens", "multi was granted 2 CPUs where it may run on 0"),
+    (of_multi(threads={"OMP_NUM_THREADS": "4"}), {}, "weakens", "may start 4 native threads"),
+    (of_multi(boot_id="another"), {}, "weakens", "different machines"),
+    (usage(arm="ray"), {}, "weakens", "no idle baseline in 12 runs"),
+    (first(reconciled=False), {}, "weakens", "did not agree with the record in 1 run"),
+    (samples(drifting), {}, "weakens", "the headline rose in the course of the session"),
+    (None, {"cells": 3}, "weakens", "one of several comparisons"),
+    (None, {}, "weakens", "peer numpy-one-by-one does better than ray"),
+    (None, {}, "note", "This measures protocol and copying, not a physical network"),
+    (None, {}, "note", "the driver runs on the head and shares its CPUs"),
+    (None, {"link": "loopback, no bytes counted"}, "note", "bytes on the network are not counted here"),
+    (samples(one_stall), {}, "note", "outliers of the headline, marked and kept"),
+]
+
+
+@pytest.mark.parametrize(("change", "wish", "severity", "words"), CASES, ids=[case[3][:40] for case in CASES])
+def test_a_reason_to_doubt_is_found_and_weighed(change, wish, severity, words):
+    found = [doubt for doubt in doubts_of(change, **wish) if words in doubt.text]
+    assert {doubt.severity for doubt in found} == {severity}
+
+
+QUIET = [
+    (usage(periods=3076, throttled_periods=34), "throttled"),  # 1.1 %
+    (samples(slow_calls), "overhead-dominated"),
+    (None, "outliers"),
+    (None, "differs"),
+    (None, "spilled"),
+    (None, "pairs of invocations"),
+    (None, "in the course of the session"),
+    (None, "one of several comparisons"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), QUIET, ids=[case[1] for case in QUIET])
+def test_a_sound_session_brings_no_such_doubt(change, words):
+    assert not [doubt for doubt in doubts_of(change, noise=0.005) if words in doubt.text]
+
+
+def test_every_rule_stays_silent_where_nothing_was_run():
+    assert all("not done yet" in doubt.text for doubt in doubts_of(lambda _session, _runs: []))
+
+
+def test_what_refuses_comes_first():
+    order = [doubt.severity for doubt in doubts_of(of_multi(kernel="6.19"))]
+    assert order == sorted(order, key=["refuses", "weakens", "note"].index)
+
+
+def test_one_node_has_no_doubts_about_many():
+    texts = " ".join(doubt.text for doubt in doubts_of(None, topologies=(SINGLE,)))
+    assert "same host" not in texts
+    assert "driver" not in texts
+    assert "verdict" not in texts
+
+
+def test_a_failed_attempt_that_was_done_again_is_noted_and_weakens_nothing():
+    def change(_session, runs):
+        again = replace(runs[0], spec=replace(runs[0].spec, attempt=2))
+        return [replace(runs[0], status="failed", reasons=("the head died",)), again, *runs[1:]]
+
+    (found,) = [doubt for doubt in doubts_of(change) if "left out" in doubt.text]
+    assert found.severity == "note"
+    assert found.text.endswith("(failed: the head died). All done again since.")
+
+
+def test_no_rule_is_in_the_table_twice():
+    assert len(set(RULES)) == len(RULES)

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from analysis.made_up import METRICS, MULTI, RATE, SINGLE, a_facts, made_up
+
+from bench import analysis
+from bench.analysis import Report
+from bench.model import from_json, to_json
+
+
+def a_report(change=None, **wish):
+    session, runs = made_up(**wish)
+    return analysis.build(session, change(runs) if change else runs)
+
+
+def test_each_cell_says_by_its_title_what_makes_it_different():
+    report = a_report()
+    assert [cell.title for cell in report.cells] == ["batch=1", "batch=10", "batch=100"]
+    assert report.common_params == {"inference": {"actors": 2, "image_edge": 28}}
+
+
+def test_the_ratio_that_was_put_in_comes_out():
+    found = a_report(multi=0.8, cells=1, blocks=12, noise=0.01).cells[0].headline.comparison
+    assert found.ratio.low < 0.8 < found.ratio.high
+    assert (found.verdict, found.pairs) == ("slower", 12)
+    assert found.cross_check.value == pytest.approx(found.ratio.value, rel=0.01)
+
+
+def test_topologies_that_do_equally_well_are_equivalent():
+    assert a_report(multi=1.0, cells=1, blocks=12, noise=0.002).cells[0].headline.comparison.verdict == "equivalent"
+
+
+def test_a_confounded_session_keeps_its_numbers_and_loses_its_verdicts():
+    def change(runs):
+        return [replace(r, facts=a_facts(MULTI, kernel="x")) if r.spec.topology.name == "multi" else r for r in runs]
+
+    report = a_report(change, cells=1)
+    rows = [row.comparison for row in report.cells[0].rows if row.comparison.ratio]
+    assert rows
+    assert all(row.refused and row.verdict is None for row in rows)
+    assert "refused: kernel differs" in report.answer[1]
+
+
+def test_a_spill_refuses_its_own_cell_only():
+    def change(runs):
+        return [
+            replace(r, usage=tuple(replace(row, spilled_bytes=1) for row in r.usage)) if r.spec.cell == "c02" else r
+            for r in runs
+        ]
+
+    assert [cell.headline.comparison.refused for cell in a_report(change).cells] == [False, True, False]
+
+
+@pytest.mark.parametrize(("cells", "method"), [(1, "Holm, 1 comparison"), (3, "Holm, 3 comparisons")])
+def test_headlines_are_corrected_for_how_many_they_are(cells, method):
+    found = [cell.headline.comparison for cell in a_report(cells=cells).cells]
+    assert {each.adjustment for each in found} == {method}
+    assert all(each.p_adjusted == pytest.approx(min(1, cells * each.p)) for each in found)
+
+
+def test_a_better_peer_is_said_before_anything_else():
+    first, second = a_report(multi=0.8, cells=1).answer
+    assert "numpy-one-by-one does 1.3 times the throughput" in first
+    assert second.startswith("Multi beside single: throughput is 0.")
+    assert second.endswith("(6 pairs): slower.")
+
+
+def test_without_a_better_peer_the_second_sentence_is_about_the_ceiling():
+    arms = tuple(arm for arm in made_up(blocks=1)[0].arms["inference"] if arm.role != "peer")
+    first, second = a_report(arms=arms, cells=1).answer
+    assert "Multi beside single" in first
+    assert "of what the CPUs can do (numpy-all-cpus)" in second
+
+
+@pytest.mark.parametrize(
+    "wish", [{"cells": 0}, {"blocks": 1}, {"topologies": (SINGLE,)}, {"metrics": (RATE,)}, {"arms": ()}, {"cells": 3}]
+)
+def test_a_report_comes_back_from_json_as_it_went(wish):
+    report = a_report(**wish)
+    assert to_json(from_json(to_json(report), Report)) == to_json(report)
+
+
+def test_a_session_of_which_nothing_ran_still_has_a_report():
+    report = a_report(lambda runs: [])
+    assert report.answer == ("There is no answer: no run of this session is usable.",)
+    assert report.cells[0].headline.sides["multi"].missing[1] == "not run"
+
+
+def test_runs_that_are_left_out_are_listed_with_their_reasons():
+    report = a_report(lambda runs: [replace(runs[0], status="invalid", reasons=("spoilt",)), *runs[1:]], cells=1)
+    assert [(each.status, each.reasons) for each in report.excluded] == [("invalid", ("spoilt",))]
+    assert report.runs == {"invalid": 1, "ok": 11}
+    assert report.cells[0].headline.comparison.pairs == 5
+
+
+def test_one_topology_is_measured_and_not_compared():
+    (cell,) = a_report(topologies=(SINGLE,), cells=1).cells
+    assert cell.headline.comparison is None
+    assert cell.headline.sides["single"].estimate.n == 6
+
+
+def test_what_has_no_value_keeps_the_reason():
+    row = next(row for row in a_report(cells=1).cells[0].rows if row.metric.name == "latency_p99_seconds")
+    assert set(row.sides["single"].missing.values()) == {"p99 needs 1,000 calls"}
+
+
+def test_the_report_says_how_it_was_done():
+    report = a_report(cells=2)
+    assert report.question.startswith("Does inference do better or worse on multi (2 nodes of 1 CPU)")
+    assert (report.seed, report.blocks, report.planned, report.margin) == (7, 6, 24, 0.02)
+    assert "seed 7" in report.randomised
+    assert report.versions["ray"] == "2.60.0"
+    assert report.command == "bench run inference --profile lab --seed 7"
+    assert report.order_test is not None
+    assert [row.metric for row in report.cells[0].rows] == list(METRICS)
+
+
+def test_the_margin_is_the_users():
+    session, runs = made_up(cells=1, multi=0.88, blocks=12, noise=0.005)
+    assert analysis.build(session, runs).cells[0].headline.comparison.verdict == "slower"
+    assert analysis.build(session, runs, margin=0.3).cells[0].headline.comparison.verdict == "equivalent"

@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from statistics import median
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import wilcoxon
+
+from bench.analysis import stats
+
+# Hollander & Wolfe, depression: first visit less second visit. R: wilcox.test(x, y, paired = TRUE, conf.int = TRUE).
+BEFORE = (1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30)
+AFTER = (0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29)
+DEPRESSION = tuple(one - other for one, other in zip(BEFORE, AFTER, strict=True))
+
+few_values = st.lists(st.floats(-2, 2).map(lambda value: round(value, 6)), min_size=6, max_size=20)
+
+
+def some_values(n: int, seed: int = 1) -> list[float]:
+    draw = random.Random(seed)
+    return [draw.gauss(0.1, 0.2) for _ in range(n)]
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 8, 10])
+def test_the_null_distribution_counts_every_sign_pattern(n):
+    counts = [0] * (n * (n + 1) // 2 + 1)
+    for signs in itertools.product((0, 1), repeat=n):
+        counts[sum(rank for rank, sign in enumerate(signs, 1) if sign)] += 1
+    assert list(stats.signed_rank_counts(n)) == counts
+
+
+@pytest.mark.parametrize(
+    ("n", "critical"), [(6, 0), (7, 2), (8, 3), (9, 5), (10, 8), (12, 13), (15, 25), (20, 52), (25, 89), (30, 137)]
+)
+def test_critical_values_are_those_of_the_printed_tables(n, critical):
+    assert stats.signed_rank_quantile(0.025, n) - 1 == critical
+
+
+def test_the_depression_example_gives_what_r_gives():
+    found = stats.hodges_lehmann(DEPRESSION)
+    assert (found.value, found.low, found.high) == pytest.approx((0.46, 0.010, 0.786))
+    assert stats.signed_rank_p(DEPRESSION) / 2 == pytest.approx(0.01953, abs=5e-6)
+
+
+@pytest.mark.parametrize("n", [6, 7, 12, 25, 40])
+def test_the_interval_holds_what_the_exact_test_does_not_reject(n):
+    values = some_values(n)
+    found = stats.hodges_lehmann(values)
+
+    def p(shift: float) -> float:
+        return float(wilcoxon([value - shift for value in values], method="exact").pvalue)
+
+    assert p(found.low - 1e-9) <= 0.05 < p(found.low + 1e-9)
+    assert p(found.high + 1e-9) <= 0.05 < p(found.high - 1e-9)
+    assert found.level >= 0.95
+
+
+def test_from_50_values_on_the_interval_is_that_of_the_corrected_normal_approximation():
+    values = some_values(55)
+    found = stats.hodges_lehmann(values)
+
+    def p(shift: float) -> float:
+        moved = [value - shift for value in values]
+        return float(wilcoxon(moved, method="asymptotic", correction=True).pvalue)
+
+    assert p(found.low - 1e-9) <= 0.05 < p(found.low + 1e-9)
+    assert p(found.high + 1e-9) <= 0.05 < p(found.high - 1e-9)
+
+
+@pytest.mark.parametrize("values", [some_values(5, 3), some_values(8, 4)])
+def test_the_estimate_is_the_median_of_all_pairwise_means(values):
+    means = [(a + b) / 2 for a, b in itertools.combinations_with_replacement(values, 2)]
+    assert stats.hodges_lehmann(values).value == pytest.approx(median(means))
+
+
+@pytest.mark.parametrize(("n", "level"), [(2, 0.5), (3, 0.75), (4, 0.875), (5, 0.9375), (6, 0.96875)])
+def test_fewer_than_6_values_span_an_interval_that_says_what_it_is_worth(n, level):
+    for found in (stats.hodges_lehmann(some_values(n)), stats.median_with_interval(some_values(n))):
+        assert found.level == pytest.approx(level)
+        assert (found.low, found.high) == pytest.approx((min(some_values(n)), max(some_values(n))))
+
+
+@pytest.mark.parametrize("estimate", [stats.hodges_lehmann, stats.median_with_interval, stats.mean_with_t_interval])
+def test_one_value_has_no_interval(estimate):
+    found = estimate([3.0])
+    assert (found.value, found.low, found.high, found.n) == (3.0, None, None, 1)
+
+
+@settings(deadline=None, max_examples=50)
+@given(few_values, st.randoms())
+def test_permuting_blocks_changes_nothing(values, draw):
+    mixed = draw.sample(values, len(values))
+    one, other = stats.hodges_lehmann(values), stats.hodges_lehmann(mixed)
+    assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high))
+
+
+@settings(deadline=None, max_examples=50)
+@given(few_values)
+def test_swapping_arms_inverts_the_ratio(values):
+    one = stats.exponential(stats.hodges_lehmann(values))
+    other = stats.inverse(stats.exponential(stats.hodges_lehmann([-value for value in values])))
+    assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high))
+
+
+@settings(deadline=None, max_examples=50)
+@given(few_values, st.floats(-1, 1))
+def test_an_effect_common_to_all_blocks_moves_the_estimate_by_just_that(values, shift):
+    one, other = stats.hodges_lehmann(values), stats.hodges_lehmann([value + shift for value in values])
+    assert other.value == pytest.approx(one.value + shift, abs=1e-9)
+    assert other.high - other.low == pytest.approx(one.high - one.low, abs=1e-9)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(1, 60))
+def test_equal_arms_give_the_ratio_1_and_nothing_around_it(n):
+    found = stats.exponential(stats.hodges_lehmann([0.0] * n))
+    assert found.value == 1.0
+    assert n == 1 or (found.low, found.high) == (1.0, 1.0)
+
+
+def test_the_interval_covers_the_truth_as_often_as_it_says():
+    draw = random.Random(5)
+    hits = 0
+    for _ in range(400):
+        found = stats.hodges_lehmann([draw.gauss(0.0, 0.05) for _ in range(10)])
+        hits += found.low <= 0 <= found.high
+    assert 0.92 <= hits / 400 <= 0.99
+
+
+@pytest.mark.parametrize(
+    ("spread", "shown"),
+    [
+        (0.01, (1.7, 1.0, 0.8, 0.7, 0.5, 0.4)),
+        (0.02, (3.4, 2.0, 1.6, 1.3, 1.1, 0.8)),
+        (0.05, (8.8, 5.1, 4.0, 3.4, 2.7, 2.0)),
+        (0.10, (18.3, 10.5, 8.1, 6.8, 5.4, 4.1)),
+        (0.20, (40.0, 22.0, 16.8, 14.1, 11.2, 8.4)),
+    ],
+)
+def test_the_smallest_effect_is_that_of_the_power_table(spread, shown):
+    found = [100 * stats.smallest_effect(spread, n) for n in (5, 10, 15, 20, 30, 50)]
+    assert found == pytest.approx(shown, abs=0.051)
+
+
+@pytest.mark.parametrize(
+    ("spread", "pairs"), [(0.02, (6, 4, 3)), (0.05, (25, 11, 5)), (0.10, (92, 35, 11)), (0.20, (362, 134, 37))]
+)
+def test_the_pairs_needed_are_those_of_the_power_table(spread, pairs):
+    assert tuple(stats.pairs_needed(spread, effect) for effect in (0.03, 0.05, 0.10)) == pairs
+
+
+def test_power_has_an_answer_at_the_edges():
+    assert stats.smallest_effect(0.05, 1) is None
+    assert stats.smallest_effect(0.05, 3) > stats.smallest_effect(0.05, 4)
+    assert stats.smallest_effect(0.0, 12) == 0.0
+    assert stats.pairs_needed(0.0, 0.02) == 3
+
+
+def test_corrected_p_values_are_those_of_the_step_down_and_step_up_rules():
+    p_values = (0.01, 0.04, 0.03)
+    assert stats.adjusted(p_values, "holm") == pytest.approx((0.03, 0.06, 0.06))
+    assert stats.adjusted(p_values, "fdr_bh") == pytest.approx((0.03, 0.04, 0.04))
+    assert stats.adjusted((), "holm") == ()
+
+
+def test_an_outlier_is_marked_where_it_lies():
+    values = {1: 10.0, 2: 10.1, 3: 9.9, 4: 10.2, 5: 17.0}
+    assert stats.outliers(values) == (5,)
+    assert stats.outliers({1: 1.0, 2: 99.0}) == ()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[0.1, 0.2, -0.3, 0.4, 0.5, 0.6], [0.1, 0.1, -0.1, 0.2, 0.2, -0.2, 0.3], [0.0, 0.5, 0.5, 0.5, -0.5, 0.2, 0.1]],
+)
+def test_the_exact_p_is_the_share_of_sign_patterns_that_are_as_extreme(values):
+    rest = [value for value in values if value]
+    ranks = [sum((abs(o) < abs(v)) + 0.5 * (abs(o) == abs(v)) for o in rest) + 0.5 for v in rest]
+    middle = sum(ranks) / 2
+    seen = abs(sum(rank for rank, value in zip(ranks, rest, strict=True) if value > 0) - middle)
+    patterns = list(itertools.product((0, 1), repeat=len(rest)))
+    extreme = sum(abs(sum(itertools.compress(ranks, signs)) - middle) >= seen for signs in patterns)
+    assert stats.signed_rank_p(values) == pytest.approx(extreme / len(patterns))
+
+
+def test_values_that_are_all_zero_have_nothing_against_them():
+    assert stats.signed_rank_p([0.0] * 8) == 1.0
+
+
+def test_spread_is_the_median_deviation_and_the_middle_90_percent():
+    found = stats.spread([1.0, 2.0, 3.0, 4.0, 100.0])
+    assert found.mad == 1.0
+    assert found.p05 == pytest.approx(1.2)
+
+
+def test_skew_shows_where_two_estimates_disagree():
+    def at(value: float) -> stats.Estimate:
+        return stats.Estimate(value=value, low=value - 0.1, high=value + 0.1, level=0.95, n=9)
+
+    assert stats.disagree(at(0.0), at(0.11))
+    assert not stats.disagree(at(0.0), at(0.09))
+
+
+def test_evenness_runs_from_1_to_one_in_n():
+    assert stats.evenness([5.0, 5.0]) == 1.0
+    assert stats.evenness([5.0, 0.0]) == 0.5
+    assert stats.evenness([0.0, 0.0]) is None
+
+
+def test_rank_correlation_finds_a_drift_and_no_more():
+    rising = list(range(10))
+    assert stats.rank_correlation(rising, [math.sqrt(x) for x in rising])[0] == pytest.approx(1.0)
+    assert stats.rank_correlation(rising, [1.0] * 10) is None
+    assert stats.rank_correlation([1, 2], [1, 2]) is None

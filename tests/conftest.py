@@ -1,0 +1,91 @@
+"""What every test has: its marks carried out, and settings under which nothing leaves this machine or waits for ever."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+
+import pytest
+from hypothesis import settings
+
+# Without it a local `ray.init()` writes a token into the home folder and turns authentication on for what comes after.
+os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+
+# No deadline: on a busy machine an example may take long, and that is no fault of the code.
+settings.register_profile("person", deadline=None, print_blob=True)
+settings.register_profile("ci", settings.get_profile("person"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "person")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--require",
+        action="append",
+        default=[],
+        choices=sorted(LACKS),
+        help="A mark whose tests must run: where its needs are not met they fail and are not skipped.",
+    )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test whose marks ask for what is not here, and say what that is."""
+    for mark, lack in LACKS.items():
+        if item.get_closest_marker(mark) and (missing := lack()):
+            if mark in item.config.getoption("--require"):
+                pytest.fail(f"--require {mark}: {missing}", pytrace=False)
+            pytest.skip(missing)
+
+
+@cache
+def lacks_root() -> str | None:
+    if sys.platform != "linux":
+        return "needs Linux, for network namespaces"
+    if os.geteuid() != 0:
+        return "needs root, to make network namespaces"
+    missing = [command for command in ("ip", "tc") if not shutil.which(command)]
+    return f"needs the command {missing[0]}, of the package iproute2" if missing else None
+
+
+@cache
+def lacks_ray() -> str | None:
+    return None if find_spec("ray") else "needs the package ray"
+
+
+@cache
+def lacks_docker() -> str | None:
+    if not shutil.which("docker"):
+        return "needs the command docker"
+    return None if answers("docker", "version") else "needs a Docker engine that answers"
+
+
+@cache
+def lacks_k8s() -> str | None:
+    if not shutil.which("kubectl"):
+        return "needs the command kubectl"
+    if answers("kubectl", "get", "--raw", "/readyz", "--request-timeout=5s"):
+        return None
+    if shutil.which("kind") and not lacks_docker():
+        return None
+    return "needs a Kubernetes cluster that answers, or kind and a Docker engine to make one"
+
+
+def answers(*command: str) -> bool:
+    """Whether `command` succeeds, soon."""
+    try:
+        return subprocess.run(command, capture_output=True, timeout=15, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+LACKS: dict[str, Callable[[], str | None]] = {
+    "root": lacks_root,
+    "ray": lacks_ray,
+    "docker": lacks_docker,
+    "k8s": lacks_k8s,
+}

@@ -1,0 +1,106 @@
+"""A local Ray of two CPUs, and a Context that stands in for the driver of a job."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import TypeVar
+
+import pytest
+
+from bench.model import Arm, Interval, Measured, NodeSlot
+
+T = TypeVar("T")
+
+
+@dataclass
+class LocalTurn:
+    number: int
+    warmup: bool
+    watch: Callable[[str, Mapping[str, float]], None]
+
+    def order(self, arms: Sequence[Arm]) -> Sequence[Arm]:
+        return arms
+
+    def measure(self, arm: Arm, work: Callable[[], T], credit: Callable[[T], Mapping[str, float]]) -> Measured[T]:
+        begin = monotonic()
+        results = [work(), work()]
+        interval = Interval(begin, monotonic())
+        for result in results:
+            self.watch(arm.name, credit(result))
+        return Measured(results=results, interval=interval, arm=arm.name, turn=self.number, warmup=self.warmup)
+
+
+@dataclass
+class LocalContext:
+    """What an experiment is given, without probes: it keeps what it is told."""
+
+    nodes: Sequence[NodeSlot]
+    seed: int = 7
+    repeats: int = 1
+    digests: dict[str, set[str]] = field(default_factory=dict)
+    sets: dict[str, str] = field(default_factory=dict)
+    credits: dict[str, list[dict[str, float]]] = field(default_factory=dict)
+
+    def time_once(self, arm: str, work: Callable[[], T]) -> Measured[T]:
+        begin = monotonic()
+        result = work()
+        return Measured(results=[result], interval=Interval(begin, monotonic()), arm=arm, turn=0, warmup=False)
+
+    def turns(self) -> Iterator[LocalTurn]:
+        for number in range(1, self.repeats + 1):
+            yield LocalTurn(number, warmup=False, watch=self.keep_credit)
+
+    def same_everywhere(self, name: str, digest: str) -> None:
+        self.digests.setdefault(name, set()).add(digest)
+
+    def data(self, name: str, sha256: str) -> None:
+        self.sets[name] = sha256
+
+    def keep_credit(self, arm: str, credit: Mapping[str, float]) -> None:
+        self.credits.setdefault(arm, []).append(dict(credit))
+
+    @property
+    def invalid(self) -> bool:
+        return any(len(digests) > 1 for digests in self.digests.values())
+
+
+@pytest.fixture(scope="session")
+def local_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sequence[NodeSlot]]:
+    """The one node, of two CPUs, of a Ray that ends with the tests."""
+    import ray
+
+    # Sockets lie below it, and a socket's path may have 107 bytes.
+    home = Path(tmp_path_factory.mktemp("r", numbered=True))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(home))
+        patch.setenv("RAY_AUTH_MODE", "disabled")
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        for name in [name for name in os.environ if name.startswith("RAYMETER_")] + ["RAY_ADDRESS"]:
+            patch.delenv(name, raising=False)
+        ray.init(
+            num_cpus=2,
+            include_dashboard=False,
+            object_store_memory=512 * 2**20,
+            log_to_driver=False,
+            _temp_dir=str(home),
+        )
+        yield [NodeSlot(name="head", node_id=ray.nodes()[0]["NodeID"], cpus=2, threads=2)]
+        ray.shutdown()
+
+
+@pytest.fixture
+def context(local_ray: Sequence[NodeSlot]) -> LocalContext:
+    return LocalContext(nodes=local_ray)
+
+
+@pytest.fixture
+def two_halves(local_ray: Sequence[NodeSlot]) -> LocalContext:
+    """The node as if it were two, of one CPU each."""
+    (node,) = local_ray
+    return LocalContext(
+        nodes=[NodeSlot(name=name, node_id=node.node_id, cpus=1, threads=1) for name in ("head", "worker-1")]
+    )

@@ -1,0 +1,206 @@
+"""Inference yields true numbers: counted, checked, and refused where an answer is wrong."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from bench import params as parameters
+from bench.errors import BadInput
+from bench.experiments import inference, load
+from bench.experiments.actor_pool import Answers
+from bench.experiments.inference import Params
+from bench.experiments.peers import Peers
+from bench.experiments.predictors import Predictors
+from bench.model import Interval, Measured, Sample
+
+ANSWERS = "inference: answers to 600 mnist inputs, seed 7"
+
+
+def values(samples: list[Sample], metric: str, arm: str = "ray") -> list[float | None]:
+    return [sample.value for sample in samples if (sample.metric, sample.arm) == (metric, arm)]
+
+
+def some_calls(*latencies: float, failures: int = 0) -> Answers:
+    return Answers(values=[], latencies=list(latencies), seats=[], failures=failures, replaced=0)
+
+
+def measured(*passes: inference.Pass, seconds: float = 2.0, arm: str = "ray") -> Measured[inference.Pass]:
+    return Measured(results=passes, interval=Interval(10.0, 10.0 + seconds), arm=arm, turn=1, warmup=False)
+
+
+# declarations
+
+
+def test_the_index_knows_inference_and_its_headline() -> None:
+    experiment = load("inference")
+    assert experiment.METRICS[0].name == "throughput_inputs_per_second"
+    assert experiment.ARMS[0].role == "subject"
+    assert len({metric.name for metric in experiment.METRICS}) == len(experiment.METRICS)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["actors=0", "actors=1001", "batch=0", "inputs=0", "in_flight=0", "data=imagenet", "data_path=near", "dtype=int8"],
+)
+def test_bad_params_are_refused(setting: str) -> None:
+    with pytest.raises(BadInput):
+        parameters.settings(Params, [setting])
+
+
+def test_a_batch_larger_than_all_inputs_is_refused() -> None:
+    with pytest.raises(BadInput, match="A batch of 100 does not fit into 50 inputs"):
+        Params(batch=100, inputs=50)
+
+
+def test_every_number_has_a_unit_and_every_parameter_help() -> None:
+    for parameter in parameters.declared(Params).values():
+        assert parameter.help
+        assert parameter.choices or parameter.unit
+
+
+@pytest.mark.parametrize("name", ["tiny", "lab", "full"])
+def test_every_cell_of_a_profile_can_be_run(name: str) -> None:
+    for grid in inference.PROFILES[name].grids:
+        for chosen in itertools.product(*grid.values()):
+            Params(**parameters.complete(Params, dict(zip(grid, chosen, strict=True))))
+
+
+def test_lab_has_the_two_steps_of_the_study_and_what_it_confounds() -> None:
+    grids = inference.PROFILES["lab"].grids
+    first = set(itertools.product(grids[0]["actors"], grids[0]["batch"], grids[0]["inputs"]))
+    assert {(actors, batch, 100_000) for actors in (1, 10) for batch in (1, 10, 100, 1_000)} == first
+    assert {"actors": (10,), "batch": (10,), "inputs": (1_000_000,)} in grids
+    assert inference.PROFILES["lab"].samples == 5
+
+
+# arithmetic
+
+
+def test_throughput_counts_every_input_of_every_pass() -> None:
+    done = inference.Pass(problem=None, digest="d", calls=some_calls(0.1))
+    found = list(inference.samples(inference.RAY, measured(done, done, done), Params(inputs=500), 4.0))
+    assert values(found, "throughput_inputs_per_second") == [3 * 500 / 2.0]
+    assert values(found, "end_to_end_seconds") == [pytest.approx(4.0 + 2.0 / 3)]
+
+
+def test_peers_have_a_throughput_and_nothing_else() -> None:
+    done = inference.Pass(problem=None, digest="d")
+    found = list(inference.samples(inference.POOL, measured(done, arm="pool"), Params(inputs=500), 4.0))
+    assert [(sample.metric, sample.value) for sample in found] == [("throughput_inputs_per_second", 250.0)]
+
+
+@pytest.mark.parametrize(
+    ("count", "share", "expected"), [(1, 50, 1), (2, 50, 1), (100, 90, 90), (1_000, 99, 990), (1_001, 99, 991)]
+)
+def test_a_percentile_is_a_value_that_was_measured(count: int, share: int, expected: float) -> None:
+    assert inference.percentile([float(value) for value in range(1, count + 1)], share) == expected
+
+
+def test_a_percentile_of_few_calls_is_missing_with_the_reason() -> None:
+    done = inference.Pass(problem=None, digest="d", calls=some_calls(*[0.1] * 99))
+    found = list(inference.samples(inference.RAY, measured(done), Params(inputs=500), 4.0))
+    assert values(found, "closed_loop_latency_p50_seconds") == [0.1]
+    (missing,) = [sample for sample in found if sample.metric == "closed_loop_latency_p90_seconds"]
+    assert (missing.value, missing.reason) == (None, "99 calls; p90 needs 100")
+
+
+def test_failed_calls_are_counted_and_give_no_rate() -> None:
+    calls = some_calls(*[0.1] * 6, failures=2)
+    done = inference.Pass(problem=inference._fault(calls), digest="d", calls=calls)
+    found = list(inference.samples(inference.RAY, measured(done), Params(inputs=500), 4.0))
+    assert values(found, "success_ratio") == [0.75]
+    assert values(found, "throughput_inputs_per_second") == [None]
+    assert {sample.reason for sample in found if sample.reason} == {"2 calls failed, and 0 actors were replaced"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"batch": 10}, 784 * 8 + 1),
+        ({"batch": 10, "dtype": "float32"}, 784 * 4 + 1),
+        ({"batch": 10, "data_path": "by-reference"}, 16 / 10 + 1),
+        ({"batch": 1, "data_path": "local"}, 17),
+    ],
+)
+def test_payload_is_what_the_calls_carry(changes: dict[str, Any], expected: float) -> None:
+    assert inference.payload_bytes_per_input(Params(**changes)) == expected
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        (b"\1\2\3", None),
+        (b"\1\2", "2 answers to 3 inputs"),
+        (b"\1\2\3\4", "4 answers to 3 inputs"),
+        (b"\1\3\2", "2 of 3 answers are wrong"),
+    ],
+)
+def test_answers_are_checked_one_by_one(answers: bytes, expected: str | None) -> None:
+    assert inference.check(answers, b"\1\2\3") == expected
+
+
+# real runs
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(120)
+def test_cells_arms_and_topologies_agree_on_the_answers(context: Any, two_halves: Any) -> None:
+    cells = [
+        (context, Params(actors=1, batch=1, inputs=600)),
+        (context, Params(actors=2, batch=70, inputs=600, data_path="by-reference", dtype="float32")),
+        (two_halves, Params(actors=3, batch=100, inputs=600, data_path="local")),
+    ]
+    digests: set[str] = set()
+    for place, params in cells:
+        found = list(inference.run(params, place))
+        assert not place.invalid
+        digests |= place.digests[ANSWERS]
+        assert {sample.arm for sample in found} == {arm.name for arm in inference.ARMS}
+        assert {sample.metric for sample in found} == {metric.name for metric in inference.METRICS}
+        for sample in found:
+            if sample.metric == "throughput_inputs_per_second":
+                assert sample.value is not None
+                assert sample.value * sample.interval.seconds == pytest.approx(2 * params.inputs)
+        startup, first = (values(found, name)[0] for name in ("startup_seconds", "first_result_seconds"))
+        assert startup is not None
+        assert first is not None
+        assert first > startup > 0
+        assert values(found, "success_ratio") == [1.0]
+        for shares in place.credits.values():
+            assert all(sum(credit.values()) == params.inputs for credit in shares)
+    assert len(digests) == 1
+    assert all(all(credit.values()) for credit in two_halves.credits["ray"])  # both nodes did some
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(60)
+def test_a_wrong_answer_of_one_arm_gives_a_reason_and_an_invalid_run(
+    context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = Peers.all_cpus
+    monkeypatch.setattr(Peers, "all_cpus", lambda self: bytes([right(self)[0] ^ 1]) + right(self)[1:])
+    found = list(inference.run(Params(batch=100, inputs=600), context))
+    (wrong,) = [sample for sample in found if sample.arm == "numpy-all-cpus"]
+    assert (wrong.value, wrong.reason) == (None, "1 of 600 answers are wrong")
+    assert values(found, "throughput_inputs_per_second") != [None]
+    assert context.invalid
+    assert len(context.digests[ANSWERS]) == 2
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(60)
+def test_actors_and_peers_end_with_the_run_even_when_it_is_left_early(
+    context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = []
+    for kind in (Predictors, Peers):
+        close = kind.close
+        monkeypatch.setattr(kind, "close", lambda self, close=close: (closed.append(type(self)), close(self)))
+    running = inference.run(Params(batch=100, inputs=600), context)
+    while next(running).metric != "throughput_inputs_per_second":
+        pass
+    running.close()  # type: ignore[attr-defined]
+    assert set(closed) == {Predictors, Peers}

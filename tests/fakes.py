@@ -1,0 +1,179 @@
+"""Fakes that satisfy the real contracts: a head with a Jobs API and the real exporter, and a target that stands it up."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from builders import a_sample
+
+from bench.jobs.exporter import serve
+from bench.jobs.recorder import Recorder
+from bench.model import Line, Spec, Topology, from_json
+from bench.targets import Cluster, Standing
+
+TOKEN = "a-token-of-the-tests"
+Driver = Callable[[Spec, Path], str]  # gives the job's last status
+
+
+def good_driver(spec: Spec, folder: Path) -> str:
+    """Records one warm-up and one sample, and closes."""
+    recorder = Recorder(folder, spec)
+    recorder.sample(a_sample(900.0, turn=1, warmup=True))
+    recorder.sample(a_sample(1000.0 + spec.block))
+    recorder.digest("answers", "1234")
+    recorder.close("ok", ())
+    return "SUCCEEDED"
+
+
+@dataclass
+class FakeHead:
+    """Ray's Jobs API as far as raymeter uses it. `answers` are given to the first POSTs, before one is accepted."""
+
+    records: Path
+    driver: Driver = good_driver
+    answers: list[tuple[int, str]] = field(default_factory=list)
+    jobs: dict[str, str] = field(default_factory=dict)
+    accepted: list[str] = field(default_factory=list)
+    log: str = "the driver's log"
+
+    def post(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
+        if path.endswith("/stop"):
+            self.jobs[path.split("/")[-2]] = "STOPPED"
+            return 200, {"stopped": True}
+        if self.answers:
+            return self.answers.pop(0)
+        job_id = body["submission_id"]
+        if job_id in self.jobs:
+            return 500, f"Job with submission_id {job_id} already exists"
+        self.jobs[job_id] = "RUNNING"
+        self.accepted.append(job_id)
+        spec = from_json(shlex.split(body["entrypoint"])[-1], Spec)
+        threading.Thread(target=self._drive, args=(job_id, spec), daemon=True).start()
+        return 200, {"submission_id": job_id}
+
+    def _drive(self, job_id: str, spec: Spec) -> None:
+        status = self.driver(spec, self.records / spec.session / "runs" / spec.folder)
+        if self.jobs[job_id] == "RUNNING":
+            self.jobs[job_id] = status
+
+    def get(self, path: str) -> tuple[int, Any]:
+        job_id = path.removeprefix("/api/jobs/").removesuffix("/logs")
+        if job_id not in self.jobs:
+            return 404, "no such job"
+        if path.endswith("/logs"):
+            return 200, {"logs": self.log}
+        return 200, {"status": self.jobs[job_id], "message": "Driver exited with code 3"}
+
+
+@contextmanager
+def serving(head: FakeHead) -> Iterator[str]:
+    """The address of a head that answers."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer(*self._checked(lambda: head.get(self.path)))
+
+        def do_POST(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(length) or b"{}")
+            self._answer(*self._checked(lambda: head.post(self.path, body)))
+
+        def _checked(self, work: Callable[[], tuple[int, Any]]) -> tuple[int, Any]:
+            given = self.headers.get("Authorization")
+            return work() if given == f"Bearer {TOKEN}" else ((401, "") if given is None else (403, ""))
+
+        def _answer(self, status: int, body: Any) -> None:
+            content = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    with running(server):
+        yield f"http://127.0.0.1:{server.server_port}"
+
+
+@contextmanager
+def running(server: ThreadingHTTPServer) -> Iterator[None]:
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@dataclass
+class FakeTarget:
+    """A target whose clusters are a fake head and the real exporter."""
+
+    cluster: Cluster
+    name: str = "local"
+    ups: list[str] = field(default_factory=list)
+    is_up: bool = False
+
+    def check(self, topology: Topology) -> None:
+        pass
+
+    def up(self, topology: Topology) -> Cluster:
+        self.ups.append(topology.name)
+        self.is_up = True
+        return self.cluster
+
+    def down(self) -> tuple[str, ...]:
+        self.is_up = False
+        return ()
+
+    def status(self) -> Standing:
+        return Standing(cluster=self.cluster if self.is_up else None)
+
+
+@contextmanager
+def a_fake_target(head: FakeHead, topology: Topology) -> Iterator[FakeTarget]:
+    exporter = serve(head.records, host="127.0.0.1", port=0, token=TOKEN)
+    with serving(head) as address, running(exporter):
+        yield FakeTarget(
+            Cluster(
+                topology=topology,
+                dashboard_url=address,
+                exporter_url=f"http://127.0.0.1:{exporter.server_port}",
+                token=TOKEN,
+                nodes=("head",),
+                link="none",
+            )
+        )
+
+
+@dataclass
+class Heard:
+    """A listener that remembers."""
+
+    ended: list[tuple[str, str]] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    begun: list[str] = field(default_factory=list)
+
+    def cluster_wanted(self, topology: Topology, block: int) -> None:
+        pass
+
+    def run_begun(self, spec: Spec) -> None:
+        self.begun.append(spec.folder)
+
+    def line_came(self, spec: Spec, line: Line) -> None:
+        self.lines.append(line)
+
+    def run_ended(self, spec: Spec, closing: Any) -> None:
+        self.ended.append((spec.folder, closing.status))

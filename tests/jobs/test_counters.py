@@ -1,0 +1,111 @@
+"""What the kernel counts, read from cgroup v1, v2 and neither."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from bench.jobs.counters import Cgroup, Counters, Processes, find_cgroup, read_network, reader
+from bench.jobs.probe import difference
+
+V1 = {
+    "cpu/n/cpu.stat": "nr_periods 3076\nnr_throttled 34\nthrottled_time 5\n",
+    "cpu/n/cpu.cfs_quota_us": "200000\n",
+    "cpu/n/cpu.cfs_period_us": "100000\n",
+    "cpuacct/n/cpuacct.usage": "2500000000\n",
+    "memory/n/memory.usage_in_bytes": "1000\n",
+    "memory/n/memory.stat": "cache 5\ntotal_inactive_file 300\n",
+    "memory/n/memory.limit_in_bytes": "4096\n",
+}
+V2 = {
+    "cgroup.controllers": "cpu memory\n",
+    "n/cpu.stat": "usage_usec 2500000\nnr_periods 3076\nnr_throttled 34\n",
+    "n/cpu.max": "200000 100000\n",
+    "n/memory.current": "1000\n",
+    "n/memory.stat": "anon 5\ninactive_file 300\n",
+    "n/memory.max": "4096\n",
+}
+
+
+def a_tree(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+@pytest.mark.parametrize("files", [V1, V2], ids=["v1", "v2"])
+def test_both_versions_of_cgroups_say_the_same(tmp_path: Path, files: dict[str, str]) -> None:
+    cgroup = find_cgroup({"RAYMETER_NODE_CGROUP": "n"}, a_tree(tmp_path, files))
+    assert cgroup.cpu_seconds() == 2.5
+    assert cgroup.throttling() == (3076, 34)
+    assert cgroup.quota_cpus() == 2.0
+    assert cgroup.memory_bytes() == 700
+    assert cgroup.memory_limit_bytes() == 4096
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("cpu/n/cpu.cfs_quota_us", "-1\n"), ("memory/n/memory.limit_in_bytes", "9223372036854771712\n")]
+)
+def test_no_limit_is_none_and_not_a_number(tmp_path: Path, name: str, text: str) -> None:
+    cgroup = Cgroup(1, "n", a_tree(tmp_path, {**V1, name: text}))
+    assert None in (cgroup.quota_cpus(), cgroup.memory_limit_bytes())
+
+
+def test_a_container_reads_the_root_of_what_it_sees(tmp_path: Path) -> None:
+    a_tree(tmp_path, {name.replace("n/", "", 1): text for name, text in V2.items()})
+    assert find_cgroup({}, tmp_path).cpu_seconds() == 2.5
+
+
+def test_counters_that_are_missing_are_unknown_and_not_zero(tmp_path: Path) -> None:
+    cgroup = find_cgroup({"RAYMETER_NODE_CGROUP": "n"}, tmp_path)
+    assert (cgroup.cpu_seconds(), cgroup.throttling(), cgroup.memory_bytes()) == (None, (None, None), None)
+
+
+def test_bytes_of_every_interface_but_loopback_are_counted(tmp_path: Path) -> None:
+    head = "Inter-|   Receive |  Transmit\n face |bytes packets errs ...\n"
+    columns = "{} 5 0 0 0 0 0 0 {} 6 0 0 0 0 0 0"
+    a_tree(
+        tmp_path,
+        {
+            "dev": head + f"    lo: {columns.format(999, 999)}\n  eth0: {columns.format(100, 200)}\n"
+            f"eth1:{columns.format(10, 20)}\n",
+            "snmp": "Ip: Forwarding\nIp: 1\nTcp: RtoMin RetransSegs InErrs\nTcp: 200 7 0\n",
+        },
+    )
+    assert read_network(tmp_path) == {
+        "received_bytes": 110,
+        "sent_bytes": 220,
+        "received_packets": 10,
+        "sent_packets": 12,
+        "retransmits": 7,
+    }
+
+
+def test_on_loopback_no_bytes_are_counted_rather_than_wrong_ones() -> None:
+    read, _ = reader({"RAYMETER_NODE_CGROUP": "", "RAYMETER_LINK": "loopback, no bytes counted"})
+    assert read().sent_bytes is None
+
+
+def test_only_the_processes_of_this_node_and_their_children_are_counted() -> None:
+    mine = frozenset({f"HOME={os.environ['HOME']}".encode()})
+    nowhere = Cgroup(0, "")
+    with subprocess.Popen(["sleep", "30"], env={}) as child:
+        try:
+            counted = {path.name for path in Processes(nowhere, mine)}
+            assert {str(os.getpid()), str(child.pid)} <= counted
+            assert not list(Processes(nowhere, frozenset({b"RAYMETER_NODE=of-nobody"})))
+        finally:
+            child.kill()
+
+
+def test_what_was_counted_is_the_difference_and_a_fall_is_unknown() -> None:
+    counted = difference(
+        Counters(cpu_seconds=1.0, sent_bytes=5, disk_read_bytes=9),
+        Counters(cpu_seconds=3.5, sent_bytes=6, disk_read_bytes=4),
+    )
+    assert (counted["cpu_seconds"], counted["sent_bytes"], counted["disk_read_bytes"]) == (2.5, 1, None)
+    assert counted["received_bytes"] is None

@@ -1,0 +1,81 @@
+"""The driver refuses a cluster that is not what the Spec asks for, and says why."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from builders import a_spec, a_topology
+
+from bench.jobs.entry import Unfit, check_node, check_resources, idle_nodes
+from bench.model import Closing, NodeFacts, from_json, to_json
+
+MULTI = a_spec(topology=a_topology("multi", nodes=2))
+HAS = {"CPU": 1.0, "memory": 2.0 * 2**30, "object_store_memory": 2.0**29}
+
+
+def a_node(**changes: object) -> NodeFacts:
+    facts = NodeFacts(
+        node="head", boot_id="b", kernel="6.1", cpu_model="c", machine="x86_64", cpus_granted=1, cpus_allowed=1,
+        cpu_quota=1.0, memory_limit_bytes=None, object_store_bytes=2**29, shared_memory_bytes=2**30,
+        threads={"OMP_NUM_THREADS": "1"}, versions={}, code_hash="h", image_digest=None, ray_environment={},
+    )  # fmt: skip
+    return replace(facts, **changes)  # type: ignore[arg-type]
+
+
+def test_the_nodes_that_were_asked_for_pass() -> None:
+    check_resources(MULTI, [HAS, HAS])
+    check_node(MULTI, a_node())
+
+
+@pytest.mark.parametrize(
+    ("resources", "words"),
+    [
+        ([HAS], "asks for 2 nodes, and 1 have registered"),
+        ([HAS, {**HAS, "CPU": 2.0}], "2 CPU"),
+        ([HAS, {**HAS, "memory": 2.05 * 2**30}], "memory"),
+        ([HAS, {**HAS, "object_store_memory": 2.0**28}], "object_store_memory"),
+        ([HAS, {}], "0 CPU"),
+    ],
+)
+def test_other_nodes_are_refused_with_the_numbers(resources: list[dict[str, float]], words: str) -> None:
+    with pytest.raises(Unfit, match=words):
+        check_resources(MULTI, resources)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"shared_memory_bytes": 2**26}, "67108864 bytes, and the object store needs 536870912"),
+        ({"threads": {"OMP_NUM_THREADS": "unset"}}, "unset"),
+        ({"cpus_allowed": 0}, "may run on 0 CPUs"),
+    ],
+)
+def test_a_node_that_cannot_give_what_the_topology_says_is_refused(changes: dict[str, object], words: str) -> None:
+    with pytest.raises(Unfit, match=words):
+        check_node(MULTI, a_node(**changes))
+
+
+def test_a_node_that_did_nothing_is_named() -> None:
+    (reason,) = idle_nodes({"head": 1000.0}, ["head", "worker-1"])
+    assert reason == "node worker-1 did 0% of the work of 2 nodes"
+    assert idle_nodes({"head": 520.0, "worker-1": 480.0}, ["head", "worker-1"]) == []
+    assert idle_nodes({"head": 1000.0}, ["head"]) == []
+    assert idle_nodes({}, ["head", "worker-1"]) == []
+
+
+def test_a_driver_without_a_cluster_fails_and_starts_no_ray_of_its_own(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    environment |= {"RAYMETER_RECORDS": str(tmp_path), "RAY_AUTH_MODE": "disabled", "HOME": str(tmp_path)}
+    spec = a_spec(params={})
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.jobs.entry", to_json(spec).decode()], env=environment, timeout=60, check=False
+    )
+    closing = from_json((tmp_path / spec.session / "runs" / spec.folder / "run.json").read_bytes(), Closing)
+    assert done.returncode == 1
+    assert closing.status == "failed"
+    assert "RAY_ADDRESS is not set" in closing.reasons[0]

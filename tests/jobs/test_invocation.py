@@ -1,0 +1,100 @@
+"""Turns, orders, passes and checksums: what an experiment is given to measure with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+import pytest
+from builders import a_spec
+
+from bench.jobs.invocation import QUIET, Invocation, InvocationTurn
+from bench.jobs.recorder import Recorder
+from bench.model import Arm, Spec
+from bench.store import SAMPLES, read_lines
+
+RAY = Arm(name="ray", help="", role="subject")
+PEER = Arm(name="peer", help="")
+UNWATCHED = Arm(name="unwatched", help="", role="control", probed=False)
+ARMS = (RAY, PEER, UNWATCHED)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("RAYMETER_RECORDS", str(tmp_path))
+    return tmp_path / "run"
+
+
+def an_invocation(folder: Path, spec: Spec | None = None) -> Invocation:
+    spec = spec or a_spec()
+    return Invocation(spec=spec, probes=(), recorder=Recorder(folder, spec))
+
+
+@pytest.fixture(autouse=True)
+def _no_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Invocation, "_begin_probes", lambda self: None)
+    monkeypatch.setattr(Invocation, "_record_usage", lambda self, *_, **__: None)
+
+
+def nobody(result: Any) -> Mapping[str, float]:
+    return {}
+
+
+def test_warm_ups_come_first_and_are_marked(folder: Path) -> None:
+    turns = list(an_invocation(folder, a_spec(warmups=2, samples=3)).turns())
+    assert [turn.warmup for turn in turns] == [True, True, False, False, False]
+
+
+def test_the_order_of_arms_differs_by_turn_and_not_by_topology(folder: Path) -> None:
+    def orders(**changes: Any) -> list[list[str]]:
+        invocation = Invocation(spec=a_spec(samples=20, **changes), probes=(), recorder=None)  # type: ignore[arg-type]
+        return [[arm.name for arm in turn.order(ARMS)] for turn in invocation.turns()]
+
+    assert orders() == orders()
+    assert len({tuple(order) for order in orders()}) > 1
+    assert all(sorted(order) == sorted(arm.name for arm in ARMS) for order in orders())
+    assert orders(block=2) != orders(block=1)
+
+
+def test_short_work_is_repeated_until_a_sample_is_long_enough(folder: Path) -> None:
+    invocation = an_invocation(folder, a_spec(warmups=1, samples=1, sample_seconds=0.2))
+    warmup, steady = (turn.measure(RAY, lambda: sleep(0.02), nobody) for turn in invocation.turns())
+    assert len(warmup.results) == 1
+    assert len(steady.results) > 1
+    assert steady.interval.seconds > warmup.interval.seconds
+
+
+def test_work_is_credited_to_nodes_of_the_subject_and_not_in_warm_ups(folder: Path) -> None:
+    invocation = an_invocation(folder, a_spec(warmups=1, samples=2, sample_seconds=0.0))
+    for turn in invocation.turns():
+        turn.measure(RAY, lambda: 7, lambda done: {"head": float(done)})
+        turn.measure(PEER, lambda: 7, lambda done: {"head": 100.0})
+    assert invocation.work_by_node == {"head": 14.0}
+
+
+def test_raymeter_is_silent_while_the_control_is_timed(folder: Path) -> None:
+    quiet = Path(os.environ["RAYMETER_RECORDS"]) / QUIET
+    turn: InvocationTurn = next(an_invocation(folder).turns())
+    assert turn.measure(UNWATCHED, quiet.exists, nobody).results == [True]
+    assert turn.measure(RAY, quiet.exists, nobody).results == [False]
+    with pytest.raises(ZeroDivisionError):
+        turn.measure(UNWATCHED, lambda: 1 / 0, nobody)
+    assert not quiet.exists()
+
+
+def test_a_checksum_that_changes_is_a_reason_and_is_recorded_once(folder: Path) -> None:
+    invocation = an_invocation(folder)
+    for digest in ("a", "a", "b", "b"):
+        invocation.same_everywhere("answers", digest)
+    (reason,) = invocation.reasons
+    assert "the checksum of answers was b and a" in reason
+    assert [line.digest for line in read_lines(folder / SAMPLES, is_closed=False)] == [("answers", "a")]
+
+
+def test_what_is_done_once_has_an_interval_of_its_own(folder: Path) -> None:
+    measured = an_invocation(folder).time_once("ray", lambda: "up")
+    assert measured.results == ["up"]
+    assert (measured.turn, measured.warmup) == (0, False)

@@ -1,0 +1,59 @@
+"""A Spec becomes exactly one job, whatever the head does at first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from builders import a_spec
+from fakes import TOKEN, FakeHead, serving
+
+from bench.errors import AuthFailed, RunFailed, TargetFailed
+from bench.jobs.submit import JobsApi
+
+NO_AGENT = (500, "RuntimeError: No available agent to submit job, please try again later.")
+
+
+def test_a_head_without_an_agent_is_asked_again_and_gets_one_job(tmp_path: Path) -> None:
+    head = FakeHead(tmp_path, answers=[NO_AGENT, NO_AGENT])
+    with serving(head) as address:
+        job_id = JobsApi(address, TOKEN).submit(a_spec())
+    assert head.accepted == [job_id] == ["s1.b01-single-inference-c01"]
+
+
+def test_a_refusal_fails_at_once(tmp_path: Path) -> None:
+    head = FakeHead(tmp_path, answers=[(400, "runtime_env is bad")])
+    with serving(head) as address, pytest.raises(RunFailed, match="HTTP 400, runtime_env is bad"):
+        JobsApi(address, TOKEN).submit(a_spec())
+    assert head.accepted == []
+
+
+def test_the_same_run_is_not_submitted_twice(tmp_path: Path) -> None:
+    head = FakeHead(tmp_path)
+    with serving(head) as address:
+        JobsApi(address, TOKEN).submit(a_spec())
+        with pytest.raises(RunFailed, match="exists already"):
+            JobsApi(address, TOKEN).submit(a_spec())
+    assert len(head.accepted) == 1
+
+
+@pytest.mark.parametrize("token", ["wrong", ""])
+def test_a_wrong_token_has_an_error_of_its_own_that_does_not_show_it(tmp_path: Path, token: str) -> None:
+    with serving(FakeHead(tmp_path)) as address, pytest.raises(AuthFailed, match="refused the token") as caught:
+        JobsApi(address, token).submit(a_spec())
+    assert TOKEN not in str(caught.value)
+    assert TOKEN not in repr(JobsApi(address, TOKEN))
+
+
+def test_a_head_that_is_not_there_ends_in_a_line_within_the_deadline() -> None:
+    with pytest.raises(TargetFailed, match="took no job"):
+        JobsApi("http://127.0.0.1:9", TOKEN, ready_seconds=0.5).submit(a_spec())
+
+
+def test_a_log_without_end_is_cut(tmp_path: Path) -> None:
+    head = FakeHead(tmp_path, log="x" * 5_000_000 + "the last words")
+    head.jobs["j"] = "FAILED"
+    with serving(head) as address:
+        end = JobsApi(address, TOKEN).log_end("j")
+    assert len(end) <= 200_000
+    assert end.endswith("the last words")

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from analysis.made_up import ARMS, METRICS, MULTI, SINGLE, a_facts, made_up
+
+from bench import analysis
+from bench.analysis.stats import Estimate
+from bench.reports import text
+from bench.reports.tables import Axis
+
+GOLDEN = Path(__file__).with_name("golden")
+
+FEW = {"metrics": (*METRICS[:2], METRICS[-1]), "arms": (ARMS[0], ARMS[2], ARMS[3], ARMS[5])}
+
+
+def rendered(change=None, *, width=text.WIDTH, colour=False, **wish):
+    session, runs = made_up(**wish)
+    return text.render(analysis.build(session, change(runs) if change else runs), width=width, colour=colour)
+
+
+def other_kernel(runs):
+    return [replace(r, facts=a_facts(MULTI, kernel="6.19")) if r.spec.topology.name == "multi" else r for r in runs]
+
+
+def one_invalid(runs):
+    return [replace(runs[0], status="invalid", reasons=("worker-1 did 3 % of the work",)), *runs[1:]]
+
+
+GOLDENS = {
+    "two-topologies": (None, {"cells": 2, "blocks": 12}),
+    "one-topology": (None, {"cells": 1, "topologies": (SINGLE,)}),
+    "refused": (other_kernel, {"cells": 1}),
+    "too-few": (one_invalid, {"cells": 1, "blocks": 3, "link": "loopback, no bytes counted"}),
+    "nothing-run": (lambda _: [], {"cells": 1}),
+}
+
+
+@pytest.mark.parametrize("name", GOLDENS)
+def test_a_report_reads_like_its_golden_file(name):
+    change, wish = GOLDENS[name]
+    assert rendered(change, **FEW, **wish) == (GOLDEN / f"{name}.txt").read_text()
+
+
+def test_question_answer_and_doubts_stand_above_the_numbers():
+    page = rendered(cells=2)
+    places = [page.index(word) for word in ("Question", "Answer", "Reasons to doubt", "How it was", "inference c01")]
+    assert places == sorted(places)
+    assert page.index("How to read this") > page.index("inference c02")
+
+
+@pytest.mark.parametrize("wish", [{}, {"blocks": 3}, {"cells": 0}, {"topologies": (SINGLE,)}])
+def test_no_line_is_too_long_for_a_terminal_and_none_is_cut_off(wish):
+    page = rendered(**wish)
+    assert max(map(len, page.splitlines())) <= 120
+    assert "…" not in page
+
+
+def test_sentences_are_wrapped_where_they_are_asked_to_be():
+    page = rendered(cells=1, width=80)
+    assert all(len(line) <= 80 for line in page.split("inference c01")[0].splitlines())
+
+
+def test_colour_changes_nothing_but_colour():
+    plain, coloured = rendered(cells=1), rendered(cells=1, colour=True)
+    assert "\x1b[" not in plain
+    assert "\x1b[" in coloured
+    stripped = re.sub(r"\x1b\[[0-9;]*m", "", coloured)
+    assert [line.rstrip() for line in stripped.splitlines()] == plain.splitlines()
+
+
+def test_the_picture_of_an_interval_has_its_ends_its_estimate_and_1():
+    def an_estimate(value, low, high):
+        return Estimate(value=value, low=low, high=high, level=0.95, n=6)
+
+    axis = Axis.of([an_estimate(1.0, 0.5, 2.0)])
+    assert axis.bar(an_estimate(1.0, 0.5, 2.0)) == "------------o------------"
+    assert axis.bar(an_estimate(0.6, 0.5, 0.7)) == "---o---     |            "
+    assert axis.bar(None) == ""

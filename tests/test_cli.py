@@ -1,0 +1,172 @@
+"""The command line: what a person types, sees and gets as an exit code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from builders import a_session, a_spec, a_topology
+from fakes import FakeHead, FakeTarget, a_fake_target
+
+from bench import cli, session, store
+from bench.commands import run
+from bench.targets import Options
+
+
+@pytest.fixture
+def bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[object]:
+    """Type a command; get its exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(session, "POLL_SECONDS", 0.02)
+
+    def typed(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["bench", *words])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return typed
+
+
+@pytest.fixture
+def head(tmp_path: Path) -> FakeHead:
+    (tmp_path / "records").mkdir()
+    return FakeHead(tmp_path / "records")
+
+
+@pytest.fixture
+def target(head: FakeHead, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTarget]:
+    with a_fake_target(head, a_topology()) as fake:
+        monkeypatch.setattr(run, "choose", lambda name, options: (fake, "it is a fake"))
+        monkeypatch.setattr("bench.commands.resume.create", lambda name, options: fake)
+        yield fake
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["run", "inferense"], 2, "There are: inference"),
+        (["run", "inference", "--profile", "huge"], 2, "It has: tiny"),
+        (["run", "inference", "--set", "actors=0"], 2, "actors=0 is out of bounds. It takes 1.."),
+        (["run", "inference", "--set", "colour=red"], 2, "There are: actors"),
+        (["run", "inference", "--topology", "ring"], 2, "both, single, multi"),
+        (["run", "inference", "--cpus", "4096"], 3, "4096"),
+        (["run", "inference", "--target", "moon"], 2, "There are: auto, local"),
+        (["run", "inference", "--isolation", "air"], 2, "auto, namespace, loopback"),
+        (["run", "inference", "--link-rate", "fast"], 2, "fast"),
+        (["run", "inference", "--out", "/proc/none"], 10, "--out"),
+        (["plan", "inference", "--blocks", "0"], 2, "at least 1"),
+        (["report", "nothing"], 2, "no session nothing"),
+        (["resume", "latest"], 2, "no session latest"),
+        (["show", "latest"], 2, "no session latest"),
+        (["list", "everything"], 2, "experiments, sessions, targets"),
+        (["up", "--topology", "both"], 2, "single or multi"),
+        (["up", "--name", "No Name"], 2, "name of an appliance"),
+        (["docs", "--file", "none.md"], 8, "none.md is not there"),
+    ],
+)
+def test_bad_input_is_one_line_and_its_own_exit_code(bench, words: list[str], code: int, said: str) -> None:  # type: ignore[no-untyped-def]
+    exit_code, out, err = bench(*words)
+    assert exit_code == code
+    assert said in err
+    assert out == ""
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+
+
+def test_nothing_is_written_when_the_input_is_bad(bench, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    bench("run", "inference", "--set", "actors=0")
+    assert not (tmp_path / "results").exists()
+
+
+def test_debug_shows_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.cli", "--debug", "run", "inferense"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+
+
+def test_a_session_runs_reports_and_is_listed(bench, target: FakeTarget, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    code, out, err = bench("run", "inference", "--blocks", "1", "--cpus", "2", "--set", "batch=1")
+    assert code == 0, err
+    assert "6 pairs" in out or "at least 6" in out
+    (folder,) = store.session_folders(tmp_path / "results")
+    assert (folder / "report.txt").read_text().strip() == out.strip()
+    assert folder.name in bench("list", "sessions")[1]
+    runs = bench("show", "latest")[1].splitlines()
+    assert all(" ok " in line for line in runs)
+    whole = bench("show", "latest", runs[0].split()[0])[1]
+    assert "reconciled: yes" in whole
+    assert json.loads(bench("report", "--format", "json")[1])
+    assert not target.is_up
+
+
+def test_a_failed_run_is_shown_and_is_no_success(bench, target: FakeTarget, head: FakeHead) -> None:  # type: ignore[no-untyped-def]
+    head.driver = lambda spec, folder: "FAILED"
+    code, out, err = bench("run", "inference", "--blocks", "1", "--cpus", "2", "--set", "batch=1")
+    assert code == 6
+    assert "bench resume" in err
+    assert "failed" in out
+
+
+def test_what_was_up_stays_up(bench, target: FakeTarget) -> None:  # type: ignore[no-untyped-def]
+    target.is_up = True
+    bench("run", "inference", "--blocks", "1", "--cpus", "2", "--set", "batch=1")
+    assert target.is_up
+
+
+def test_resume_does_what_is_missing_and_then_has_nothing_to_do(bench, target: FakeTarget, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    spec = a_spec(params={})
+    store.create(tmp_path / "results", a_session((spec,)))
+    code, _, err = bench("resume", "s1")
+    assert code == 0, err
+    assert "0 runs kept, 0 again, 1 new" in err
+    code, _, err = bench("resume", "s1")
+    assert code == 2
+    assert "lacks nothing" in err
+
+
+def test_a_plan_says_what_runs_in_which_order_and_how_long(bench) -> None:  # type: ignore[no-untyped-def]
+    code, out, err = bench(
+        "plan", "inference", "--cpus", "2", "--blocks", "2", "--set", "batch=1,10", "--set", "inputs=100"
+    )
+    assert code == 0, err
+    for words in ("Cells (", "batch=10", "2 blocks", "single", "multi", "runs, about", "needs at least 6"):
+        assert words in out
+
+
+def test_help_and_list_import_nothing_heavy() -> None:
+    heavy = ("ray", "numpy", "torch", "tensorflow", "scipy", "pandas", "matplotlib", "sklearn", "statsmodels")
+    for words in (["--help"], ["list"]):
+        code = (
+            "import sys; from bench import cli\n"
+            f"sys.argv = ['bench', *{words!r}]\n"
+            "try: cli.main()\n"
+            f"except SystemExit: print([m for m in {heavy!r} if m in sys.modules], file=sys.stderr)"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stderr.strip() == "[]"
+
+
+def test_every_command_has_help_and_an_example() -> None:
+    from typer.main import get_command
+
+    for name, command in get_command(cli.app).commands.items():  # type: ignore[attr-defined]
+        assert f"Example: bench {name}" in (command.help or ""), name
+        for option in command.params:
+            assert getattr(option, "help", None), f"{name} {option.name}"
+
+
+def test_the_options_of_a_target_come_back_from_a_session() -> None:
+    import msgspec
+
+    options = Options(name="a", link_rate="1gbit")
+    kept = {name: value for name, value in vars(options).items() if value is not None}
+    assert msgspec.convert(kept, Options) == options

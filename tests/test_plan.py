@@ -1,0 +1,120 @@
+"""What would run, in which order, with what."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench import plan
+from bench.errors import BadInput, DoesNotFit
+from bench.plan import Wish
+
+A_WISH = Wish(experiments=("inference",), cpus=2)
+
+
+def test_single_and_multi_have_equal_totals() -> None:
+    single, multi = plan.topologies(Wish(experiments=(), cpus=4, nodes=2))
+    assert single.totals == multi.totals
+    assert (single.nodes, multi.nodes, multi.cpus_per_node) == (1, 2, 2)
+
+
+@given(st.integers(2, 8), st.integers(1, 8))
+def test_totals_are_equal_for_every_number_of_nodes(nodes: int, cpus_each: int) -> None:
+    wish = Wish(experiments=(), cpus=nodes * cpus_each, nodes=nodes, memory_mib=840 * 8, object_store_mib=840 * 2)
+    single, multi = plan.topologies(wish)
+    assert single.totals == multi.totals
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"cpus": 3}, DoesNotFit, "3 CPUs cannot be shared equally by 2 nodes"),
+        ({"cpus": 0}, BadInput, "at least 1"),
+        ({"cpus": 1}, DoesNotFit, "cannot be shared"),
+        ({"nodes": 1}, BadInput, "at least 2"),
+        ({"topology": "ring"}, BadInput, "There are: both, single, multi"),
+        ({"memory_mib": 4097}, BadInput, "multiple"),
+        ({"object_store_mib": 2048}, BadInput, "over 40 %"),
+        ({"blocks": 0}, BadInput, "at least 1"),
+        ({"experiments": ("inferense",)}, BadInput, "There are: inference"),
+        ({"experiments": ()}, BadInput, "No experiment"),
+        ({"profile": "huge"}, BadInput, "It has: tiny"),
+        ({"sets": ("actors=0",)}, BadInput, "actors=0 is out of bounds"),
+    ],
+)
+def test_bad_wishes_are_refused_before_anything_starts(
+    changes: dict[str, object], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        plan.make(Wish(**{**vars(A_WISH), **changes}))  # type: ignore[arg-type]
+
+
+def test_the_same_seed_gives_the_same_order_and_another_one_another() -> None:
+    def order(seed: int) -> list[str]:
+        return [spec.id for spec in plan.make(Wish(experiments=("inference",), cpus=2, seed=seed)).specs]
+
+    assert order(7) == order(7)
+    assert any(order(seed) != order(7) for seed in (8, 9, 10))
+
+
+def test_every_block_runs_every_topology_and_cell_once() -> None:
+    session = plan.make(A_WISH)
+    cells = {spec.cell for spec in session.specs}
+    counts = Counter((spec.block, spec.topology.name, spec.cell) for spec in session.specs)
+    blocks = {spec.block for spec in session.specs}
+    assert counts == {(b, t, c): 1 for b in blocks for t in ("single", "multi") for c in cells}
+    assert len({spec.id for spec in session.specs}) == len(session.specs)
+
+
+def test_of_every_two_blocks_the_second_turns_the_first_round() -> None:
+    session = plan.make(A_WISH)
+    first = {b: next(s.topology.name for s in session.specs if s.block == b) for b in range(1, 7)}
+    assert all(first[b] != first[b + 1] for b in (1, 3, 5))
+
+
+def test_both_topologies_of_a_block_run_the_cells_in_the_same_order() -> None:
+    session = plan.make(A_WISH)
+    for block in range(1, 7):
+        single, multi = (
+            [spec.cell for spec in session.specs if spec.block == block and spec.topology.name == name]
+            for name in ("single", "multi")
+        )
+        assert single == multi
+
+
+def test_a_linear_drift_cancels_over_two_blocks() -> None:
+    session = plan.make(Wish(experiments=("inference",), cpus=2, blocks=6))
+    position = {spec.id: number for number, spec in enumerate(session.specs)}
+    means = {
+        name: sum(position[s.id] for s in session.specs if s.topology.name == name) / len(session.specs)
+        for name in ("single", "multi")
+    }
+    assert means["single"] == means["multi"]
+
+
+def test_set_takes_the_place_of_the_profiles_values() -> None:
+    cells = plan.cells("inference", "tiny", ["batch=10,20", "data_path=by-value", "inputs=100"])
+    assert {cell["batch"] for cell in cells} == {10, 20}
+    assert len(cells) == len({tuple(cell.items()) for cell in cells})
+
+
+def test_a_longer_plan_is_estimated_longer_and_what_is_known_counts() -> None:
+    short = plan.make(Wish(experiments=("inference",), cpus=2, blocks=1))
+    long = plan.make(Wish(experiments=("inference",), cpus=2, blocks=2))
+    assert plan.estimate_seconds(long) == pytest.approx(2 * plan.estimate_seconds(short))
+    known = {(spec.topology.name, plan.run_key(spec)): 1000.0 for spec in short.specs}
+    assert plan.estimate_seconds(short, known) > 1000 * len(short.specs)
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(3.4, "3 s"), (89, "89 s"), (91, "2 min"), (3700, "1 h 02 min")])
+def test_durations_read_like_speech(seconds: float, words: str) -> None:
+    assert plan.in_words(seconds) == words
+
+
+def test_cpus_default_to_what_this_process_may_use() -> None:
+    single = plan.topologies(Wish(experiments=(), topology="single"))[0]
+    assert single.cpus_per_node == len(os.sched_getaffinity(0))

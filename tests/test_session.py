@@ -1,0 +1,191 @@
+"""A plan is done one run at a time; whatever a run does, the record says how it ended."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from builders import a_sample, a_session, a_spec, a_topology
+from fakes import FakeHead, FakeTarget, Heard, a_fake_target, good_driver
+
+from bench import session as sessions
+from bench import store
+from bench.jobs.recorder import Recorder
+from bench.model import Run, Session, Spec
+from bench.session import Stop, perform, remaining
+
+SPECS = tuple(
+    a_spec(id=f"b0{block}-{name}-inference-c01", block=block, topology=a_topology(name), deadline_seconds=3.0)
+    for block, name in ((1, "single"), (1, "multi"), (2, "multi"), (2, "single"))
+)
+
+
+@pytest.fixture(autouse=True)
+def _quick_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(sessions, "GRACE_SECONDS", 0.5)
+
+
+@pytest.fixture
+def head(tmp_path: Path) -> FakeHead:
+    (tmp_path / "records").mkdir()
+    return FakeHead(tmp_path / "records")
+
+
+@pytest.fixture
+def target(head: FakeHead) -> Iterator[FakeTarget]:
+    with a_fake_target(head, a_topology()) as fake:
+        yield fake
+
+
+def do(tmp_path: Path, target: FakeTarget, specs: tuple[Spec, ...] = SPECS[:1], stop: Stop | None = None) -> list[Run]:
+    """Plan and perform; the runs as they are read back."""
+    session = a_session(specs)
+    folder = store.create(tmp_path / "results", session)
+    again(folder, session, target, stop)
+    return store.load_runs(folder, session)
+
+
+def again(folder: Path, session: Session, target: FakeTarget, stop: Stop | None = None) -> Heard:
+    heard = Heard()
+    todo = remaining(folder, session).todo
+    perform(folder, session, todo, target=target, listener=heard, stop=stop or Stop())
+    return heard
+
+
+def test_every_run_comes_home_whole_and_reconciled(tmp_path: Path, target: FakeTarget) -> None:
+    runs = do(tmp_path, target, SPECS)
+    assert [run.status for run in runs] == ["ok"] * 4
+    assert [run.samples[-1].value for run in runs] == [1001.0, 1001.0, 1002.0, 1002.0]
+    assert [run.reconciled for run in runs] == [True] * 4
+
+
+def test_every_topology_of_every_block_gets_a_fresh_cluster(tmp_path: Path, target: FakeTarget) -> None:
+    do(tmp_path, target, SPECS)
+    assert target.ups == ["single", "multi", "multi", "single"]
+
+
+def test_a_job_that_ray_calls_a_success_without_a_result_has_failed(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    head.driver = lambda spec, folder: "SUCCEEDED"
+    (run,) = do(tmp_path, target)
+    assert run.status == "failed"
+    assert "ended without a result" in run.reasons[0]
+
+
+def test_a_driver_that_dies_leaves_its_samples_its_reason_and_the_end_of_its_log(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    def dies(spec: Spec, folder: Path) -> str:
+        Recorder(folder, spec).sample(a_sample(5.0))
+        return "FAILED"
+
+    head.driver = dies
+    (run,) = do(tmp_path, target)
+    assert (run.status, [sample.value for sample in run.samples]) == ("failed", [5.0])
+    assert "Driver exited with code 3" in run.reasons[0]
+    assert run.log_end == "the driver's log"
+
+
+def test_a_driver_that_hangs_fails_at_its_deadline_with_its_samples_kept(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    def hangs(spec: Spec, folder: Path) -> str:
+        Recorder(folder, spec).sample(a_sample(5.0))
+        time.sleep(8)
+        return "SUCCEEDED"
+
+    head.driver = hangs
+    (run,) = do(tmp_path, target, (a_spec(deadline_seconds=0.5),))
+    assert (run.status, len(run.samples)) == ("failed", 1)
+    assert "deadline of 0 s" in run.reasons[0] or "deadline of 1 s" in run.reasons[0]
+
+
+def test_lines_that_were_lost_on_the_way_make_a_run_invalid(tmp_path: Path, target: FakeTarget, head: FakeHead) -> None:
+    def loses(spec: Spec, folder: Path) -> str:
+        good_driver(spec, folder)
+        path = folder / store.SAMPLES
+        path.write_bytes(path.read_bytes().rpartition(b"\n{")[0] + b"\n")
+        return "SUCCEEDED"
+
+    head.driver = loses
+    (run,) = do(tmp_path, target)
+    assert run.status == "invalid"
+    assert "2 of 3 lines" in run.reasons[0]
+
+
+def test_a_checksum_that_differs_from_an_earlier_run_makes_the_later_one_invalid(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    def answers_by_topology(spec: Spec, folder: Path) -> str:
+        recorder = Recorder(folder, spec)
+        recorder.digest("answers", spec.topology.name)
+        recorder.close("ok", ())
+        return "SUCCEEDED"
+
+    head.driver = answers_by_topology
+    runs = do(tmp_path, target, SPECS[:2])
+    assert [run.status for run in runs] == ["ok", "invalid"]
+    assert "the checksum of answers" in runs[1].reasons[0]
+
+
+def test_a_failed_run_does_not_end_the_session_and_the_next_gets_a_fresh_cluster(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    specs = tuple(a_spec(id=f"b01-single-inference-c0{n}", cell=f"c0{n}") for n in (1, 2, 3))
+    head.driver = lambda spec, folder: "FAILED" if spec.cell == "c01" else good_driver(spec, folder)
+    runs = do(tmp_path, target, specs)
+    assert [run.status for run in runs] == ["failed", "ok", "ok"]
+    assert target.ups == ["single", "single"]
+
+
+def test_resume_runs_exactly_what_is_missing(tmp_path: Path, target: FakeTarget, head: FakeHead) -> None:
+    head.driver = lambda spec, folder: "FAILED" if spec.id == SPECS[1].id else good_driver(spec, folder)
+    session = a_session(SPECS)
+    folder = store.create(tmp_path / "results", session)
+    perform(folder, session, SPECS[:3], target=target, listener=Heard(), stop=Stop())
+    head.driver = good_driver
+
+    work = remaining(folder, session)
+    assert (len(work.kept), len(work.again), len(work.new)) == (2, 1, 1)
+    heard = again(folder, session, target)
+    assert heard.begun == [f"{SPECS[1].id}.attempt-2", SPECS[3].id]
+    assert [run.status for run in store.load_runs(folder, session)] == ["ok"] * 4
+    assert remaining(folder, session).todo == ()
+
+
+def test_a_stop_ends_the_job_keeps_what_was_measured_and_can_be_resumed(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    begun = threading.Event()
+
+    def slow(spec: Spec, folder: Path) -> str:
+        Recorder(folder, spec).sample(a_sample(5.0))
+        begun.set()
+        time.sleep(5)
+        return "SUCCEEDED"
+
+    head.driver = slow
+    stop = Stop()
+    threading.Thread(target=lambda: (begun.wait(5), time.sleep(0.2), stop.ask()), daemon=True).start()
+    runs = do(tmp_path, target, SPECS, stop)
+    assert [(run.status, len(run.samples)) for run in runs] == [("stopped", 1)]
+    assert list(head.jobs.values()) == ["STOPPED"]
+    folder = tmp_path / "results" / "s1"
+    head.driver = good_driver
+    assert len(again(folder, a_session(SPECS), target).begun) == 4
+
+
+def test_a_cluster_that_goes_away_fails_the_run(
+    tmp_path: Path, target: FakeTarget, head: FakeHead, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "LOST_SECONDS", 0.3)
+    head.get = lambda path: (502, "bad gateway")  # type: ignore[method-assign]
+    head.driver = lambda spec, folder: time.sleep(2) or "FAILED"  # type: ignore[func-returns-value]
+    (run,) = do(tmp_path, target)
+    assert run.status == "failed"
+    assert "has not answered" in run.reasons[0]
