@@ -76,7 +76,9 @@ def _share(arm: ArmRow) -> float:
 
 
 def _all_or(some: int, all_: int) -> str:
-    return f"all {all_} cells" if some == all_ else f"{some} of {all_} cells"
+    if some == all_:
+        return "both cells" if all_ == 2 else f"all {all_} cells"
+    return f"{some} of {all_} cells"
 
 
 def _capital(name: str) -> str:

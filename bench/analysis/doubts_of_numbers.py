@@ -136,7 +136,7 @@ def _where(experiment: str, names: Sequence[str], cells: Sequence[CellReport], e
     prefix = f" in {experiment}" if several else ""
     distinct = list(dict.fromkeys(names))
     if len(distinct) == len(cells):
-        return prefix + (f" in all {len(cells)} cells" if len(cells) > 1 else "")
+        return prefix + {1: "", 2: " in both cells"}.get(len(cells), f" in all {len(cells)} cells")
     return f"{prefix} in {', '.join(distinct)}"
 
 
@@ -241,4 +241,5 @@ def _about_all(cells: Sequence[CellReport], evidence: Evidence) -> str:
 def _in(cells: Sequence[CellReport], evidence: Evidence) -> str:
     if len(cells) in (1, len(evidence.cells)):
         return ""
-    return f"in {' and '.join(about(cell) for cell in cells)}: "
+    several = len({cell.experiment for cell in evidence.cells}) > 1
+    return f"in {' and '.join(about(cell) if several else cell.cell for cell in cells)}: "

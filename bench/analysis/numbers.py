@@ -27,7 +27,7 @@ class Scale:
 def scale_for(metric: Metric, values: Iterable[float]) -> Scale:
     """The prefix that fits the largest of `values`: SI for rates and times, IEC for sizes."""
     largest = max((abs(value) for value in values), default=0.0)
-    unit = "" if metric.unit in ("1", "ratio") else metric.unit
+    unit = "" if metric.kind == "ratio" else metric.unit
     if metric.kind == "size" and unit.startswith("B"):
         return _first(_IEC, largest, unit, 1.0)
     if metric.kind == "rate":

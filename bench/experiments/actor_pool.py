@@ -206,14 +206,14 @@ class _Map(Generic[Item]):
 
         if isinstance(error, (OutOfMemoryError, MemoryError)):
             raise RunFailed(
-                f"An actor ran out of memory: {_first_line(error)}", "Use fewer actors or a smaller batch."
+                f"An actor ran out of memory: {_last_line(error)}", "Use fewer actors or a smaller batch."
             ) from error
         fault = self.faults.setdefault(call.item, _Fault())
         fault.attempts += 1
         fault.seats.add(call.seat)
         if fault.attempts == ATTEMPTS:
             raise RunFailed(
-                f"Item {call.item} failed {ATTEMPTS} times, the last time so: {_first_line(error)}"
+                f"Item {call.item} failed {ATTEMPTS} times, the last time so: {_last_line(error)}"
             ) from error
         self.failures += 1
         self.again.append(call.item)
@@ -225,9 +225,7 @@ class _Map(Generic[Item]):
         """Replace the actor of `seat`; what it still had in flight is done again elsewhere."""
         limit = REPLACEMENTS_PER_SEAT * len(self.seats)
         if self.replaced == limit:
-            raise RunFailed(
-                f"{limit} actors were replaced and the next one failed too: {_first_line(error)}"
-            ) from error
+            raise RunFailed(f"{limit} actors were replaced and the next one failed too: {_last_line(error)}") from error
         self.replaced += 1
         for reference, call in list(self.calls.items()):
             if call.seat is seat:
@@ -246,7 +244,7 @@ class _Map(Generic[Item]):
         return None
 
 
-def _first_line(error: Exception) -> str:
-    """The end of an error's text: what Ray puts before it is a traceback."""
+def _last_line(error: Exception) -> str:
+    """The last line of an error's text: what Ray puts before it is a traceback."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__

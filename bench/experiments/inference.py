@@ -78,7 +78,9 @@ EMPTY_CALLS = Arm(
     name="empty-calls", help="The same calls of the same actors with the same arguments, no arithmetic.", role="calls"
 )
 ONE_BY_ONE = Arm(name="numpy-one-by-one", help="numpy, each input by itself, one thread of the first node.")
-ALL_CPUS = Arm(name="numpy-all-cpus", help="numpy, 1,000 inputs at a time, all threads of all nodes.", role="ceiling")
+ALL_CPUS = Arm(
+    name="numpy-all-cpus", help="numpy, up to 1,000 inputs at a time, all threads of all nodes.", role="ceiling"
+)
 POOL = Arm(name="pool", help="multiprocessing.Pool, a process per CPU, the same batches by value.")
 UNWATCHED = Arm(name="ray-unwatched", help="As ray, while raymeter does not watch.", role="control", probed=False)
 ARMS = (RAY, EMPTY_CALLS, ONE_BY_ONE, ALL_CPUS, POOL, UNWATCHED)
@@ -121,8 +123,8 @@ PROFILES = {
     "tiny": Profile(
         help="Minutes: unbatched, and batches of 1,000 by reference and by value.",
         grids=(
-            {"actors": (2,), "batch": (1,), "inputs": (1_000,)},
-            {"actors": (2,), "batch": (1_000,), "inputs": (20_000,), "data_path": ("by-reference", "by-value")},
+            {"actors": (2,), "batch": (1,), "inputs": (500,)},
+            {"actors": (2,), "batch": (1_000,), "inputs": (10_000,), "data_path": ("by-reference", "by-value")},
         ),
         blocks=6,
         warmups=1,

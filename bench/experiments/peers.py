@@ -5,6 +5,7 @@ Ray places one host process on each node and carries the word "go" and the answe
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import sys
@@ -63,8 +64,10 @@ class Host:
         return mlp.answer_all(self._layers, self._vectors, start, stop, 1)
 
     def all_cpus(self, start: int, stop: int) -> bytes:
-        """Large batches, on all threads of the node."""
-        return b"".join(self._threads.map(self._answer, spans(start, stop, mlp.BLOCK)))
+        """Large batches, as many for each thread of the node as for the others."""
+        rounds = max(1, math.ceil((stop - start) / (self._thread_count * mlp.BLOCK)))
+        batch = max(1, math.ceil((stop - start) / (self._thread_count * rounds)))
+        return b"".join(self._threads.map(self._answer, spans(start, stop, batch)))
 
     def pool(self, start: int, stop: int, batch: int) -> bytes:
         """Batches by value to the pool, whichever is ready first."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import threading
 from dataclasses import fields
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from bench.identity import code_hash
 from bench.jobs.counters import Counters, find_cgroup, reader
 from bench.model import NodeFacts
 
@@ -105,16 +104,6 @@ def difference(before: Counters, after: Counters) -> dict[str, float | int | Non
         first, last = getattr(before, field.name), getattr(after, field.name)
         counted[field.name] = last - first if first is not None and last is not None and last >= first else None
     return counted
-
-
-@cache
-def code_hash() -> str:
-    """SHA-256 of the source of raymeter that runs here, 16 digits of it."""
-    digest = hashlib.sha256()
-    root = Path(__file__).parents[1]
-    for path in sorted(root.rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def _configures_ray(name: str) -> bool:

@@ -12,7 +12,7 @@ from bench.analysis.arms import ArmRow, cost_of_measuring
 from bench.analysis.cells import CellReport, MetricRow
 from bench.analysis.comparison import Comparison, Side
 from bench.analysis.numbers import Scale, label, percent, plain, quantity, ratio, scale_for, with_interval
-from bench.analysis.stats import Estimate
+from bench.analysis.stats import FEWEST_FOR_VERDICT, Estimate
 from bench.analysis.usage import NodeRow
 from bench.model import Metric
 
@@ -54,25 +54,23 @@ def _table(*columns: tuple[str, bool]) -> Table:
 
 
 def summary(report: Report) -> RenderableType:
-    """A line a cell: the headline on each topology, the ratio with a picture of its interval, the verdict."""
+    """A line a cell: the headline on each topology, the ratio, a picture of its interval, the verdict."""
     from rich.text import Text
 
     topologies = [topology.name for topology in report.topologies]
-    rows = [(cell, cell.headline) for cell in report.cells]
-    found = {cell.cell + cell.experiment: row.comparison for cell, row in rows if row and row.comparison}
-    axis = Axis.of([each.ratio for each in found.values() if each.ratio])
-    ratio_heads = (
-        [(axis.head, False), (_ratio_head(next(iter(found.values()))), True), ("verdict", False)] if found else []
-    )
-    table = _table(("cell", False), ("unit", False), *((name, True) for name in topologies), *ratio_heads)
+    rows = [(cell, row) for cell in report.cells if (row := cell.headline) is not None]
+    compared = [row.comparison for _, row in rows if row.comparison]
+    axis = Axis.of([each.ratio for each in compared if each.ratio and each.ratio.n >= FEWEST_FOR_VERDICT])
+    heads = [(_ratio_head(compared[0]), True), ("verdict", False)] if compared else []
+    heads = [(axis.head, False), *heads] if axis else heads
+    table = _table(("cell", False), ("unit", False), *((name, True) for name in topologies), *heads)
     several = len({cell.experiment for cell in report.cells}) > 1
     for cell, row in rows:
-        if row is None:
-            continue
         scale, name = _row_scale(row), f"{cell.experiment} {cell.cell}" if several else cell.cell
         values = [Text(_side(row.sides.get(topology), scale, row)) for topology in topologies]
-        ratio_cells = [Text(axis.bar(row.comparison.ratio if row.comparison else None)), *_ratio(row)] if found else []
-        table.add_row(Text(f"{name} {cell.title}".strip()), Text(scale.unit), *values, *ratio_cells)
+        picture = [Text(axis.bar(row.comparison.ratio if row.comparison else None))] if axis else []
+        ratio_cells = _ratio(row) if compared else []
+        table.add_row(Text(f"{name} {cell.title}".strip()), Text(scale.unit), *values, *picture, *ratio_cells)
     return table
 
 
@@ -86,11 +84,13 @@ class Axis:
 
     low: float
     high: float
-    cells: int = 25
+    cells: int = 17
 
     @classmethod
-    def of(cls, ratios: Sequence[Estimate]) -> Axis:
-        """The axis that holds all of `ratios`."""
+    def of(cls, ratios: Sequence[Estimate]) -> Axis | None:
+        """The axis that holds all of `ratios`, if there are any."""
+        if not ratios:
+            return None
         ends = [end for each in ratios for end in (each.value, each.low, each.high) if end is not None and end > 0]
         return cls(min([*ends, 1 / 1.05]), max([*ends, 1.05]))
 
@@ -158,7 +158,7 @@ def _side(side: Side | None, scale: Scale, row: MetricRow) -> str:
     if side is None or side.estimate is None:
         return NOTHING
     pairs = row.comparison.pairs if row.comparison else side.estimate.n
-    few = f" (n {side.estimate.n})" if side.estimate.n != pairs else ""
+    few = f" (n {side.estimate.n})" if pairs and side.estimate.n != pairs else ""
     return with_interval(side.estimate, scale) + few
 
 
@@ -180,7 +180,7 @@ def _ratio(row: MetricRow) -> list[RenderableType]:
 def verdict(metric: Metric, found: Comparison) -> str:
     """The verdict in a word; sizes, shares and counts are no faster or slower, but higher or lower."""
     if found.verdict is None:
-        return "refused" if found.refused else "too few pairs"
+        return "refused" if found.refused else "too few"
     if found.verdict in ("faster", "slower") and metric.kind not in ("rate", "time") and found.ratio:
         return "higher" if found.ratio.value > 1 else "lower"
     return found.verdict

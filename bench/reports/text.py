@@ -193,7 +193,8 @@ def _legend(report: Report) -> Iterator[tuple[str, str]]:
             "verdict",
             (
                 f"faster, slower: the interval excludes 1 and the ratio is more than {margin} off; equivalent: all of it is"
-                f" within {margin}; below margin: a difference, but within {margin}; undecided: the rest"
+                f" within {margin}; below margin: a difference, but within {margin}; undecided: the rest; sizes and shares are"
+                " higher or lower, not faster"
             ),
         )
     yield "*", "the headline: the metric that answers the question"

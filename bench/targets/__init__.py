@@ -20,6 +20,8 @@ class Options:
     name: str = "raymeter"  # of the appliance; two of them on one machine do not meet
     isolation: Isolation = "auto"
     link_rate: str | None = None  # 1gbit, 100mbit: what each node may send
+    image: str | None = None  # what containers and pods run; None: what `bench image` builds
+    dev: bool = False  # send the code of this checkout, in place of the image's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +35,8 @@ class Cluster:
     nodes: tuple[str, ...]  # their names, the head first
     link: str  # what joins the nodes
     python: str = "python"  # what runs a driver there
+    prometheus_url: str | None = None
+    grafana_url: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +69,7 @@ class Target(Protocol):
         ...
 
 
-_MODULES = {"local": "bench.targets.local"}
+_MODULES = {"local": "bench.targets.local", "docker": "bench.targets.docker"}
 NAMES = tuple(_MODULES)
 
 

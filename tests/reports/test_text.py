@@ -77,6 +77,6 @@ def test_the_picture_of_an_interval_has_its_ends_its_estimate_and_1():
         return Estimate(value=value, low=low, high=high, level=0.95, n=6)
 
     axis = Axis.of([an_estimate(1.0, 0.5, 2.0)])
-    assert axis.bar(an_estimate(1.0, 0.5, 2.0)) == "------------o------------"
-    assert axis.bar(an_estimate(0.6, 0.5, 0.7)) == "---o---     |            "
+    assert axis.bar(an_estimate(1.0, 0.5, 2.0)) == "--------o--------"
+    assert axis.bar(an_estimate(0.6, 0.5, 0.7)) == "--o--   |        "
     assert axis.bar(None) == ""
