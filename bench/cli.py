@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bench.commands import docs, doctor, down, list, plan, report, resume, run, show, status, up
+from bench.commands import docs, doctor, down, image, list, plan, report, resume, run, show, status, up
 from bench.errors import BenchError
 
 app = typer.Typer(
@@ -39,6 +39,7 @@ app.command("up")(up.command)
 app.command("down")(down.command)
 app.command("status")(status.command)
 app.command("doctor")(doctor.command)
+app.command("image")(image.command)
 app.command("docs")(docs.command)
 
 

@@ -327,6 +327,14 @@ class Context(Protocol):
         """Declare a checksum that must be equal over turns, arms, cells and topologies, or the run is invalid."""
         ...
 
+    def invalid(self, reason: str) -> None:
+        """Say why this run's numbers cannot be trusted. It goes on, and everything is kept."""
+        ...
+
+    def leaves_idle(self, names: Sequence[str]) -> None:
+        """Declare nodes that get no work by the params: that they do none is then no fault."""
+        ...
+
     def data(self, name: str, sha256: str) -> None:
         """Declare a data set that was used."""
         ...

@@ -15,7 +15,7 @@ from bench.data import digits
 from bench.errors import BadInput
 from bench.experiments import Profile, mlp
 from bench.experiments.peers import Peers, start_peers
-from bench.experiments.placement import Span, places, spans
+from bench.experiments.placement import Place, Span, places, spans
 from bench.experiments.predictors import DataPath, Predictors
 from bench.model import Arm, Context, Interval, Measured, Metric, Sample, Value
 
@@ -178,10 +178,12 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
     expected = expected_answers(layers, vectors, params.inputs)
     vow = _Vow(context, params)
     vow.same_answers(sha256(expected).hexdigest())
-    vow.no_failures(0)
+
+    seats = places(params.actors, context.nodes)
+    context.leaves_idle([node.name for node in context.nodes if node not in [seat.node for seat in seats]])
 
     with ExitStack() as ends:
-        started = context.time_once(RAY.name, partial(_start, params, context, layers))
+        started = context.time_once(RAY.name, partial(_start, params, context, layers, seats))
         predictors = started.results[0]
         ends.callback(predictors.close)
         yield started.sample(STARTUP, started.interval.seconds)
@@ -257,10 +259,10 @@ def payload_bytes_per_input(params: Params) -> float:
     return SPAN_BYTES / params.batch + ANSWER_BYTES
 
 
-def _start(params: Params, context: Context, layers: Layers) -> Predictors:
+def _start(params: Params, context: Context, layers: Layers, seats: Sequence[Place]) -> Predictors:
     """Actors that have the network, and have said so."""
     predictors = Predictors(
-        places(params.actors, context.nodes),
+        seats,
         layers,
         vectors=(params.data, context.seed, params.dtype),
         data_path=params.data_path,
@@ -314,16 +316,13 @@ class _Vow:
         for weights in found:
             self.context.same_everywhere(f"inference: weights, seed {self.context.seed}", weights)
 
-    def no_failures(self, calls: int) -> None:
-        self.context.same_everywhere("inference: calls that failed", str(calls))
-
     def keep(self, passes: Sequence[Pass]) -> None:
         """Declare what each pass gave."""
         for done in passes:
             if done.digest is not None:
                 self.same_answers(done.digest)
-            if done.calls is not None:
-                self.no_failures(done.calls.failures)
+            if done.problem is not None:
+                self.context.invalid(done.problem)
 
 
 def _sample(measured: Measured[Pass], metric: Metric, value: float, problem: str | None) -> Sample:

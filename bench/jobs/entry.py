@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import params as parameters
+from bench.errors import RunInvalid
 from bench.experiments import Experiment, load
 from bench.jobs.invocation import Invocation, NodeProbe
 from bench.jobs.recorder import Recorder
@@ -31,6 +32,9 @@ def main(spec_text: str) -> int:
         reasons = run(spec, load(spec.experiment), recorder)
     except Unfit as error:
         recorder.close("failed", (str(error),))
+        return 1
+    except RunInvalid as error:
+        recorder.close("invalid", (str(error),))
         return 1
     except Exception as error:  # noqa: BLE001, whatever broke, the record must say so before the driver ends
         traceback.print_exc()
@@ -58,7 +62,8 @@ def run(spec: Spec, experiment: Experiment, recorder: Recorder) -> list[str]:
         recorder.sample(sample)
     reasons = list(invocation.reasons)
     reasons += [f"node {name} was lost during the run" for name in sorted(before.keys() - _alive_nodes().keys())]
-    reasons += idle_nodes(invocation.work_by_node, [probe.slot.name for probe in probes])
+    busy = [probe.slot.name for probe in probes if probe.slot.name not in invocation.idle_by_plan]
+    reasons += idle_nodes(invocation.work_by_node, busy)
     ray.shutdown()
     return reasons
 

@@ -44,6 +44,7 @@ class Invocation:
     probes: Sequence[NodeProbe]
     recorder: Recorder
     reasons: list[str] = field(default_factory=list)
+    idle_by_plan: set[str] = field(default_factory=set)
     work_by_node: Counter[str] = field(default_factory=Counter)  # of the subject, warm-ups left out
     _digests: dict[str, str] = field(default_factory=dict)
     _passes: dict[str, int] = field(default_factory=dict)
@@ -79,9 +80,14 @@ class Invocation:
             self._digests[name] = digest
             self.recorder.digest(name, digest)
         elif known != digest:
-            reason = f"the checksum of {name} was {digest} and {known}: a result is wrong, lost or counted twice"
-            if reason not in self.reasons:
-                self.reasons.append(reason)
+            self.invalid(f"the checksum of {name} was {digest} and {known}: a result is wrong, lost or counted twice")
+
+    def invalid(self, reason: str) -> None:
+        if reason not in self.reasons:
+            self.reasons.append(reason)
+
+    def leaves_idle(self, names: Sequence[str]) -> None:
+        self.idle_by_plan.update(names)
 
     def data(self, name: str, sha256: str) -> None:
         self.recorder.digest(DATA + name, sha256)

@@ -22,6 +22,9 @@ class Options:
     link_rate: str | None = None  # 1gbit, 100mbit: what each node may send
     image: str | None = None  # what containers and pods run; None: what `bench image` builds
     dev: bool = False  # send the code of this checkout, in place of the image's
+    context: str | None = None  # of Kubernetes, as kubectl knows it; None: the current one, else one that kind makes
+    load_with: str | None = None  # the user's own command that carries {image} to the Kubernetes nodes
+    operator_manifests: str | None = None  # a folder in place of KubeRay's repository
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +72,7 @@ class Target(Protocol):
         ...
 
 
-_MODULES = {"local": "bench.targets.local", "docker": "bench.targets.docker"}
+_MODULES = {"local": "bench.targets.local", "docker": "bench.targets.docker", "k8s": "bench.targets.k8s"}
 NAMES = tuple(_MODULES)
 
 

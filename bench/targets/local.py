@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -18,12 +17,10 @@ import psutil
 from bench.errors import BadInput, BenchError, DoesNotFit
 from bench.model import Topology
 from bench.targets import Cluster, Options, Standing, Target, cgroups, namespaces, ports, processes, ray_node, readiness
+from bench.targets.bounds import check_name, check_sizes, mib
 from bench.targets.ledger import Home, Ledger, Node, Ports, boot_id, new_id, now, run_folder
 
 DEADLINE_SECONDS = 120.0
-_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
-_SMALLEST_OBJECT_STORE_BYTES = 75 * 2**20  # Ray refuses less
-_MOST_NODES = 40
 
 
 def create(options: Options) -> Target:
@@ -43,15 +40,15 @@ class LocalTarget:
 
     def check(self, topology: Topology) -> None:
         """Refuse what cannot be meant, and what this machine has not got."""
-        self._check_name()
-        _check_sizes(topology)
+        check_name(self._options.name)
+        check_sizes(topology)
         self._isolation()
         _check_room(topology)
 
     def up(self, topology: Topology) -> Cluster:
         """Stand `topology` up, in place of whatever this appliance had up."""
-        self._check_name()
-        _check_sizes(topology)
+        check_name(self._options.name)
+        check_sizes(topology)
         isolation = self._isolation()
         with self._home.lock():
             self._end()
@@ -64,13 +61,13 @@ class LocalTarget:
 
     def down(self) -> tuple[str, ...]:
         """End all that this appliance ever started; says what was ended."""
-        self._check_name()
+        check_name(self._options.name)
         with self._home.lock():
             return self._end()
 
     def status(self) -> Standing:
         """Look, and change nothing."""
-        self._check_name()
+        check_name(self._options.name)
         ledger = self._home.read()
         if ledger is None:
             return Standing(cluster=None, leftovers=(str(self._home.path),) if self._home.path.exists() else ())
@@ -78,13 +75,6 @@ class LocalTarget:
             if ledger.boot_id == boot_id() and not readiness.missing(ledger, self._home.token()):
                 return Standing(cluster=self._cluster(ledger), leftovers=self._there(ledger))
         return Standing(cluster=None, leftovers=self._there(ledger))
-
-    def _check_name(self) -> None:
-        if not _NAME.fullmatch(self._options.name):
-            raise BadInput(
-                f"{self._options.name[:50]!r} cannot be the name of an appliance.",
-                "Use up to 32 lower-case letters, digits and hyphens.",
-            )
 
     def _isolation(self) -> Literal["namespace", "loopback"]:
         if self._options.link_rate is not None:
@@ -236,27 +226,6 @@ def _with_cgroups(ledger: Ledger) -> Ledger:
     return replace(ledger, nodes=tuple(replace(node, cgroup="") for node in ledger.nodes))
 
 
-def _check_sizes(topology: Topology) -> None:
-    numbers = {
-        "nodes": topology.nodes,
-        "CPUs per node": topology.cpus_per_node,
-        "threads per node": topology.threads_per_node,
-    }
-    for what, number in numbers.items():
-        if number < 1:
-            raise BadInput(f"Topology {topology.name!r} has {number} {what}.", "Ask for at least 1.")
-    if topology.nodes > _MOST_NODES:
-        raise BadInput(f"{topology.nodes} nodes are more than one machine can be.", f"Ask for at most {_MOST_NODES}.")
-    store, memory = topology.object_store_bytes_per_node, topology.memory_bytes_per_node
-    if store < _SMALLEST_OBJECT_STORE_BYTES:
-        raise BadInput(f"An object store of {_mib(store)} is less than Ray accepts.", "Ask for at least 75 MiB.")
-    if store >= memory:
-        raise BadInput(
-            f"An object store of {_mib(store)} leaves nothing of a node's memory of {_mib(memory)}.",
-            "Ask for more memory, or for a smaller store.",
-        )
-
-
 def _check_room(topology: Topology) -> None:
     wanted, allowed = topology.totals, len(processes.allowed_cpus())
     if wanted["CPUs"] > allowed:
@@ -270,17 +239,13 @@ def _check_room(topology: Topology) -> None:
         available = min(available, limit)
     if wanted["memory"] > available:
         raise DoesNotFit(
-            f"Topology {topology.name!r} needs {_mib(wanted['memory'])} of memory, and {_mib(available)} are available.",
+            f"Topology {topology.name!r} needs {mib(wanted['memory'])} of memory, and {mib(available)} are available.",
             "Ask for less memory per node.",
         )
     shared_memory = Path("/dev/shm")
     if shared_memory.is_dir() and wanted["object store"] > (free := shutil.disk_usage(shared_memory).free):
         raise DoesNotFit(
-            f"The object stores need {_mib(wanted['object store'])} of shared memory,"
-            f" and {_mib(free)} are free in /dev/shm; beyond that Ray would put them on a disk.",
+            f"The object stores need {mib(wanted['object store'])} of shared memory,"
+            f" and {mib(free)} are free in /dev/shm; beyond that Ray would put them on a disk.",
             "Ask for smaller stores, or enlarge /dev/shm (docker run --shm-size).",
         )
-
-
-def _mib(size_bytes: int) -> str:
-    return f"{size_bytes / 2**20:.0f} MiB"

@@ -42,6 +42,8 @@ class LocalContext:
     seed: int = 7
     repeats: int = 1
     digests: dict[str, set[str]] = field(default_factory=dict)
+    reasons: list[str] = field(default_factory=list)
+    idle: list[str] = field(default_factory=list)
     sets: dict[str, str] = field(default_factory=dict)
     credits: dict[str, list[dict[str, float]]] = field(default_factory=dict)
 
@@ -57,6 +59,12 @@ class LocalContext:
     def same_everywhere(self, name: str, digest: str) -> None:
         self.digests.setdefault(name, set()).add(digest)
 
+    def invalid(self, reason: str) -> None:
+        self.reasons.append(reason)
+
+    def leaves_idle(self, names: Sequence[str]) -> None:
+        self.idle += names
+
     def data(self, name: str, sha256: str) -> None:
         self.sets[name] = sha256
 
@@ -64,8 +72,8 @@ class LocalContext:
         self.credits.setdefault(arm, []).append(dict(credit))
 
     @property
-    def invalid(self) -> bool:
-        return any(len(digests) > 1 for digests in self.digests.values())
+    def is_invalid(self) -> bool:
+        return bool(self.reasons) or any(len(digests) > 1 for digests in self.digests.values())
 
 
 @pytest.fixture(scope="session")

@@ -156,7 +156,7 @@ def test_cells_arms_and_topologies_agree_on_the_answers(context: Any, two_halves
     digests: set[str] = set()
     for place, params in cells:
         found = list(inference.run(params, place))
-        assert not place.invalid
+        assert not place.is_invalid
         digests |= place.digests[ANSWERS]
         assert {sample.arm for sample in found} == {arm.name for arm in inference.ARMS}
         assert {sample.metric for sample in found} == {metric.name for metric in inference.METRICS}
@@ -186,7 +186,7 @@ def test_a_wrong_answer_of_one_arm_gives_a_reason_and_an_invalid_run(
     (wrong,) = [sample for sample in found if sample.arm == "numpy-all-cpus"]
     assert (wrong.value, wrong.reason) == (None, "1 of 600 answers are wrong")
     assert values(found, "throughput_inputs_per_second") != [None]
-    assert context.invalid
+    assert context.is_invalid
     assert len(context.digests[ANSWERS]) == 2
 
 

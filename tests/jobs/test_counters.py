@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -91,15 +92,18 @@ def test_on_loopback_no_bytes_are_counted_rather_than_wrong_ones() -> None:
 
 
 def test_only_the_processes_of_this_node_and_their_children_are_counted() -> None:
-    mine = frozenset({f"HOME={os.environ['HOME']}".encode()})
-    nowhere = Cgroup(0, "")
-    with subprocess.Popen(["sleep", "30"], env={}) as child:
+    marked, nowhere = frozenset({b"RAYMETER_NODE=of-this-test"}), Cgroup(0, "")
+    command = ["/bin/sh", "-c", "/usr/bin/env -i /bin/sleep 30 & echo $!; wait"]
+    with subprocess.Popen(
+        command, env={"RAYMETER_NODE": "of-this-test"}, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as shell:
         try:
-            counted = {path.name for path in Processes(nowhere, mine)}
-            assert {str(os.getpid()), str(child.pid)} <= counted
+            assert shell.stdout
+            child = shell.stdout.readline().strip()
+            assert {path.name for path in Processes(nowhere, marked)} == {str(shell.pid), child}
             assert not list(Processes(nowhere, frozenset({b"RAYMETER_NODE=of-nobody"})))
         finally:
-            child.kill()
+            os.killpg(shell.pid, signal.SIGKILL)
 
 
 def test_what_was_counted_is_the_difference_and_a_fall_is_unknown() -> None:

@@ -98,3 +98,12 @@ def test_what_is_done_once_has_an_interval_of_its_own(folder: Path) -> None:
     measured = an_invocation(folder).time_once("ray", lambda: "up")
     assert measured.results == ["up"]
     assert (measured.turn, measured.warmup) == (0, False)
+
+
+def test_a_run_says_why_it_is_invalid_and_which_nodes_have_nothing_to_do(folder: Path) -> None:
+    invocation = an_invocation(folder)
+    invocation.invalid("a call failed")
+    invocation.invalid("a call failed")
+    invocation.leaves_idle(["worker-1"])
+    assert invocation.reasons == ["a call failed"]
+    assert invocation.idle_by_plan == {"worker-1"}
