@@ -7,7 +7,23 @@ from typing import Annotated
 
 import typer
 
-from bench.commands import docs, doctor, down, image, list, plan, report, resume, run, show, status, up
+from bench.commands import (
+    dashboards,
+    docs,
+    doctor,
+    down,
+    image,
+    list,
+    manifest,
+    pins,
+    plan,
+    report,
+    resume,
+    run,
+    show,
+    status,
+    up,
+)
 from bench.errors import BenchError
 
 app = typer.Typer(
@@ -38,9 +54,12 @@ app.command("show")(show.command)
 app.command("up")(up.command)
 app.command("down")(down.command)
 app.command("status")(status.command)
+app.command("manifest")(manifest.command)
 app.command("doctor")(doctor.command)
 app.command("image")(image.command)
+app.command("pins")(pins.command)
 app.command("docs")(docs.command)
+app.command("dashboards")(dashboards.command)
 
 
 def main() -> None:

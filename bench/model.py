@@ -202,6 +202,7 @@ class Closing:
     lines: int
     sha256: str
     reconciled: bool | None = None
+    alerts: tuple[str, ...] = ()
     log_end: str = ""
     version: int = SCHEMA_VERSION
 
@@ -218,6 +219,7 @@ class Run:
     usage: tuple[NodeUsage, ...] = ()
     digests: Mapping[str, str] = field(default_factory=dict)  # what must be equal over cells and arms: its checksum
     reconciled: bool | None = None  # window and record agreed; None: not asked
+    alerts: tuple[str, ...] = ()  # "Throttled: head was ...": alert rules that held while it went
     log_end: str = ""
 
 

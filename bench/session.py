@@ -12,14 +12,15 @@ from typing import Protocol
 
 import requests
 
-from bench import reconcile, store
-from bench.errors import BenchError, RecordDamaged
+from bench import reconcile, store, window
+from bench.errors import AuthFailed, BenchError, RecordDamaged, TargetFailed
 from bench.jobs.collect import Collector
 from bench.jobs.submit import ENDED, JobsApi
-from bench.model import Closing, Line, Run, Session, Spec, Status, Topology, from_json
+from bench.model import Closing, Line, Run, Sample, Session, Spec, Status, Topology, from_json
 from bench.targets import Cluster, Target
 
-POLL_SECONDS = 1.0
+POLL_SECONDS = 0.5
+STATUS_SECONDS = 5.0
 GRACE_SECONDS = 20.0  # for a job that has ended, or was stopped, to have its last lines fetched
 LOST_SECONDS = 30.0  # without any answer from head or exporter: the cluster is gone
 
@@ -101,14 +102,14 @@ def perform(
             listener.run_begun(spec)
             closing = run_one(folder, spec, cluster=cluster, digests=digests, listener=listener, stop=stop)
             listener.run_ended(spec, closing)
-            if closing.status == "failed":
-                cluster = None
+            if closing.status != "ok":
+                cluster = None  # what broke the run may have broken its cluster
 
 
 def run_one(
     folder: Path, spec: Spec, *, cluster: Cluster, digests: dict[str, str], listener: Listener, stop: Stop
 ) -> Closing:
-    """Submit one Spec, bring its record home line by line, and close it. Never raises for what the run did."""
+    """Submit one Spec, bring its record home line by line, and close it. What the run did is never raised; what no run here could do is."""
     path = store.begin_run(folder, spec)
     api = JobsApi(cluster.dashboard_url, cluster.token)
     collector = Collector(exporter_url=cluster.exporter_url, token=cluster.token, spec=spec, path=path)
@@ -116,49 +117,60 @@ def run_one(
     try:
         job_id = api.submit(spec, python=cluster.python)
         closing = _follow(api, job_id, collector, listener=listener, stop=stop)
+    except (AuthFailed, TargetFailed) as error:
+        store.close_run(folder, spec, _closed_here(path, "failed", str(error)))
+        raise  # no run after this one would do better
     except (BenchError, requests.RequestException) as error:
         closing = _closed_here(path, "failed", str(error))
     if job_id and closing.status != "ok":
         closing = replace(closing, log_end=api.log_end(job_id)[-store.LOG_END_BYTES :])
-    closing = _judge(path, closing, digests=digests)
-    if closing.status == "ok":
-        closing = replace(closing, reconciled=_reconcile(collector))
+    closing = _look_through_window(collector, _judge(path, closing, digests=digests), cluster)
     store.close_run(folder, spec, closing)
     return closing
 
 
 def _follow(api: JobsApi, job_id: str, collector: Collector, *, listener: Listener, stop: Stop) -> Closing:
-    """Poll status and record until the run has ended, was stopped, was lost, or has passed its deadline."""
+    """Poll the record, and now and then the job, until the run has ended, was stopped, was lost, or is late."""
     spec, path = collector.spec, collector.path
-    deadline = time.monotonic() + spec.deadline_seconds
     heard = time.monotonic()
+    deadline, ask_again = heard + spec.deadline_seconds, heard
     while True:
         try:
             _take_in(collector, listener)
-            status, message = api.status(job_id)
+            has_ended = collector.fetch_closing() is not None
+            # The head's dashboard takes milliseconds of a measured CPU to answer: it is asked seldom.
+            if has_ended or time.monotonic() >= ask_again:
+                status, message = api.status(job_id)
+                ask_again = time.monotonic() + STATUS_SECONDS
+                if status in ENDED:
+                    return _end_of_job(collector, message, listener=listener)
             heard = time.monotonic()
-            if status in ENDED:
-                return _end_of_job(collector, message, listener=listener)
         except requests.RequestException as error:
             if time.monotonic() - heard > LOST_SECONDS:
                 return _closed_here(path, "failed", f"the cluster has not answered for {LOST_SECONDS:.0f} s: {error}")
         if stop.is_asked:
-            _end_job(api, job_id)
-            _take_in_last(collector, listener)
-            return _closed_here(path, "stopped", "it was stopped by the user")
+            return _cut_short(api, job_id, collector, "stopped", "it was stopped by the user", listener=listener)
         if time.monotonic() > deadline:
-            _end_job(api, job_id)
-            _take_in_last(collector, listener)
-            return _closed_here(path, "failed", f"it did not end within its deadline of {spec.deadline_seconds:.0f} s")
+            reason = f"it did not end within its deadline of {spec.deadline_seconds:g} s"
+            return _cut_short(api, job_id, collector, "failed", reason, listener=listener)
         stop.event.wait(POLL_SECONDS)
+
+
+def _cut_short(
+    api: JobsApi, job_id: str, collector: Collector, status: Status, reason: str, *, listener: Listener
+) -> Closing:
+    """End the job, fetch what there still is, and close the run here."""
+    _end_job(api, job_id)
+    _take_in_last(collector, listener)
+    return _closed_here(collector.path, status, reason)
 
 
 def _end_of_job(collector: Collector, message: str, *, listener: Listener) -> Closing:
     """The job is over: its own word on how it ended, checked against what came home; or that it left none."""
     until = time.monotonic() + GRACE_SECONDS
     while True:
-        _take_in(collector, listener)
-        closing = collector.fetch_closing()
+        _take_in(collector, listener, insist=True)
+        closing = collector.fetch_closing(insist=True)
         lines, sha256 = store.measure(collector.path / store.SAMPLES)
         if closing is not None and lines >= closing.lines:
             break
@@ -203,15 +215,15 @@ def _data_digests(run: Run) -> Iterator[tuple[str, str]]:
         yield from ((store.DATA + name, digest) for name, digest in run.facts.data.items())
 
 
-def _take_in(collector: Collector, listener: Listener) -> None:
-    for text in collector.fetch_new().splitlines():
+def _take_in(collector: Collector, listener: Listener, *, insist: bool = False) -> None:
+    for text in collector.fetch_new(insist=insist).splitlines():
         listener.line_came(collector.spec, from_json(text, Line))
 
 
 def _take_in_last(collector: Collector, listener: Listener) -> None:
     """Fetch what there still is, as well as it goes."""
     try:
-        _take_in(collector, listener)
+        _take_in(collector, listener, insist=True)
     except (requests.RequestException, RecordDamaged):
         return
 
@@ -233,14 +245,26 @@ def _closed_here(path: Path, status: Status, reason: str) -> Closing:
     return Closing(status=status, reasons=(reason,), lines=lines, sha256=sha256)
 
 
-def _reconcile(collector: Collector) -> bool | None:
-    """Whether the window shows what the record has; None if it could not be asked."""
+def _look_through_window(collector: Collector, closing: Closing, cluster: Cluster) -> Closing:
+    """What the window says of the run: whether it shows what the record has, and which alerts it raised."""
+    if closing.status == "stopped":
+        return closing
+    lines = store.read_lines(collector.path / store.SAMPLES, is_closed=False)
+    samples = [line.sample for line in lines if line.sample]
+    if cluster.prometheus_url:
+        seen = window.look(cluster.prometheus_url, collector.spec, samples)
+        closing = replace(closing, alerts=seen.alerts, reconciled=seen.reconciled)
+    if closing.status == "ok" and closing.reconciled is None:
+        closing = replace(closing, reconciled=_reconcile(collector, samples))
+    return closing if closing.status == "ok" else replace(closing, reconciled=None)
+
+
+def _reconcile(collector: Collector, samples: list[Sample]) -> bool | None:
+    """Whether the metrics page shows what the record has; None if it could not be asked."""
     try:
-        page = collector.metrics_page()
+        return not reconcile.differences(collector.spec, samples, collector.metrics_page())
     except requests.RequestException:
         return None
-    lines = store.read_lines(collector.path / store.SAMPLES, is_closed=True)
-    return not reconcile.differences(collector.spec, [line.sample for line in lines if line.sample], page)
 
 
 def _last_line(text: str) -> str:

@@ -11,9 +11,11 @@ results/<session>/report.txt                      what it means
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -72,6 +74,8 @@ def create(out: Path, session: Session) -> Path:
         (folder / "runs").mkdir(parents=True)
     except FileExistsError:
         raise CannotWrite(f"{folder} is there already.", "A session is never written over.") from None
+    except OSError as error:
+        raise CannotWrite(f"{folder} cannot be made: {error.strerror}.", "Name another folder with --out.") from error
     write_whole(folder / "session.json", _indented(session))
     return folder
 
@@ -88,6 +92,8 @@ def begin_run(folder: Path, spec: Spec) -> Path:
         path.mkdir(parents=True)
     except FileExistsError:
         raise CannotWrite(f"{path} is there already.", "Continue the session with `bench resume`.") from None
+    except OSError as error:
+        raise CannotWrite(f"{path} cannot be made: {error.strerror}.", "Make room, then `bench resume`.") from error
     write_whole(path / "spec.json", _indented(spec))
     return path
 
@@ -103,6 +109,8 @@ def append(path: Path, *, offset: int, content: bytes) -> int:
             os.fsync(file.fileno())
             return file.tell()
     except OSError as error:
+        with suppress(OSError):
+            os.truncate(path, offset)  # half a line would spoil all that is before it
         raise CannotWrite(f"{path} cannot be written: {error.strerror}.", "Make room, then `bench resume`.") from error
 
 
@@ -151,15 +159,23 @@ def load_session(folder: Path) -> Session:
     return session
 
 
-def latest_attempt(folder: Path, spec: Spec) -> Spec | None:
-    """`spec` with the number of its last attempt; None if it was never begun."""
-    last = None
-    for number in range(1, 1000):
+def attempts(folder: Path, spec: Spec) -> Iterator[Spec]:
+    """`spec` with the number of each attempt that was begun."""
+    for number in itertools.count(1):
         tried = replace(spec, attempt=number)
         if not run_folder(folder, tried).is_dir():
-            return last
-        last = tried
-    return last
+            return
+        yield tried
+
+
+def latest_attempt(folder: Path, spec: Spec) -> Spec | None:
+    """The last attempt at `spec`; None if it was never begun."""
+    return max(attempts(folder, spec), key=lambda tried: tried.attempt, default=None)
+
+
+def last_attempts(runs: Iterable[Run]) -> list[Run]:
+    """Of every run its last attempt, which is the one that counts."""
+    return list({run.spec.id: run for run in runs}.values())
 
 
 def load_run(folder: Path, spec: Spec) -> Run:
@@ -184,6 +200,7 @@ def load_run(folder: Path, spec: Spec) -> Run:
         usage=tuple(line.usage for line in lines if line.usage),
         digests={name: digest for name, digest in digests.items() if not name.startswith(DATA)},
         reconciled=closing.reconciled if closing else None,
+        alerts=closing.alerts if closing else (),
         log_end=closing.log_end if closing else "",
     )
 
@@ -205,9 +222,8 @@ def read_lines(path: Path, *, is_closed: bool) -> Iterator[Line]:
 
 
 def load_runs(folder: Path, session: Session) -> list[Run]:
-    """The last attempt of every run that was begun, in the order of the plan."""
-    begun = (latest_attempt(folder, spec) for spec in session.specs)
-    return [load_run(folder, spec) for spec in begun if spec is not None]
+    """Every attempt of every run that was begun, in the order of the plan."""
+    return [load_run(folder, tried) for spec in session.specs for tried in attempts(folder, spec)]
 
 
 def _read(path: Path, kind: type[T]) -> T:

@@ -10,7 +10,18 @@ from pathlib import Path
 from bench import store
 from bench.model import Run, Session
 
-SMALL = ("--set", "actors=2", "--set", "batch=1000", "--set", "inputs=5000", "--set", "data_path=by-value")
+SMALL = (
+    "--target",
+    "local",
+    "--set",
+    "actors=2",
+    "--set",
+    "batch=1000",
+    "--set",
+    "inputs=5000",
+    "--set",
+    "data_path=by-value",
+)
 MINUTES = 60.0
 
 

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from builders import a_session, a_spec, a_topology
 from fakes import FakeHead, FakeTarget, a_fake_target
+from filelock import FileLock
 
 from bench import cli, session, store
 from bench.commands import run
-from bench.targets import Options
+from bench.targets import Choice, Options
 
 
 @pytest.fixture
@@ -43,7 +44,8 @@ def head(tmp_path: Path) -> FakeHead:
 @pytest.fixture
 def target(head: FakeHead, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTarget]:
     with a_fake_target(head, a_topology()) as fake:
-        monkeypatch.setattr(run, "choose", lambda name, options: (fake, "it is a fake"))
+        choice = Choice(target=fake, options=Options(), why="it is a fake")
+        monkeypatch.setattr(run, "choose", lambda name, options: choice)
         monkeypatch.setattr("bench.commands.resume.create", lambda name, options: fake)
         yield fake
 
@@ -59,7 +61,7 @@ def target(head: FakeHead, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTarg
         (["run", "inference", "--cpus", "4096"], 3, "4096"),
         (["run", "inference", "--target", "moon"], 2, "There are: auto, local"),
         (["run", "inference", "--isolation", "air"], 2, "auto, namespace, loopback"),
-        (["run", "inference", "--link-rate", "fast"], 2, "fast"),
+        (["run", "inference", "--target", "local", "--link-rate", "fast"], 2, "fast"),
         (["run", "inference", "--out", "/proc/none"], 10, "--out"),
         (["plan", "inference", "--blocks", "0"], 2, "at least 1"),
         (["report", "nothing"], 2, "no session nothing"),
@@ -114,6 +116,15 @@ def test_a_failed_run_is_shown_and_is_no_success(bench, target: FakeTarget, head
     assert code == 6
     assert "bench resume" in err
     assert "failed" in out
+
+
+def test_a_second_session_on_the_same_appliance_is_refused(bench, target: FakeTarget, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "state/raymeter").mkdir(parents=True)
+    with FileLock(tmp_path / "state/raymeter/local-raymeter.session.lock"):
+        code, _, err = bench("run", "inference", "--blocks", "1", "--cpus", "2", "--set", "batch=1")
+    assert code == 3
+    assert "Another session is running on the appliance raymeter" in err
+    assert target.ups == []
 
 
 def test_what_was_up_stays_up(bench, target: FakeTarget) -> None:  # type: ignore[no-untyped-def]

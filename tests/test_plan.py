@@ -29,6 +29,12 @@ def test_totals_are_equal_for_every_number_of_nodes(nodes: int, cpus_each: int) 
     assert single.totals == multi.totals
 
 
+def test_three_nodes_share_what_can_be_shared_equally() -> None:
+    single, multi = plan.topologies(Wish(experiments=(), cpus=3, nodes=3))
+    assert single.totals == multi.totals
+    assert multi.memory_bytes_per_node == 1365 * plan.MIB
+
+
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [
@@ -37,13 +43,14 @@ def test_totals_are_equal_for_every_number_of_nodes(nodes: int, cpus_each: int) 
         ({"cpus": 1}, DoesNotFit, "cannot be shared"),
         ({"nodes": 1}, BadInput, "at least 2"),
         ({"topology": "ring"}, BadInput, "There are: both, single, multi"),
-        ({"memory_mib": 4097}, BadInput, "multiple"),
+        ({"memory_mib": 1}, BadInput, "at least 1 MiB a node"),
         ({"object_store_mib": 2048}, BadInput, "over 40 %"),
         ({"blocks": 0}, BadInput, "at least 1"),
         ({"experiments": ("inferense",)}, BadInput, "There are: inference"),
         ({"experiments": ()}, BadInput, "No experiment"),
         ({"profile": "huge"}, BadInput, "It has: tiny"),
         ({"sets": ("actors=0",)}, BadInput, "actors=0 is out of bounds"),
+        ({"sets": ("batch=1000", "inputs=10")}, BadInput, "does not fit"),
     ],
 )
 def test_bad_wishes_are_refused_before_anything_starts(
@@ -108,6 +115,20 @@ def test_a_longer_plan_is_estimated_longer_and_what_is_known_counts() -> None:
     assert plan.estimate_seconds(long) == pytest.approx(2 * plan.estimate_seconds(short))
     known = {(spec.topology.name, plan.run_key(spec)): 1000.0 for spec in short.specs}
     assert plan.estimate_seconds(short, known) > 1000 * len(short.specs)
+
+
+@pytest.mark.parametrize("name", ["tiny", "lab", "full"])
+def test_no_run_of_a_profile_is_expected_to_pass_its_deadline(name: str) -> None:
+    session = plan.make(Wish(experiments=("inference",), cpus=2, profile=name, blocks=1))
+    assert all(2 * plan.guess_run_seconds(session, spec) < spec.deadline_seconds for spec in session.specs)
+
+
+def test_more_work_is_guessed_to_take_longer() -> None:
+    def guess(inputs: int) -> float:
+        wish = Wish(experiments=("inference",), cpus=2, blocks=1, sets=("batch=1", f"inputs={inputs}"))
+        return plan.estimate_seconds(plan.make(wish))
+
+    assert guess(1_000_000) > 100 * guess(100)
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(3.4, "3 s"), (89, "89 s"), (91, "2 min"), (3700, "1 h 02 min")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bench.analysis import doubts_of_conditions as conditions
 from bench.analysis import doubts_of_numbers as numbers
+from bench.analysis import doubts_of_window as window
 from bench.analysis.evidence import Doubt, Evidence, Rule
 
 RULES: tuple[Rule, ...] = (
@@ -18,6 +19,7 @@ RULES: tuple[Rule, ...] = (
     numbers.overhead_dominated,
     numbers.short_samples,
     numbers.partly_missing,
+    numbers.uneven_work,
     conditions.throttled,
     conditions.overcommitted,
     numbers.skewed,
@@ -26,6 +28,7 @@ RULES: tuple[Rule, ...] = (
     conditions.other_host,
     conditions.no_idle_baseline,
     conditions.not_reconciled,
+    window.alerts_held,
     conditions.same_host,
     conditions.driver_shares_head,
     conditions.no_bytes,

@@ -16,6 +16,7 @@ from bench.model import Metric
 SHORT_SECONDS = 0.1
 OVERHEAD_SECONDS = 0.010  # a call that is shorter measures Ray, not the work
 ORDER_P = 0.05
+LEAST_SHARE = 0.5  # of an equal share of the work
 _SIZE = Metric(name="size", unit="B", better="lower", kind="size")
 
 
@@ -184,6 +185,17 @@ def partly_missing(evidence: Evidence) -> Iterator[Doubt]:
         if gaps:
             text = f"{plural(len(gaps), 'sample')} of {len(samples)} without a value: {gaps[0]}."
             yield Doubt(severity="weakens", about=about(cell), text=text)
+
+
+def uneven_work(evidence: Evidence) -> Iterator[Doubt]:
+    """A node that did less than half of an equal share: the rest of the cluster did its part."""
+    for cell in evidence.cells:
+        for topology in evidence.topologies:
+            rows = [row for row in cell.nodes if row.topology == topology.name]
+            for row in rows:
+                if row.share_of_work is not None and row.share_of_work < LEAST_SHARE / len(rows):
+                    text = f"{row.node} of {topology.name} did {row.share_of_work:.0%} of the work: the others did its part."
+                    yield Doubt(severity="weakens", about=about(cell), text=text)
 
 
 def luck(evidence: Evidence) -> Iterator[Doubt]:

@@ -8,12 +8,12 @@ from bench import targets
 from bench.commands import options as o
 
 
-def command(target: o.TargetName = "auto", name: o.Appliance = "raymeter") -> None:
+def command(target: o.TargetName = "auto", name: o.Appliance = "raymeter", context: o.Context = None) -> None:
     """End all that an appliance started, after a crash too; nothing of it is left.
 
     Example: bench down
     """
-    options = targets.Options(name=name)
+    options = targets.Options(name=name, context=context)
     names = targets.NAMES if target == "auto" else (target,)
     ended = [f"{each}: {what}" for each in names for what in targets.create(each, options).down()]
     typer.echo("\n".join(ended) if ended else "Nothing was up.")

@@ -6,12 +6,12 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from bench import store
-from bench.model import as_builtins
+from bench.model import Value, as_builtins
 from bench.plan import Wish
 from bench.targets import Isolation, Options
 
@@ -25,11 +25,24 @@ MemoryMib = Annotated[int, typer.Option(metavar="MIB", help="Memory of all nodes
 ObjectStoreMib = Annotated[int, typer.Option(metavar="MIB", help="Object store of all nodes together.")]
 Blocks = Annotated[int | None, typer.Option(metavar="N", help="Repetitions of the whole. [default: the profile's]")]
 Seed = Annotated[int, typer.Option(min=0, help="Draws the order, the data and the weights.")]
-TargetName = Annotated[str, typer.Option("--target", help="Where: local, or auto for what is up.")]
+TargetName = Annotated[str, typer.Option("--target", help="Where: local, docker, k8s, or auto for what is up.")]
 Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Where the sessions are.")]
 Appliance = Annotated[str, typer.Option("--name", help="Of the appliance; two names do not meet.")]
 IsolationName = Annotated[str, typer.Option("--isolation", help="Of local nodes: auto, namespace or loopback.")]
 LinkRate = Annotated[str | None, typer.Option(metavar="RATE", help="Shape each node's link: 1gbit, 100mbit.")]
+Image = Annotated[str | None, typer.Option(help="What containers and pods run. [default: what `bench image` builds]")]
+Dev = Annotated[
+    bool, typer.Option("--dev", help="Send the code of this checkout to the containers; the record says so.")
+]
+Context = Annotated[
+    str | None, typer.Option(help="Kubernetes: which of kubectl's contexts. [default: the current one]")
+]
+LoadWith = Annotated[
+    str | None, typer.Option(metavar="COMMAND", help="Kubernetes: what carries {image} to its nodes, for you.")
+]
+OperatorManifests = Annotated[
+    str | None, typer.Option(metavar="FOLDER", help="Kubernetes: KubeRay's config/default, if not from its repository.")
+]
 SessionName = Annotated[
     str, typer.Argument(metavar="SESSION", help="Its id, the beginning of it, a folder, or latest.")
 ]
@@ -37,7 +50,7 @@ SessionName = Annotated[
 DEFAULT_OUT = store.DEFAULT_FOLDER
 
 
-def target_options(*, name: str, isolation: str, link_rate: str | None) -> Options:
+def target_options(*, isolation: str, **said: Any) -> Options:
     """What was said about the target. Raises BadInput."""
     from typing import get_args
 
@@ -45,7 +58,12 @@ def target_options(*, name: str, isolation: str, link_rate: str | None) -> Optio
 
     if isolation not in get_args(Isolation):
         raise BadInput(f"--isolation {isolation}: there is no such.", f"There are: {', '.join(get_args(Isolation))}.")
-    return Options(name=name, isolation=isolation, link_rate=link_rate)  # type: ignore[arg-type]  # checked above
+    return Options(isolation=isolation, **said)  # type: ignore[arg-type]  # checked above
+
+
+def as_options(options: Options) -> dict[str, Value]:
+    """Options as a session keeps them: those that were not said are left out."""
+    return {name: value for name, value in as_builtins(options).items() if value is not None}
 
 
 def typed_command() -> str:
@@ -71,9 +89,23 @@ def asking(work: Callable[[Wish, Options, Path], None]) -> Callable[..., None]:
         name: Appliance = "raymeter",
         isolation: IsolationName = "auto",
         link_rate: LinkRate = None,
+        image: Image = None,
+        dev: Dev = False,
+        context: Context = None,
+        load_with: LoadWith = None,
+        operator_manifests: OperatorManifests = None,
         out: Out = DEFAULT_OUT,
     ) -> None:
-        options = target_options(name=name, isolation=isolation, link_rate=link_rate)
+        options = target_options(
+            name=name,
+            isolation=isolation,
+            link_rate=link_rate,
+            image=image,
+            dev=dev,
+            context=context,
+            load_with=load_with,
+            operator_manifests=operator_manifests,
+        )
         wish = Wish(
             experiments=tuple(experiments),
             profile=profile,
@@ -86,7 +118,6 @@ def asking(work: Callable[[Wish, Options, Path], None]) -> Callable[..., None]:
             blocks=blocks,
             seed=seed,
             target=target,
-            options={name: value for name, value in as_builtins(options).items() if value is not None},
             command=typed_command(),
         )
         work(wish, options, out)

@@ -20,11 +20,11 @@ def _plan(wish: Wish, options: Options, out: Path) -> None:
 
     Example: bench plan inference --profile lab --set batch=1,10
     """
-    target, why = choose(wish.target, options)
-    session = plan.make(replace(wish, target=target.name))
+    chosen = choose(wish.target, options)
+    session = plan.make(replace(wish, target=chosen.target.name))
     for topology in plan.topologies(wish):
-        target.check(topology)
-    typer.echo("\n".join(describe(session, history.run_seconds(out), why=why)))
+        chosen.target.check(topology)
+    typer.echo("\n".join(describe(session, history.run_seconds(out), why=chosen.why)))
 
 
 command = asking(_plan)

@@ -10,11 +10,13 @@ from pathlib import Path
 from types import FrameType
 
 import typer
+from filelock import FileLock, Timeout
+from platformdirs import user_state_path
 
 from bench import history, plan, store
 from bench.commands import progress
-from bench.commands.options import asking
-from bench.errors import RunFailed, RunInvalid, Stopped
+from bench.commands.options import as_options, asking
+from bench.errors import DoesNotFit, RunFailed, RunInvalid, Stopped
 from bench.model import Run, Session
 from bench.plan import Wish
 from bench.session import Stop, Work, perform, remaining
@@ -27,12 +29,13 @@ def _run(wish: Wish, options: Options, out: Path) -> None:
     Example: bench run inference --profile tiny --blocks 6
     """
     topologies = plan.topologies(wish)
-    target, why = choose(wish.target, options)
-    session = plan.make(replace(wish, target=target.name))
+    chosen = choose(wish.target, options)
+    target = chosen.target
+    session = plan.make(replace(wish, target=target.name, options=as_options(chosen.options)))
     for topology in topologies:
         target.check(topology)
     folder = store.create(out, session)
-    progress.say(f"Target {target.name}: {why}. Session {session.id}, kept in {folder}.")
+    progress.say(f"Target {target.name}: {chosen.why}. Session {session.id}, kept in {folder}.")
     carry_on(folder, session, remaining(folder, session), target=target)
 
 
@@ -41,6 +44,14 @@ command = asking(_run)
 
 def carry_on(folder: Path, session: Session, work: Work, *, target: Target) -> None:
     """Do what is left of a session, then report on all of it. Raises RunFailed, RunInvalid or Stopped."""
+    with _alone(session):
+        _perform(folder, session, work, target=target)
+    runs = store.load_runs(folder, session)
+    report(folder, session, runs)
+    _judge(session, runs)
+
+
+def _perform(folder: Path, session: Session, work: Work, *, target: Target) -> None:
     stays_up = target.status().cluster is not None
     stop = Stop()
     known = history.run_seconds(folder.parent)
@@ -48,14 +59,30 @@ def carry_on(folder: Path, session: Session, work: Work, *, target: Target) -> N
     try:
         with listener, _ctrl_c(stop):
             perform(folder, session, work.todo, target=target, listener=listener, stop=stop)
-    finally:
-        if not stays_up or stop.is_asked:
-            target.down()
+    except KeyboardInterrupt:
+        raise  # at once: `bench down` takes away what is left
+    except BaseException:
+        target.down()
+        raise
+    if not stays_up:
+        target.down()
     if stop.is_asked:
         raise Stopped("Stopped; what was done is kept.", f"Go on with: bench resume {session.id}")
-    runs = store.load_runs(folder, session)
-    report(folder, session, runs)
-    _judge(session, runs)
+
+
+@contextmanager
+def _alone(session: Session) -> Iterator[None]:
+    """Hold the appliance: a second session on it would take the clusters of the first one away."""
+    name = session.options.get("name", "raymeter")
+    folder = user_state_path("raymeter", ensure_exists=True)
+    try:
+        with FileLock(folder / f"{session.target}-{name}.session.lock", timeout=0):
+            yield
+    except Timeout:
+        raise DoesNotFit(
+            f"Another session is running on the appliance {name} of target {session.target}.",
+            f"Wait for it, or name another with --name; then go on with `bench resume {session.id}`.",
+        ) from None
 
 
 def report(folder: Path, session: Session, runs: list[Run]) -> None:
@@ -69,8 +96,9 @@ def report(folder: Path, session: Session, runs: list[Run]) -> None:
 
 def _judge(session: Session, runs: list[Run]) -> None:
     """The exit code: a number that cannot be trusted must not look like a success."""
-    failed = [run for run in runs if run.status == "failed"]
-    invalid = [run for run in runs if run.status == "invalid"]
+    last = store.last_attempts(runs)
+    failed = [run for run in last if run.status == "failed"]
+    invalid = [run for run in last if run.status == "invalid"]
     if failed:
         raise RunFailed(
             f"{len(failed)} of {len(session.specs)} runs failed; the first, {failed[0].spec.id}: {failed[0].reasons[0]}.",

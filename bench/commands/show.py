@@ -38,7 +38,8 @@ def _line(run: Run) -> str:
 
 def _whole(run: Run) -> list[str]:
     reconciled = {True: "yes", False: "no: see `bench doctor`", None: "not asked"}[run.reconciled]
-    lines = [_line(run), *(f"  reason: {reason}" for reason in run.reasons), f"  reconciled: {reconciled}", "", "spec"]
+    notes = [f"reason: {reason}" for reason in run.reasons] + [f"alert: {alert}" for alert in run.alerts]
+    lines = [_line(run), *(f"  {note}" for note in notes), f"  reconciled: {reconciled}", "", "spec"]
     lines += [f"  {line}" for line in _yaml_like(run.spec)]
     if run.facts:
         lines += ["", "facts", *(f"  {line}" for line in _yaml_like(run.facts))]

@@ -8,12 +8,12 @@ from bench import targets
 from bench.commands import options as o
 
 
-def command(target: o.TargetName = "auto", name: o.Appliance = "raymeter") -> None:
+def command(target: o.TargetName = "auto", name: o.Appliance = "raymeter", context: o.Context = None) -> None:
     """Say what is up. Looks, and changes nothing.
 
     Example: bench status
     """
-    options = targets.Options(name=name)
+    options = targets.Options(name=name, context=context)
     names = targets.NAMES if target == "auto" else (target,)
     typer.echo("\n".join(line for each in names for line in _lines(each, options)))
 
@@ -31,4 +31,6 @@ def _lines(target: str, options: targets.Options) -> list[str]:
         f"{target}: {cluster.topology.name} is up: {', '.join(cluster.nodes)}, joined by {cluster.link}",
         f"  dashboard {cluster.dashboard_url}",
         f"  metrics   {cluster.exporter_url}/metrics",
+        *([f"  Prometheus {cluster.prometheus_url}"] if cluster.prometheus_url else []),
+        *([f"  Grafana   {cluster.grafana_url}"] if cluster.grafana_url else []),
     ]

@@ -21,6 +21,11 @@ def command(
     name: o.Appliance = "raymeter",
     isolation: o.IsolationName = "auto",
     link_rate: o.LinkRate = None,
+    image: o.Image = None,
+    dev: o.Dev = False,
+    context: o.Context = None,
+    load_with: o.LoadWith = None,
+    operator_manifests: o.OperatorManifests = None,
 ) -> None:
     """Stand a topology up and leave it there, for `bench run` and for you to look at.
 
@@ -36,10 +41,23 @@ def command(
         memory_mib=memory_mib,
         object_store_mib=object_store_mib,
     )
-    chosen, why = choose(target, o.target_options(name=name, isolation=isolation, link_rate=link_rate))
+    options = o.target_options(
+        name=name,
+        isolation=isolation,
+        link_rate=link_rate,
+        image=image,
+        dev=dev,
+        context=context,
+        load_with=load_with,
+        operator_manifests=operator_manifests,
+    )
+    choice = choose(target, options)
+    chosen = choice.target
     (shape,) = plan.topologies(wish)
     chosen.check(shape)
-    typer.echo(f"Target {chosen.name}: {why}.", err=True)
+    typer.echo(f"Target {chosen.name}: {choice.why}.", err=True)
     cluster = chosen.up(shape)
     typer.echo(f"{shape.name} is up on {chosen.name}: {', '.join(cluster.nodes)}, joined by {cluster.link}.")
     typer.echo(f"Dashboard {cluster.dashboard_url}, metrics {cluster.exporter_url}/metrics")
+    if cluster.prometheus_url:
+        typer.echo(f"Prometheus {cluster.prometheus_url}, Grafana {cluster.grafana_url or 'is not up'}")

@@ -34,6 +34,10 @@ class Experiment(Protocol):
     PROFILES: dict[str, Profile]
     Params: type[Any]  # a frozen dataclass: type, bounds, default, unit and help of each parameter
 
+    def guess_pass_seconds(self, params: Any) -> float:
+        """How long one pass of all arms may take on two cores, before any run has said so."""
+        ...
+
     def run(self, params: Any, context: Context) -> Iterator[Sample]:
         """One invocation: start, measure in turns, yield samples."""
         ...

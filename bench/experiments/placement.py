@@ -32,7 +32,7 @@ def places(actors: int, nodes: Sequence[NodeSlot]) -> list[Place]:
             node=node,
             # Ray counts ten-thousandths of a CPU: rounded up, the last actor of a node would wait for ever.
             cpus=math.floor(min(1.0, node.cpus / count[node.name]) * 10_000) / 10_000,
-            threads=max(1, node.threads // count[node.name]),
+            threads=1,  # an actor has at most one CPU, on both topologies alike
         )
         for node in (usable[number % len(usable)] for number in range(actors))
     ]

@@ -37,6 +37,8 @@ class Cgroup:
 
     def read(self, controller: str, name: str) -> str | None:
         """A file of the group, None where the kernel has none."""
+        if not self.kind:
+            return None
         folder = self.root / controller / self.path if self.kind == 1 else self.root / self.path
         try:
             return (folder / name).read_text()

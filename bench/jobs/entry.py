@@ -12,7 +12,7 @@ from typing import Any
 from bench import params as parameters
 from bench.errors import RunInvalid
 from bench.experiments import Experiment, load
-from bench.jobs.invocation import Invocation, NodeProbe
+from bench.jobs.invocation import QUIET, Invocation, NodeProbe
 from bench.jobs.recorder import Recorder
 from bench.model import Facts, NodeFacts, Spec, from_json
 
@@ -28,6 +28,7 @@ def main(spec_text: str) -> int:
     spec = from_json(spec_text, Spec)
     folder = Path(os.environ["RAYMETER_RECORDS"]) / spec.session / "runs" / spec.folder
     recorder = Recorder(folder, spec)
+    (Path(os.environ["RAYMETER_RECORDS"]) / QUIET).unlink(missing_ok=True)  # of a driver that was killed
     try:
         reasons = run(spec, load(spec.experiment), recorder)
     except Unfit as error:
@@ -38,7 +39,9 @@ def main(spec_text: str) -> int:
         return 1
     except Exception as error:  # noqa: BLE001, whatever broke, the record must say so before the driver ends
         traceback.print_exc()
-        is_memory = "OutOfMemory" in type(error).__name__ or "out of memory" in str(error).lower()
+        is_memory = (
+            isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__ or "out of memory" in str(error)
+        )
         last_line = str(error).strip().splitlines()[-1:] or [""]
         reason = f"{type(error).__name__}: {last_line[0][:300]}"
         recorder.close("invalid" if is_memory else "failed", (f"memory ran out: {reason}" if is_memory else reason,))

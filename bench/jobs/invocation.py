@@ -19,7 +19,8 @@ from bench.store import DATA
 
 T = TypeVar("T")
 
-IDLE_SECONDS = 1.0
+IDLE_SECONDS = 2.0  # Ray reports its metrics once in that time
+ROOM = 1.2  # more passes than the last turn says: a warm-up is slower than what comes after
 MOST_PASSES = 100_000
 QUIET = "quiet"  # while this file stands in the records folder the exporter answers nobody
 PROBE_TIMEOUT_SECONDS = 30.0
@@ -95,7 +96,7 @@ class Invocation:
     def measure(
         self, turn: InvocationTurn, arm: Arm, work: Callable[[], T], credit: Callable[[T], Mapping[str, float]]
     ) -> Measured[T]:
-        """See Turn.measure. How many passes fill a sample is learnt from the turn before."""
+        """See Turn.measure. How many passes fill a sample is learnt from the turns before."""
         passes = self._passes.get(arm.name, 1)
         if arm.probed:
             self._begin_probes()
@@ -106,10 +107,10 @@ class Invocation:
         shares = _add_up(credit(result) for result in results)
         if arm.probed:
             self._record_usage(arm.name, interval, turn=turn.number, warmup=turn.warmup, work=shares)
-        if turn.warmup:
-            wanted = math.ceil(self.spec.sample_seconds * passes / max(interval.seconds, 1e-6))
-            self._passes[arm.name] = min(max(wanted, 1), MOST_PASSES)
-        elif arm.role == "subject":
+        if interval.seconds < self.spec.sample_seconds:
+            wanted = math.ceil(ROOM * self.spec.sample_seconds * passes / max(interval.seconds, 1e-6))
+            self._passes[arm.name] = min(wanted, MOST_PASSES)
+        if arm.role == "subject" and not turn.warmup:
             self.work_by_node.update(shares)
         return Measured(results=results, interval=interval, arm=arm.name, turn=turn.number, warmup=turn.warmup)
 

@@ -44,7 +44,7 @@ class JobsApi:
         job_id = f"{spec.session}.{spec.folder}"
         body = {
             "submission_id": job_id,
-            "entrypoint": f"exec {python} -m bench.jobs.entry {shlex.quote(to_json(spec).decode())}",
+            "entrypoint": f"exec {shlex.quote(python)} -m bench.jobs.entry {shlex.quote(to_json(spec).decode())}",
             "metadata": {"session": spec.session, "run": spec.folder},
         }
         patiently = tenacity.Retrying(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from typing import Literal, Protocol
 
@@ -48,6 +48,7 @@ class Standing:
 
     cluster: Cluster | None
     leftovers: tuple[str, ...] = ()  # what `down` would end: processes, namespaces, links, folders
+    options: Options | None = None  # that it was stood up with, where they are known
 
 
 class Target(Protocol):
@@ -84,12 +85,32 @@ def create(name: str, options: Options) -> Target:
     return make(options)
 
 
-def choose(name: str, options: Options) -> tuple[Target, str]:
-    """The target called `name`, or for `auto` the one that is up, `local` where none is; and why it is that one."""
-    if name != "auto":
-        return create(name, options), "it was named"
-    for candidate in NAMES:
-        target = create(candidate, options)
-        if target.status().cluster is not None:
-            return target, "it is up"
-    return create("local", options), "nothing is up"
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """A target, with what was said about it and what it was stood up with; and why it is this one."""
+
+    target: Target
+    options: Options
+    why: str
+
+
+def choose(name: str, options: Options) -> Choice:
+    """The target called `name`, or for `auto` the one that is up, `local` where none is.
+
+    What is up keeps the options that it was stood up with, but for those that are said anew.
+    """
+    for candidate in NAMES if name == "auto" else (name,):
+        standing = create(candidate, options).status()
+        if standing.cluster is not None:
+            kept = _over(standing.options or options, options)
+            return Choice(
+                target=create(candidate, kept), options=kept, why="it is up" if name == "auto" else "it was named"
+            )
+    found, why = ("local", "nothing is up") if name == "auto" else (name, "it was named")
+    return Choice(target=create(found, options), options=options, why=why)
+
+
+def _over(had: Options, said: Options) -> Options:
+    """`had`, with every option of `said` that is not left at its default."""
+    anew = {each.name: getattr(said, each.name) for each in fields(Options) if getattr(said, each.name) != each.default}
+    return replace(had, **anew)

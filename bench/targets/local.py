@@ -73,7 +73,8 @@ class LocalTarget:
             return Standing(cluster=None, leftovers=(str(self._home.path),) if self._home.path.exists() else ())
         with suppress(BenchError):
             if ledger.boot_id == boot_id() and not readiness.missing(ledger, self._home.token()):
-                return Standing(cluster=self._cluster(ledger), leftovers=self._there(ledger))
+                options = replace(self._options, isolation=ledger.isolation, link_rate=ledger.link_rate)
+                return Standing(cluster=self._cluster(ledger), leftovers=self._there(ledger), options=options)
         return Standing(cluster=None, leftovers=self._there(ledger))
 
     def _isolation(self) -> Literal["namespace", "loopback"]:

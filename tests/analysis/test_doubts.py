@@ -75,6 +75,13 @@ def slow_calls(run, sample):
     return replace(sample, value=0.05) if sample.metric == "latency_p50_seconds" else sample
 
 
+def idle_worker(_session, runs):
+    def but_one(rows):
+        return tuple(replace(row, work=1.0) if row.node == "worker-1" and row.work else row for row in rows)
+
+    return [replace(run, usage=but_one(run.usage)) for run in runs]
+
+
 CASES = [
     (of_multi(kernel="6.19"), {}, "refuses", "kernel differs between the topologies"),
     (of_multi(cpus_granted=2), {}, "refuses", "unequal totals of granted CPUs: single has 2, multi has 4"),
@@ -85,6 +92,7 @@ CASES = [
     (lambda _, runs: runs[:-2], {}, "weakens", "2 runs of 12 not done yet"),
     (None, {}, "weakens", "overhead-dominated: the median call takes"),
     (samples(shorter), {}, "weakens", "shorter than 100 ms (the shortest 50 ms)"),
+    (idle_worker, {}, "weakens", "worker-1 of multi did 0% of the work: the others did its part"),
     (samples(without_one), {}, "weakens", "12 samples of 36 without a value: a result was lost"),
     (usage(periods=100, throttled_periods=40), {}, "weakens", "head of single was throttled in up to 40 %"),
     (None, {}, "note", "whether a CPU quota throttled the nodes is unknown"),

@@ -16,7 +16,18 @@ from bench.model import Sample
 
 pytestmark = [pytest.mark.ray, pytest.mark.root, pytest.mark.slow]
 
-LONG = ("--set", "actors=2", "--set", "batch=1", "--set", "inputs=30000", "--set", "data_path=by-value")
+LONG = (
+    "--target",
+    "local",
+    "--set",
+    "actors=2",
+    "--set",
+    "batch=1",
+    "--set",
+    "inputs=30000",
+    "--set",
+    "data_path=by-value",
+)
 PAYLOAD_BYTES = 784 * 8 + 1
 
 
@@ -82,7 +93,9 @@ def test_both_topologies_give_numbers_that_fit_together(bench: Bench) -> None:
 
 def test_a_driver_that_is_killed_is_a_failed_run_with_its_samples_and_the_next_one_is_good(bench: Bench) -> None:
     process = bench.start("run", "inference", "--topology", "single", "--blocks", "2", *LONG)
-    wait_for(lambda: any(b'"usage"' in path.read_bytes() for path in bench.folder.glob("results/*/runs/*/samples.jsonl")))
+    wait_for(
+        lambda: any(b'"usage"' in path.read_bytes() for path in bench.folder.glob("results/*/runs/*/samples.jsonl"))
+    )
     drivers(bench)[0].send_signal(signal.SIGKILL)
     wait_for(lambda: any(bench.folder.glob("results/*/runs/*/run.json")))
     process.send_signal(signal.SIGINT)
@@ -150,11 +163,11 @@ def test_without_namespaces_the_record_says_that_no_bytes_could_be_counted(bench
 
 
 def test_what_is_up_is_used_and_stays_up(bench: Bench) -> None:
-    code, _, err = bench("up", "--topology", "single")
+    code, _, err = bench("up", "--target", "local", "--topology", "single")
     assert code == 0, err
     code, _, err = bench("run", "inference", "--topology", "single", "--blocks", "1", *SMALL)
     assert code == 0, err
-    assert "it is up" in err
+    assert "it was named" in err
     assert "single is up" in bench("status")[1]
     bench("down")
     assert nothing_is_left(bench)

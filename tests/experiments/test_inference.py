@@ -81,14 +81,13 @@ def test_lab_has_the_two_steps_of_the_study_and_what_it_confounds() -> None:
 
 def test_throughput_counts_every_input_of_every_pass() -> None:
     done = inference.Pass(problem=None, digest="d", calls=some_calls(0.1))
-    found = list(inference.samples(inference.RAY, measured(done, done, done), Params(inputs=500), 4.0))
+    found = list(inference.samples(inference.RAY, measured(done, done, done), Params(inputs=500)))
     assert values(found, "throughput_inputs_per_second") == [3 * 500 / 2.0]
-    assert values(found, "end_to_end_seconds") == [pytest.approx(4.0 + 2.0 / 3)]
 
 
 def test_peers_have_a_throughput_and_nothing_else() -> None:
     done = inference.Pass(problem=None, digest="d")
-    found = list(inference.samples(inference.POOL, measured(done, arm="pool"), Params(inputs=500), 4.0))
+    found = list(inference.samples(inference.POOL, measured(done, arm="pool"), Params(inputs=500)))
     assert [(sample.metric, sample.value) for sample in found] == [("throughput_inputs_per_second", 250.0)]
 
 
@@ -101,16 +100,22 @@ def test_a_percentile_is_a_value_that_was_measured(count: int, share: int, expec
 
 def test_a_percentile_of_few_calls_is_missing_with_the_reason() -> None:
     done = inference.Pass(problem=None, digest="d", calls=some_calls(*[0.1] * 99))
-    found = list(inference.samples(inference.RAY, measured(done), Params(inputs=500), 4.0))
+    found = list(inference.latencies([measured(done)]))
     assert values(found, "closed_loop_latency_p50_seconds") == [0.1]
     (missing,) = [sample for sample in found if sample.metric == "closed_loop_latency_p90_seconds"]
     assert (missing.value, missing.reason) == (None, "99 calls; p90 needs 100")
 
 
+def test_percentiles_are_of_all_calls_of_an_invocation_and_never_averaged() -> None:
+    quick, slow = (inference.Pass(problem=None, digest="d", calls=some_calls(*[each] * 500)) for each in (1.0, 3.0))
+    p50, p90, p99 = inference.latencies([measured(quick), measured(quick), measured(slow)])
+    assert (p50.value, p90.value, p99.value) == (1.0, 3.0, 3.0)
+
+
 def test_failed_calls_are_counted_and_give_no_rate() -> None:
     calls = some_calls(*[0.1] * 6, failures=2)
     done = inference.Pass(problem=inference._fault(calls), digest="d", calls=calls)
-    found = list(inference.samples(inference.RAY, measured(done), Params(inputs=500), 4.0))
+    found = list(inference.samples(inference.RAY, measured(done), Params(inputs=500)))
     assert values(found, "success_ratio") == [0.75]
     assert values(found, "throughput_inputs_per_second") == [None]
     assert {sample.reason for sample in found if sample.reason} == {"2 calls failed, and 0 actors were replaced"}

@@ -20,11 +20,11 @@ def some_nodes(*cpus: int) -> list[NodeSlot]:
 @pytest.mark.parametrize(
     ("actors", "cpus", "expected"),
     [
-        (1, (2,), [("head", 1.0, 2)]),
+        (1, (2,), [("head", 1.0, 1)]),
         (2, (2,), [("head", 1.0, 1)] * 2),
         (3, (2,), [("head", 0.6666, 1)] * 3),
         (2, (1, 1), [("worker-1", 1.0, 1), ("head", 1.0, 1)]),
-        (3, (4, 4), [("worker-1", 1.0, 2), ("head", 1.0, 4), ("worker-1", 1.0, 2)]),
+        (3, (4, 4), [("worker-1", 1.0, 1), ("head", 1.0, 1), ("worker-1", 1.0, 1)]),
         (2, (0, 2), [("worker-1", 1.0, 1)] * 2),
     ],
 )

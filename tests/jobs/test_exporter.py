@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -68,9 +69,9 @@ def test_a_window_that_shows_the_record_is_reconciled_and_another_is_not(recorde
 def test_node_usage_is_shown_and_what_was_not_counted_is_left_out(recorder: Recorder, url: str) -> None:
     recorder.usage(NodeUsage(node="head", arm="ray", turn=2, warmup=False, interval=Interval(1, 2), sent_bytes=77))
     page = requests.get(f"{url}/metrics", timeout=5).text
-    (line,) = [line for line in page.splitlines() if line.startswith("bench_node_usage{")]
-    assert line.endswith(" 77.0")
-    assert 'resource="sent_bytes"' in line
+    lines = [line for line in page.splitlines() if line.startswith("bench_node_usage{")]
+    resources = {line.partition('resource="')[2].partition('"')[0]: float(line.split()[-1]) for line in lines}
+    assert resources == {"seconds": 1.0, "sent_bytes": 77.0}
 
 
 def test_lines_are_fetched_once_by_offset(recorder: Recorder, url: str, tmp_path: Path) -> None:
@@ -113,6 +114,7 @@ def test_files_need_the_token(recorder: Recorder, url: str, token: str | None, s
         ("/runs/s1/b01-single-inference-c01/samples.jsonl?offset=-1", 400),
         ("/runs/s1/b01-single-inference-c01/samples.jsonl?offset=x", 400),
         ("/runs/s1/b01-single-inference-c01/samples.jsonl?offset=99999999", 200),
+        ("/runs/s1/b01-single-inference-c01/samples.jsonl?offset=9999999999999999999", 400),
         ("/anything", 404),
     ],
 )
@@ -137,5 +139,15 @@ def test_it_is_silent_while_a_run_asks_for_it(recorder: Recorder, url: str, reco
     (records / QUIET).touch()
     assert requests.get(f"{url}/metrics", timeout=5).status_code == 503
     assert requests.get(f"{url}/healthz", timeout=5).status_code == 200
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    insisted = f"{url}/runs/{SPEC.session}/{SPEC.folder}/{SAMPLES}?insist=1"
+    assert requests.get(insisted, headers=headers, timeout=5).status_code == 200
     (records / QUIET).unlink()
     assert requests.get(f"{url}/metrics", timeout=5).status_code == 200
+
+
+def test_a_path_that_is_none_is_refused(url: str) -> None:
+    host, _, port = url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=5) as connection:
+        connection.sendall(b"GET http://[x HTTP/1.0\r\n\r\n")
+        assert b" 400 " in connection.recv(1000)

@@ -1,0 +1,111 @@
+"""What the boards ask: their queries, the metrics that these name, and the queries as they are with the variables filled in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+OF_PROMETHEUS = frozenset({"up", "scrape_duration_seconds", "scrape_samples_scraped", "ALERTS"})
+"""Metrics that Prometheus makes itself."""
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_GROUPING = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)")
+_MATCHERS = re.compile(r"\{[^}]*\}")
+_RANGE = re.compile(r"\[[^\]]*\]")
+_NAME = re.compile(r"(?<![\w:.$])([a-zA-Z_:][\w:]*)(?!\s*\()(?![\w:(])")
+_WORDS = frozenset(
+    {"by", "without", "on", "ignoring", "group_left", "group_right", "and", "or", "unless", "offset", "bool"}
+)
+_LABEL_VALUES = re.compile(r"label_values\((?P<selector>.+),\s*(?P<label>\w+)\)", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """One question of a panel."""
+
+    board: str  # its title
+    panel: str
+    expr: str
+    is_instant: bool
+
+    def __str__(self) -> str:
+        return f"{self.board} / {self.panel}"
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics that it names."""
+        return metric_names(self.expr)
+
+
+def panels(board: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """All panels of a board that show something, those in rows too."""
+    for panel in board["panels"]:
+        if panel["type"] == "row":
+            yield from panel.get("panels", [])
+        else:
+            yield panel
+
+
+def queries(board: Mapping[str, Any]) -> tuple[Query, ...]:
+    """Every question that a board's panels ask."""
+    return tuple(
+        Query(board=board["title"], panel=panel["title"], expr=target["expr"], is_instant=bool(target.get("instant")))
+        for panel in panels(board)
+        for target in panel["targets"]
+    )
+
+
+def other_expressions(board: Mapping[str, Any]) -> tuple[Query, ...]:
+    """What a board's annotations and variables ask; these may well have nothing to show."""
+    annotations = [(each["name"], each["expr"]) for each in board["annotations"]["list"] if "expr" in each]
+    variables = [
+        (each["name"], match["selector"])
+        for each in board["templating"]["list"]
+        if (match := _LABEL_VALUES.fullmatch(each["query"]))
+    ]
+    return tuple(
+        Query(board=board["title"], panel=f"{kind} {name}", expr=expr, is_instant=False)
+        for kind, found in (("annotation", annotations), ("variable", variables))
+        for name, expr in found
+    )
+
+
+def metric_names(expr: str) -> tuple[str, ...]:
+    """The metrics that a PromQL expression names, in order."""
+    bare = expr
+    for part in (_STRING, _MATCHERS, _RANGE, _GROUPING):
+        bare = part.sub(" ", bare)
+    return tuple(dict.fromkeys(name for name in _NAME.findall(bare) if name not in _WORDS))
+
+
+LabelValues = Callable[[str, str], tuple[str, ...]]
+"""Gives the values of a label in the series of a selector."""
+
+
+def variables(board: Mapping[str, Any], label_values: LabelValues, chosen: Mapping[str, str]) -> dict[str, str]:
+    """What Grafana would set a board's variables to when it is opened with some of them `chosen`."""
+    found: dict[str, str] = {}
+    for each in board["templating"]["list"]:
+        name = each["name"]
+        if name in chosen:
+            found[name] = chosen[name]
+        elif each.get("includeAll"):
+            found[name] = each["allValue"]
+        elif match := _LABEL_VALUES.fullmatch(each["query"]):
+            newest_first = each["sort"] == 2
+            values = sorted(label_values(match["label"], fill(match["selector"], found)), reverse=newest_first)
+            found[name] = values[0] if values else ""
+    return found
+
+
+def fill(expr: str, values: Mapping[str, str], *, range_seconds: float = 3600, scrape_seconds: float = 2) -> str:
+    """`expr` with its variables, and Grafana's own, filled in."""
+    own = {
+        "__range": f"{max(range_seconds, 1):.0f}s",
+        "__interval": f"{scrape_seconds:.0f}s",
+        "__rate_interval": f"{4 * scrape_seconds:.0f}s",
+    }
+    every = {**own, **values}
+    return re.sub(r"\$(\w+)", lambda match: every.get(match[1], match[0]), expr)

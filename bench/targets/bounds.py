@@ -1,0 +1,48 @@
+"""What every target refuses: a name that cannot be one, and sizes that cannot be meant."""
+
+from __future__ import annotations
+
+import re
+
+from bench.errors import BadInput
+from bench.model import Topology
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
+_SMALLEST_OBJECT_STORE_BYTES = 75 * 2**20  # Ray refuses less
+_MOST_NODES = 40
+
+
+def check_name(name: str) -> None:
+    """Raise BadInput for what cannot be the name of an appliance."""
+    if not _NAME.fullmatch(name):
+        raise BadInput(
+            f"{name[:50]!r} cannot be the name of an appliance.",
+            "Use up to 32 lower-case letters, digits and hyphens.",
+        )
+
+
+def check_sizes(topology: Topology) -> None:
+    """Raise BadInput for a topology that no target can stand up."""
+    numbers = {
+        "nodes": topology.nodes,
+        "CPUs per node": topology.cpus_per_node,
+        "threads per node": topology.threads_per_node,
+    }
+    for what, number in numbers.items():
+        if number < 1:
+            raise BadInput(f"Topology {topology.name!r} has {number} {what}.", "Ask for at least 1.")
+    if topology.nodes > _MOST_NODES:
+        raise BadInput(f"{topology.nodes} nodes are more than one machine can be.", f"Ask for at most {_MOST_NODES}.")
+    store, memory = topology.object_store_bytes_per_node, topology.memory_bytes_per_node
+    if store < _SMALLEST_OBJECT_STORE_BYTES:
+        raise BadInput(f"An object store of {mib(store)} is less than Ray accepts.", "Ask for at least 75 MiB.")
+    if store >= memory:
+        raise BadInput(
+            f"An object store of {mib(store)} leaves nothing of a node's memory of {mib(memory)}.",
+            "Ask for more memory, or for a smaller store.",
+        )
+
+
+def mib(size_bytes: int) -> str:
+    """A size, for a message."""
+    return f"{size_bytes / 2**20:.0f} MiB"

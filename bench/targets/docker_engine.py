@@ -1,0 +1,170 @@
+"""The Docker engine: reach it, make containers with files in them, find and end all that carries a label."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.errors import BadInput, TargetFailed
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+    from docker.models.containers import Container
+
+APPLIANCE = "io.raymeter.appliance"
+SWEEP_SECONDS = 30.0
+_TIMEOUT_SECONDS = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class File:
+    """A file that is put into a container before it starts: seen by no `docker inspect`."""
+
+    content: bytes
+    mode: int = 0o644
+    owner: int = 0
+
+
+def connect() -> DockerClient:
+    """The engine, which answers. Raises TargetFailed or BadInput."""
+    import docker
+
+    host = os.environ.get("DOCKER_HOST", "")
+    if host.startswith(("ssh:", "tcp:")) and not any(name in host for name in ("//127.", "//localhost", "//[::1]")):
+        raise BadInput(
+            f"DOCKER_HOST={host} is another machine, and containers are reached at 127.0.0.1 only.",
+            "Run raymeter on that machine, or unset DOCKER_HOST.",
+        )
+    try:
+        client = docker.from_env(timeout=_TIMEOUT_SECONDS)
+        client.ping()
+    except (docker.errors.DockerException, OSError) as error:
+        raise TargetFailed(
+            "The Docker engine does not answer.", "Start it, or use another target: task up TARGET=local"
+        ) from error
+    return client
+
+
+@contextmanager
+def in_words(what: str) -> Iterator[None]:
+    """Turn what the engine refuses into one line of ours."""
+    import docker
+    import requests
+
+    try:
+        yield
+    except docker.errors.APIError as error:
+        said = str(error.explanation or error).strip().rstrip(".")
+        raise TargetFailed(f"The Docker engine refused {what}: {said}.") from error
+    except (docker.errors.DockerException, requests.RequestException) as error:
+        raise TargetFailed(f"The Docker engine did not answer while it was asked for {what}: {error}.") from error
+
+
+def archive(files: Mapping[str, File]) -> bytes:
+    """A tar with `files`, by absolute path. Folders that lead to them are made by the engine, or left as they are."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for path, file in files.items():
+            entry = tarfile.TarInfo(path.lstrip("/"))
+            entry.size, entry.mode, entry.uid, entry.gid = len(file.content), file.mode, file.owner, file.owner
+            tar.addfile(entry, io.BytesIO(file.content))
+    return buffer.getvalue()
+
+
+def folder_files(folder: Path, inside: str) -> dict[str, File]:
+    """The files of `folder`, as they are to lie in a container under `inside`; caches left out."""
+    return {
+        f"{inside}/{path.relative_to(folder).as_posix()}": File(content=path.read_bytes())
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def start(
+    client: DockerClient, settings: Mapping[str, Any], *, aliases: tuple[str, ...] = (), files: Mapping[str, File]
+) -> Container:
+    """Make a container, put `files` into it, and start it."""
+    options = dict(settings)
+    if "network" in options:
+        endpoint = client.api.create_endpoint_config(aliases=list(aliases))
+        options["networking_config"] = {options["network"]: endpoint}
+    with in_words(f"the container {options['name']}"):
+        container = client.containers.create(**options)
+        if files:
+            container.put_archive("/", archive(files))
+        container.start()
+    return container
+
+
+def read_file(container: Container, path: str) -> bytes:
+    """A file of a container. Raises TargetFailed."""
+    with in_words(f"{path} of {container.name}"):
+        parts, _ = container.get_archive(path)
+        with tarfile.open(fileobj=io.BytesIO(b"".join(parts))) as tar:
+            file = tar.extractfile(tar.getmembers()[0])
+            return file.read() if file else b""
+
+
+def last_line(container: Container) -> str:
+    """The last line that a container printed, for an error message."""
+    with in_words(f"the log of {container.name}"):
+        lines = container.logs(tail=20).decode(errors="replace").splitlines()
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+def by_label(labels: Mapping[str, str]) -> dict[str, str | list[str] | bool]:
+    """What the engine is asked with for all that carries `labels`."""
+    return {"label": [f"{name}={value}" for name, value in labels.items()]}
+
+
+def leftovers(client: DockerClient, labels: Mapping[str, str]) -> list[tuple[str, Any]]:
+    """All that carries `labels`, in the order in which it can be removed; each with what it is called."""
+    wanted = by_label(labels)
+    with in_words("a list of what it runs"):
+        containers = client.containers.list(all=True, filters=wanted, ignore_removed=True)
+        volumes = client.volumes.list(filters=wanted)
+        networks = client.networks.list(filters=wanted)
+    return [
+        *((f"container {each.name}", each) for each in containers),
+        *((f"volume {each.name}", each) for each in volumes),
+        *((f"network {each.name}", each) for each in networks),
+    ]
+
+
+def remove(client: DockerClient, labels: Mapping[str, str]) -> tuple[str, ...]:
+    """End all that carries `labels`; says what that was. Raises TargetFailed where some of it stays."""
+    import docker
+
+    ended: dict[str, None] = {}
+    deadline = time.monotonic() + SWEEP_SECONDS
+    said = ""
+    while found := leftovers(client, labels):
+        if time.monotonic() > deadline:
+            names = ", ".join(name for name, _ in found)
+            raise TargetFailed(f"The Docker engine does not remove {names}: {said}.", "Try again, or restart it.")
+        for name, each in found:
+            ended[name] = None
+            try:
+                _remove_one(name, each)
+            except docker.errors.NotFound:
+                continue
+            except docker.errors.APIError as error:  # still in use for a moment, or being removed by another
+                said = str(error.explanation or error)
+                time.sleep(0.1)
+    return tuple(ended)
+
+
+def _remove_one(name: str, each: Any) -> None:
+    if name.startswith("container "):
+        each.remove(force=True, v=True)
+    elif name.startswith("volume "):
+        each.remove(force=True)
+    else:
+        each.remove()

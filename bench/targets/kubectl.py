@@ -1,0 +1,108 @@
+"""One Kubernetes cluster, asked through the kubectl that applies the manifests and forwards the ports anyway.
+
+A Python client would be a second way to find clusters and log in to them, and has neither kustomize nor a port-forward
+that outlives the command.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bench.errors import TargetFailed
+
+Object = dict[str, Any]
+"""A Kubernetes object as JSON has it."""
+
+FIELD_MANAGER = "raymeter"
+ANSWER_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Kubectl:
+    """kubectl, pointed at one context of the user's own configuration."""
+
+    context: str
+
+    def run(self, *arguments: str, stdin: str | None = None, timeout_seconds: float = ANSWER_SECONDS) -> str:
+        """What kubectl prints. Raises TargetFailed with the last line of what it complains of."""
+        return command("kubectl", "--context", self.context, *arguments, stdin=stdin, timeout_seconds=timeout_seconds)
+
+    def get(self, *arguments: str) -> list[Object]:
+        """The objects that `kubectl get` finds; none is no failure."""
+        text = self.run("get", *arguments, "--ignore-not-found", "--output=json")
+        found = json.loads(text) if text.strip() else {}
+        return list(found["items"]) if "items" in found else [found] if found else []
+
+    def apply(self, objects: Iterable[Object], timeout_seconds: float = 60.0) -> None:
+        """Server-side, as some definitions are larger than what client-side apply can hold."""
+        self.run(
+            *("apply", "--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}", "--filename=-"),
+            stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}),
+            timeout_seconds=timeout_seconds,
+        )
+
+    def answers(self) -> bool:
+        """Whether there is a cluster behind the context."""
+        try:
+            self.run("get", "--raw", "/readyz", "--request-timeout=5s", timeout_seconds=15)
+        except TargetFailed:
+            return False
+        return True
+
+
+def contexts() -> tuple[list[str], str | None]:
+    """The contexts that the user has, and the current one."""
+    if not shutil.which("kubectl"):
+        return [], None
+    names = command("kubectl", "config", "get-contexts", "--output=name").split()
+    try:
+        return names, command("kubectl", "config", "current-context").strip() or None
+    except TargetFailed:
+        return names, None
+
+
+def kustomize(folder: Path) -> list[Object]:
+    """The objects that a folder of manifests stands for."""
+    # What comes from a repository takes its time.
+    text = command("kubectl", "kustomize", str(folder), timeout_seconds=120)
+    # The C loader: KubeRay's definitions are 4 MB, and half a minute of the other one.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return [each for each in yaml.load_all(text, Loader=loader) if each]
+
+
+def command(program: str, *arguments: str, stdin: str | None = None, timeout_seconds: float = ANSWER_SECONDS) -> str:
+    """What a program prints. Raises TargetFailed in one line where it is missing, fails or does not end."""
+    said = " ".join((program, *_verb(arguments)))
+    try:
+        done = subprocess.run(
+            [program, *arguments], input=stdin, capture_output=True, text=True, timeout=timeout_seconds, check=False
+        )
+    except FileNotFoundError as error:
+        raise TargetFailed(f"The command {program} is not on PATH.", "Install it, or use another target.") from error
+    except subprocess.TimeoutExpired as error:
+        raise TargetFailed(f"`{said}` did not end within {timeout_seconds:.0f} s.") from error
+    if done.returncode != 0:
+        raise TargetFailed(f"`{said}` failed: {last_line(done.stderr) or f'exit code {done.returncode}'}.")
+    return done.stdout
+
+
+def last_line(text: str) -> str:
+    """The last line that says something, without its full stop."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:500].rstrip(".") if lines else ""
+
+
+def _verb(arguments: Sequence[str]) -> list[str]:
+    """The first words of a command, without the context: enough to know it by."""
+    rest = list(arguments)
+    if rest[:1] == ["--context"]:
+        rest = rest[2:]
+    return rest[:3]

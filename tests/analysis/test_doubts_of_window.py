@@ -1,0 +1,44 @@
+"""Alert rules that held while a run went are reasons to doubt it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from analysis.made_up import made_up
+
+from bench.analysis.doubts_of_window import alerts_held
+from bench.analysis.evidence import Doubt, Evidence
+
+THROTTLED = "Throttled: head was throttled in 40.0% of its periods in a sample of ray"
+
+
+def doubts_of(alerts: dict[int, tuple[str, ...]]) -> list[Doubt]:
+    """Of a session whose runs, by their position, have these alerts."""
+    session, runs = made_up(cells=1, blocks=6)
+    runs = [replace(run, alerts=alerts.get(position, ())) for position, run in enumerate(runs)]
+    found = Evidence(session=session, attempts=tuple(runs), runs=tuple(runs), cells=(), topologies=(), margin=0.05)
+    return list(alerts_held(found))
+
+
+def test_a_session_without_alerts_brings_no_doubt() -> None:
+    assert doubts_of({}) == []
+
+
+def test_an_alert_is_named_with_its_run_and_what_held() -> None:
+    (doubt,) = doubts_of({0: (THROTTLED,)})
+    assert doubt.severity == "weakens"
+    assert doubt.text.startswith("alert Throttled in 1 run (b01-")
+    assert "head was throttled in 40.0% of its periods" in doubt.text
+
+
+def test_the_same_alert_in_many_runs_is_one_doubt_and_two_alerts_are_two() -> None:
+    many = doubts_of(dict.fromkeys(range(5), (THROTTLED, "LostNode: 1 of the cluster's nodes was not heard of")))
+    assert [doubt.text.split(" (")[0] for doubt in many] == ["alert Throttled in 5 runs", "alert LostNode in 5 runs"]
+    assert many[0].text.endswith("; and 3 more).")
+
+
+def test_a_run_whose_numbers_are_not_used_raises_no_doubt() -> None:
+    session, runs = made_up(cells=1, blocks=6)
+    bad = tuple(replace(run, status="invalid", alerts=(THROTTLED,)) for run in runs)
+    found = Evidence(session=session, attempts=bad, runs=bad, cells=(), topologies=(), margin=0.05)
+    assert list(alerts_held(found)) == []

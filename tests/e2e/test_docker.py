@@ -1,0 +1,248 @@
+"""Sessions on a Docker engine: the image, what comes out, what is refused, and what is left when something breaks."""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import docker
+import pytest
+import requests
+from docker import DockerClient
+from person import SMALL, Bench
+
+from bench import image
+from bench.identity import code_hash, version
+from bench.model import Run
+from bench.prometheus import Grafana, Prometheus
+from bench.targets import docker_engine
+from bench.targets.docker_engine import APPLIANCE
+from bench.targets.docker_plan import resource_name
+
+pytestmark = [pytest.mark.docker, pytest.mark.slow]
+
+ONE_CPU = ("--topology", "single", "--nodes", "1", "--cpus", "1", "--memory-mib", "2048", "--object-store-mib", "200")
+
+
+@pytest.fixture(scope="module")
+def engine() -> DockerClient:
+    try:
+        client = docker.from_env()
+        client.ping()
+    except (docker.errors.DockerException, requests.RequestException) as error:
+        pytest.skip(f"needs a Docker engine that answers: {error}")
+    return client
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    folder = tmp_path_factory.mktemp("docker")
+    return Bench(folder, {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "HOME": str(folder)})
+
+
+@pytest.fixture(scope="module")
+def built(engine: DockerClient, bench: Bench) -> str:
+    """The tag of an image with this very code."""
+    code, out, err = bench("image")
+    assert code == 0, err
+    assert "GB" in out
+    assert "sha256:" in out
+    return image.exact_tag()
+
+
+@pytest.fixture
+def appliance(engine: DockerClient, bench: Bench) -> Iterator[str]:
+    """A name of its own, under which nothing is left."""
+    name = f"e2e-{secrets.token_hex(3)}"
+    yield name
+    bench("down", "--target", "docker", "--name", name)
+    assert left(engine, name) == []
+
+
+@pytest.fixture(scope="module")
+def session(engine: DockerClient, bench: Bench, built: str) -> Iterator[str]:
+    """The name of an appliance on which one block has been run, and which is still up."""
+    name = f"e2e-{secrets.token_hex(3)}"
+    there = ("--target", "docker", "--name", name)
+    try:
+        code, out, err = bench("up", *there, "--topology", "single")
+        assert code == 0, err
+        assert "Prometheus http://127.0.0.1:" in out
+        prometheus = engine.containers.get(resource_name(name, "prometheus")).id
+        code, out, err = bench("run", "inference", *SMALL, "--blocks", "1", *there)
+        assert code == 0, f"{out}\n{err}"
+        assert engine.containers.get(resource_name(name, "prometheus")).id == prometheus
+        yield name
+    finally:
+        bench("down", *there)
+    assert left(engine, name) == []
+
+
+class TestTheImage:
+    def test_it_is_labelled(self, engine: DockerClient, built: str) -> None:
+        labels = engine.images.get(built).labels
+        assert labels[image.CODE_HASH] == code_hash()
+        assert labels["org.opencontainers.image.version"] == version()
+        assert labels["org.opencontainers.image.base.name"].startswith("python:3.11-")
+        assert engine.images.get(image.default_tag()).id == engine.images.get(built).id
+
+    def test_its_user_is_nobody_special_and_its_code_is_the_callers(self, engine: DockerClient, built: str) -> None:
+        assert engine.images.get(built).attrs["Config"]["User"] == "1000:1000"
+        script = (
+            "id -u && python -c 'from bench.identity import code_hash; print(code_hash())' && ray --version"
+            " && ! touch /opt/raymeter/bench/x 2>/dev/null && echo $RAY_AUTH_MODE"
+        )
+        said = engine.containers.run(built, ["/bin/bash", "-c", script], remove=True, network_mode="none").decode()
+        user, code, ray, mode = said.splitlines()[-4:]
+        assert (user, code, mode) == ("1000", code_hash(), "token")
+        assert "2.60.0" in ray
+
+
+class TestASession:
+    def test_its_runs_are_good_and_say_where_they_were_done(self, bench: Bench, session: str, built: str) -> None:
+        runs = bench.runs()
+        assert {run.spec.topology.name for run in runs} == {"single", "multi"}
+        for run in runs:
+            assert (run.status, run.reasons, run.reconciled) == ("ok", (), True)
+            assert run.facts is not None
+            assert run.facts.link == "docker bridge"
+            for node in run.facts.nodes:
+                assert node.code_hash == code_hash()
+                assert str(node.image_digest).startswith("sha256:")
+                assert node.cpu_quota == node.cpus_allowed == run.spec.topology.cpus_per_node
+                assert node.memory_limit_bytes == run.spec.topology.memory_bytes_per_node
+
+    def test_each_container_is_counted_by_itself(self, bench: Bench, session: str) -> None:
+        (multi,) = [run for run in bench.runs() if run.spec.topology.name == "multi"]
+        head, worker = (usage_of(multi, node) for node in ("head", "worker-1"))
+        payload_bytes = 5000 * 784 // 2  # half of the inputs go to the other node, by value, at a byte a pixel or more
+        assert worker["received_bytes"] > payload_bytes
+        assert head["sent_bytes"] > payload_bytes
+        for node in (head, worker):
+            assert node["cpu_seconds"] > 0
+            assert node["peak_memory_bytes"] < multi.spec.topology.memory_bytes_per_node
+
+    def test_prometheus_has_both_topologies_and_grafana_has_the_boards(
+        self, engine: DockerClient, bench: Bench, session: str
+    ) -> None:
+        code, out, _ = bench("status", "--target", "docker", "--name", session)
+        assert code == 0
+        urls = {line.split()[0]: line.split()[1] for line in out.splitlines()[1:]}
+        prometheus = Prometheus(urls["Prometheus"])
+        mine = f'bench_sample_value{{session="{bench.session().id}"}}'
+        found = prometheus.label_values("topology", mine, begin=time.time() - 600, end=time.time())
+        assert set(found) == {"single", "multi"}
+        assert [target.error for target in prometheus.targets() if not target.is_up] == []
+        assert Grafana(urls["Grafana"]).boards()
+
+    def test_it_takes_no_job_without_the_token(self, engine: DockerClient, session: str) -> None:
+        head = engine.containers.get(resource_name(session, "head"))
+        (port,) = head.ports["8265/tcp"]
+        assert port["HostIp"] == "127.0.0.1"
+        assert requests.get(f"http://127.0.0.1:{port['HostPort']}/api/jobs/", timeout=10).status_code == 401
+        token = docker_engine.read_file(head, "/run/raymeter/token").decode()
+        assert len(token) == 64
+        assert token not in str(head.attrs)
+
+
+def test_two_appliances_do_not_meet(engine: DockerClient, bench: Bench, built: str, appliance: str) -> None:
+    other = f"{appliance}-too"
+    try:
+        for name in (appliance, other):
+            code, _, err = bench("up", "--target", "docker", "--name", name, *ONE_CPU)
+            assert code == 0, err
+        assert bench("down", "--target", "docker", "--name", other)[0] == 0
+        assert left(engine, other) == []
+        _, out, _ = bench("status", "--target", "docker", "--name", appliance)
+        assert "single is up: head" in out
+    finally:
+        bench("down", "--target", "docker", "--name", other)
+
+
+@pytest.mark.parametrize("part", ["", "head", "prometheus"])
+def test_a_command_line_that_is_killed_leaves_nothing_after_down(
+    engine: DockerClient, bench: Bench, built: str, appliance: str, part: str
+) -> None:
+    starting = bench.start("up", "--target", "docker", "--name", appliance)
+    wait_for(lambda: [name for name in left(engine, appliance) if name.endswith(resource_name(appliance, part))])
+    os.killpg(starting.pid, signal.SIGKILL)
+    starting.wait(10)
+    code, out, err = bench("down", "--target", "docker", "--name", appliance)
+    assert code == 0, err
+    assert resource_name(appliance) in out
+    assert left(engine, appliance) == []
+    assert bench("down", "--target", "docker", "--name", appliance)[1] == "Nothing was up.\n"
+
+
+def test_an_image_of_other_code_is_refused_unless_the_local_code_is_sent(
+    engine: DockerClient, bench: Bench, built: str, appliance: str
+) -> None:
+    there = ("--target", "docker", "--name", appliance, *ONE_CPU)
+    with derived(engine, built, f"LABEL {image.CODE_HASH}=0123456789abcdef") as other:
+        code, _, err = bench("up", *there, "--image", other)
+        assert code == 2
+        assert err.count("\n") == 1
+        for words in (other, "0123456789abcdef", code_hash(), "task image", "--dev"):
+            assert words in err
+        assert left(engine, appliance) == []
+        code, _, err = bench("up", *there, "--image", other, "--dev")
+        assert code == 0, err
+        head = engine.containers.get(resource_name(appliance, "head"))
+        asked = "import os; from bench import identity as i; print(i.code_hash(), i.SOURCE, os.environ['RAYMETER_IMAGE_DIGEST'])"
+        hash_there, source, *digest = head.exec_run(["python", "-c", asked]).output.decode().split(" ", 2)
+        assert source == "/opt/raymeter-local/bench"
+        assert hash_there == subprocess_code_hash(bench)
+        assert digest[0].strip() == f"{engine.images.get(other).id} with local code"
+        bench("down", "--target", "docker", "--name", appliance)
+
+
+def test_a_node_that_ends_while_it_starts_is_told_of_in_its_own_words(
+    engine: DockerClient, bench: Bench, built: str, appliance: str
+) -> None:
+    broken = """ENTRYPOINT ["python", "-c", "print('no such thing'); raise SystemExit(3)"]"""
+    with derived(engine, built, broken) as other:
+        code, _, err = bench("up", "--target", "docker", "--name", appliance, *ONE_CPU, "--image", other)
+        assert code == 4
+        assert "exit code 3: no such thing" in err
+        assert left(engine, appliance) == []
+
+
+def left(engine: DockerClient, appliance: str) -> list[str]:
+    return [name for name, _ in docker_engine.leftovers(engine, {APPLIANCE: appliance})]
+
+
+def usage_of(run: Run, node: str) -> dict[str, float]:
+    """What `node` used in the first sample of the subject that counts."""
+    usage = next(u for u in run.usage if u.node == node and u.arm == "ray" and not u.warmup)
+    return {name: value for name, value in vars(usage).items() if isinstance(value, int | float)}
+
+
+def wait_for(what: Callable[[], object], seconds: float = 90) -> None:
+    until = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < until, "it did not come about in time"
+        time.sleep(0.02)
+
+
+def subprocess_code_hash(bench: Bench) -> str:
+    """The hash of the code as it is now: this process may remember another, where a person is at work on it."""
+    code = "from bench.identity import code_hash; print(code_hash())"
+    return subprocess.check_output([sys.executable, "-c", code], text=True).strip()
+
+
+@contextmanager
+def derived(engine: DockerClient, base: str, line: str) -> Iterator[str]:
+    """An image like `base` but for one line."""
+    tag = f"raymeter/ray:e2e-{secrets.token_hex(3)}"
+    engine.images.build(fileobj=io.BytesIO(f"FROM {base}\n{line}\n".encode()), tag=tag, rm=True)
+    try:
+        yield tag
+    finally:
+        engine.images.remove(tag, force=True)

@@ -1,0 +1,66 @@
+"""Every command that the README shows is run: here, or by .ci/run itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FENCE = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
+BY_CI = {  # what .ci/run does, since a test cannot run the tests: the line of it that shows so
+    "pip install go-task-bin && task bench": 'step "task bench" run_task bench',
+    "pip install go-task-bin && task test": 'step "task test" run_task test',
+    "task lint": 'step "task lint" run_task lint',
+    "task test:docker": 'step "task test:docker" run_task test:docker',
+    "task test:k8s": 'step "task test:k8s" run_task test:k8s',
+}
+BY_OTHERS = {  # what tests under tests/e2e/ do on a Docker engine or a Kubernetes cluster, word for word or nearly so
+    "docker": ("TARGET=docker", "--target docker", "bench image", "task image"),
+    "k8s": ("TARGET=k8s", "--target k8s", "kubectl", "kind", "bench manifest"),
+}
+
+
+def commands() -> list[str]:
+    blocks = FENCE.findall((ROOT / "README.md").read_text())
+    return [line for block in blocks for line in block.splitlines() if line and not line.startswith("#")]
+
+
+def is_for_others(command: str) -> bool:
+    return any(word in command for words in BY_OTHERS.values() for word in words)
+
+
+def test_what_is_left_to_ci_is_in_ci() -> None:
+    script = (ROOT / ".ci/run").read_text()
+    shown = set(commands())
+    assert {"pip install go-task-bin && task bench", "pip install go-task-bin && task test"} <= shown
+    for command in BY_CI.keys() & shown:
+        assert BY_CI[command] in script, command
+    assert "go-task-bin" in script
+
+
+@pytest.mark.root
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_commands_of_the_readme_do_what_it_says(tmp_path: Path) -> None:
+    if not shutil.which("task"):
+        pytest.skip("needs the command task, of the package go-task-bin")
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    todo = [command for command in commands() if command not in BY_CI and not is_for_others(command)]
+    assert len(todo) > 10
+    for command in todo:
+        done = subprocess.run(
+            ["/bin/bash", "-c", command],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"

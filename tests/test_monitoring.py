@@ -1,0 +1,427 @@
+"""Prometheus and Grafana as they are set up: the manifests, and a real Prometheus beside a real exporter."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+import yaml
+from builders import a_sample
+from fakes import TOKEN, running
+from made_up_records import MadeUpRun, made_up_spec
+
+from bench import dashboards, window, window_checks
+from bench.dashboards.queries import other_expressions, queries
+from bench.jobs.exporter import serve
+from bench.prometheus import Grafana, Prometheus
+from bench.scraping import MONITORING, PORTS, Page, pages, rules, static_config
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENTS = [
+    document
+    for file in sorted(MONITORING.rglob("*.yaml"))
+    for document in yaml.safe_load_all(file.read_text())
+    if document and document["kind"] != "Kustomization"
+]
+DEPLOYMENTS = [each for each in DOCUMENTS if each["kind"] == "Deployment"]
+RAY_PAGE = (ROOT / "tests/golden/ray-2.60.0-head-metrics.txt").read_bytes()
+KILLS = b'ray_memory_manager_worker_eviction_total{Type="MemoryManager.TaskEviction"} 2\n'
+NODES = ("head", "worker-1")
+
+
+@pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=lambda each: each["metadata"]["name"])
+def test_a_pod_has_the_least_rights_and_limits(deployment: Mapping[str, Any]) -> None:
+    spec = deployment["spec"]["template"]["spec"]
+    assert spec["securityContext"]["runAsNonRoot"]
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in spec["containers"]:
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert set(container["resources"]["limits"]) == {"cpu", "memory", "ephemeral-storage"}
+        assert container["resources"]["requests"]["cpu"] == "50m"
+    assert all("sizeLimit" in each["emptyDir"] for each in spec["volumes"] if "emptyDir" in each)
+
+
+@pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=lambda each: each["metadata"]["name"])
+def test_a_pod_keeps_off_the_measured_nodes_where_it_may(deployment: Mapping[str, Any]) -> None:
+    spec = deployment["spec"]["template"]["spec"]
+    assert spec["tolerations"] == [
+        {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"}
+    ]
+    (wish,) = spec["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert wish["preference"]["matchExpressions"][0]["key"] == "node-role.kubernetes.io/control-plane"
+
+
+def test_prometheus_may_read_pods_of_its_namespace_and_nothing_else() -> None:
+    kinds = {each["kind"] for each in DOCUMENTS}
+    assert not {"ClusterRole", "ClusterRoleBinding", "Secret"} & kinds
+    (role,) = [each for each in DOCUMENTS if each["kind"] == "Role"]
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}]
+    tokens = {
+        each["metadata"]["name"]: each["spec"]["template"]["spec"]["automountServiceAccountToken"]
+        for each in DEPLOYMENTS
+    }
+    assert tokens == {"prometheus": True, "grafana": False}
+
+
+def test_grafana_fetches_nothing_and_has_no_password_of_ours() -> None:
+    (grafana,) = [each for each in DEPLOYMENTS if each["metadata"]["name"] == "grafana"]
+    environment = {each["name"]: each for each in grafana["spec"]["template"]["spec"]["containers"][0]["env"]}
+    assert environment["GF_SECURITY_ADMIN_PASSWORD"]["valueFrom"] == {
+        "secretKeyRef": {"name": "grafana-admin", "key": "password"}
+    }
+    assert environment["GF_AUTH_ANONYMOUS_ORG_ROLE"]["value"] == "Viewer"
+    for name in ("GF_ANALYTICS_CHECK_FOR_UPDATES", "GF_ANALYTICS_REPORTING_ENABLED", "GF_NEWS_NEWS_FEED_ENABLED"):
+        assert environment[name]["value"] == "false"
+    assert environment["GF_PLUGINS_PREINSTALL_DISABLED"]["value"] == "true"
+
+
+def test_every_board_has_a_config_map_and_is_mounted() -> None:
+    made = yaml.safe_load((ROOT / "grafana/kustomization.yaml").read_text())["configMapGenerator"]
+    files = [file for each in made for file in each["files"]]
+    assert sorted(file for file in files if file.startswith("dashboards/")) == sorted(
+        f"dashboards/{name}.json" for name in dashboards.NAMES
+    )
+    assert all(len(each["files"]) == 1 and (ROOT / "grafana" / each["files"][0]).is_file() for each in made)
+    (grafana,) = [each for each in DEPLOYMENTS if each["metadata"]["name"] == "grafana"]
+    volumes = grafana["spec"]["template"]["spec"]["volumes"]
+    mounted = {name for name in _values(volumes, "name") if name.startswith("grafana-")}
+    assert mounted == {each["name"] for each in made}
+
+
+def test_grafana_finds_the_boards_where_they_are_mounted() -> None:
+    (provider,) = yaml.safe_load((ROOT / "grafana/provisioning/dashboards/boards.yaml").read_text())["providers"]
+    (grafana,) = [each for each in DEPLOYMENTS if each["metadata"]["name"] == "grafana"]
+    mounts = grafana["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
+    boards = {each["mountPath"] for each in mounts if each["name"] == "boards"}
+    assert boards == {f"{provider['options']['path']}/{name}.json" for name in dashboards.NAMES}
+    assert provider["allowUiUpdates"] is False
+
+
+def test_nothing_but_grafana_comes_to_prometheus() -> None:
+    policies = {each["metadata"]["name"]: each["spec"] for each in DOCUMENTS if each["kind"] == "NetworkPolicy"}
+    (way_in,) = policies["prometheus"]["ingress"]
+    assert way_in["from"] == [{"podSelector": {"matchLabels": {"app.kubernetes.io/name": "grafana"}}}]
+    assert policies["grafana"]["ingress"] == []
+    let_out = {each["port"] for each in policies["prometheus"]["egress"][0]["ports"]}
+    assert let_out == set(PORTS.values())
+
+
+def test_pod_monitors_ask_for_the_same_ports_and_drop_the_same_series() -> None:
+    monitors = [each for each in DOCUMENTS if each["kind"] == "PodMonitor"]
+    ends = [end for each in monitors for end in each["spec"]["podMetricsEndpoints"]]
+    assert {end["port"] for end in ends} == set(PORTS)
+    config = yaml.safe_load((MONITORING / "prometheus.yml").read_text())
+    ours = next(job for job in config["scrape_configs"] if job["job_name"] == "ray")["metric_relabel_configs"]
+    theirs = next(end for end in ends if end["port"] == "metrics")["metricRelabelings"]
+    assert [
+        {"source_labels" if key == "sourceLabels" else key: value for key, value in rule.items()} for rule in theirs
+    ] == ours
+
+
+def test_kustomize_builds_the_manifests_with_names_that_meet() -> None:
+    if not shutil.which("kubectl"):
+        pytest.skip("needs the command kubectl")
+    for folder in (MONITORING, MONITORING / "podmonitors"):
+        built = subprocess.run(
+            ["kubectl", "kustomize", folder], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert built.returncode == 0, built.stderr
+        documents = [each for each in yaml.safe_load_all(built.stdout) if each]
+        maps = {each["metadata"]["name"] for each in documents if each["kind"] == "ConfigMap"}
+        deployments = [each for each in documents if each["kind"] == "Deployment"]
+        assert {each["name"] for each in _values(deployments, "configMap")} == maps
+        assert {each["metadata"]["namespace"] for each in documents} == {"raymeter"}
+
+
+def test_fixed_targets_take_the_place_of_discovered_ones() -> None:
+    config = yaml.safe_load(static_config(pages(NODES, autoscaler=False), cluster="a"))
+    found = {
+        (job["job_name"], each["labels"]["instance"], each["labels"]["endpoint"]): each["targets"]
+        for job in config["scrape_configs"]
+        for each in job["static_configs"]
+    }
+    assert found == {
+        ("ray", "head", "metrics"): ["head:8080"],
+        ("ray", "worker-1", "metrics"): ["worker-1:8080"],
+        ("ray", "head", "dash-metrics"): ["head:44227"],
+        ("bench", "head", "bench-metrics"): ["head:8090"],
+        ("prometheus", "prometheus", "web"): ["localhost:9090"],
+    }
+    assert config["global"]["scrape_interval"] == "2s"
+
+
+def _values(tree: Any, key: str) -> list[Any]:
+    if isinstance(tree, Mapping):
+        return [each for name, value in tree.items() for each in ([value] if name == key else _values(value, key))]
+    return [each for value in tree for each in _values(value, key)] if isinstance(tree, list) else []
+
+
+# A real Prometheus, a real exporter, and Ray's pages as they were once.
+
+
+@dataclass
+class Watched:
+    """A Prometheus that watches two nodes and an exporter."""
+
+    url: str
+    records: Path
+    pages: tuple[Page, ...]
+    good: MadeUpRun
+    throttled: MadeUpRun
+    waiting: MadeUpRun  # for a third node, for ever
+    begun: float
+
+    @property
+    def prometheus(self) -> Prometheus:
+        return Prometheus(self.url)
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    binary = shutil.which("prometheus")
+    if not binary:
+        pytest.skip("needs the command prometheus")
+    records, folder = tmp_path_factory.mktemp("records"), tmp_path_factory.mktemp("prometheus")
+    begun = time.time()
+    for topology in ("single", "multi"):
+        good = MadeUpRun(records, made_up_spec(topology)).whole()
+    throttled = MadeUpRun(records, made_up_spec(id="b02-single-inference-c01", block=2)).whole(throttled=40)
+    spec = made_up_spec("multi", id="b03-multi-inference-c01", block=3, samples=50)
+    waiting = MadeUpRun(records, replace(spec, topology=replace(spec.topology, nodes=3)))
+    waiting.start_up()
+    waiting.turn(1)
+    waiting.turn(2)
+    exporter = serve(records, host="127.0.0.1", port=0, token=TOKEN)
+    servers = {"bench-metrics": exporter, **{name: _page_of_ray(name) for name in ("head", "worker-1", "dash-metrics")}}
+    found = tuple(
+        replace(page, address=f"127.0.0.1:{servers[_server(page)].server_port}")
+        for page in pages(NODES, autoscaler=False)
+    )
+    port = free_port("127.0.0.1")
+    config = static_config(found, cluster="made-up").replace("localhost:9090", f"127.0.0.1:{port}")
+    (folder / "prometheus.yml").write_text(config)
+    (folder / "rules.yml").write_bytes(rules())
+    command = [binary, f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
+    with all_running(servers.values()), (folder / "log").open("wb") as log:
+        child = subprocess.Popen([*command, f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log)
+        try:
+            url = f"http://127.0.0.1:{port}"
+            watched = Watched(url, records, found, good, throttled, waiting, begun)
+            until(lambda: _is_scraped_twice(watched), child, folder / "log")
+            yield watched
+        finally:
+            child.terminate()
+            child.wait(timeout=30)
+
+
+def _server(page: Page) -> str:
+    return page.instance if page.endpoint == "metrics" else page.endpoint
+
+
+def _page_of_ray(name: str) -> ThreadingHTTPServer:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = RAY_PAGE + (KILLS if name == "worker-1" else b"")
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    return ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+
+
+@contextmanager
+def all_running(servers: Iterable[ThreadingHTTPServer]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for server in servers:
+            stack.enter_context(running(server))
+        yield
+
+
+def free_port(host: str) -> int:
+    with socket.create_server((host, 0)) as bound:
+        port: int = bound.getsockname()[1]
+        return port
+
+
+def until(is_so: Callable[[], bool], child: subprocess.Popen[bytes], log: Path, *, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            if is_so():
+                return
+        except requests.RequestException:
+            pass
+        assert child.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.2)
+
+
+def _is_scraped_twice(watched: Watched) -> bool:
+    prometheus = watched.prometheus
+    # Twice is not enough for a rate over 8 s; four times are.
+    counts = [series.last for series in prometheus.query("count_over_time(up[1m]) and up == 1")]
+    return len(counts) == len(watched.pages) + 1 and min(counts) >= 4
+
+
+def asked(name: str, watched: Watched, **chosen: str) -> list[str]:
+    board = dashboards.load()[name]
+    found = window_checks.empty_panels(
+        watched.prometheus, board, chosen=chosen, begin=watched.begun - 60, end=time.time()
+    )
+    return list(map(str, found))
+
+
+@pytest.mark.parametrize("name", dashboards.NAMES)
+def test_every_panel_brings_data(watched: Watched, name: str) -> None:
+    assert asked(name, watched) == []
+
+
+@pytest.mark.parametrize("name", dashboards.NAMES)
+def test_prometheus_understands_annotations_and_variables_too(watched: Watched, name: str) -> None:
+    for query in other_expressions(dashboards.load()[name]):
+        watched.prometheus.query(re.sub(r"\$\w+", "x", query.expr))
+
+
+def test_a_panel_without_data_is_named_with_the_metric_that_is_missing(watched: Watched) -> None:
+    text = json.dumps(dashboards.load()["nodes-and-network"]).replace("ray_node_mem_used{", "ray_node_mem_taken{")
+    found = window_checks.empty_panels(
+        watched.prometheus, json.loads(text), chosen={}, begin=watched.begun - 60, end=time.time()
+    )
+    assert [str(each) for each in found] == [
+        "raymeter: Nodes and network / Memory in use: Prometheus has no metric ray_node_mem_taken"
+    ]
+
+
+def test_a_panel_of_a_session_that_is_not_there_is_empty(watched: Watched) -> None:
+    empty = asked("side-by-side", watched, session="of-yesterday")
+    assert "raymeter: Side by side / What the cells are: nothing to be seen of bench_cell_param" in empty
+
+
+def test_a_run_whose_samples_prometheus_has_is_reconciled(watched: Watched) -> None:
+    seen = window.look(watched.url, watched.good.spec, watched.good.samples)
+    assert seen.reconciled is True
+
+
+def test_a_run_that_prometheus_shows_otherwise_is_not_reconciled_and_it_says_where(watched: Watched) -> None:
+    more = [*watched.good.samples, a_sample(5.0, turn=4)]
+    found = window.settled_differences(watched.prometheus, watched.good.spec, more, settle_seconds=0)
+    assert len(found) == 2
+    assert "the record has 5.0" in found[0]
+    assert f"the record has {len(more)} samples, the window {len(more) - 1}" in found[1]
+
+
+def test_a_window_that_does_not_answer_is_none_and_no_failure(watched: Watched) -> None:
+    seen = window.look(f"http://127.0.0.1:{free_port('127.0.0.1')}", watched.good.spec, watched.good.samples)
+    assert seen == window.Seen(reconciled=None)
+
+
+def test_throttling_in_a_run_is_an_alert_of_that_run_alone(watched: Watched) -> None:
+    found = alerts(watched, watched.throttled)
+    assert "Throttled: head was throttled in 40.0% of its periods in a sample of ray" in found
+    assert not [alert for alert in alerts(watched, watched.good) if alert.startswith("Throttled")]
+
+
+def test_a_node_that_is_not_there_is_an_alert(watched: Watched) -> None:
+    deadline = time.monotonic() + 60
+    while not (found := [each for each in alerts(watched, watched.waiting) if each.startswith("LostNode")]):
+        assert time.monotonic() < deadline
+        time.sleep(1)
+    assert found == ["LostNode: 1 of the cluster's nodes was not heard of while the run went on"]
+
+
+def test_a_worker_that_was_killed_for_memory_is_an_alert(watched: Watched) -> None:
+    assert "MemoryKill: Ray killed 2 worker processes on worker-1 for want of memory" in alerts(
+        watched, watched.waiting
+    )
+
+
+def alerts(watched: Watched, run: MadeUpRun) -> list[str]:
+    return list(window.alerts_of(watched.prometheus, run.spec, window.rules()))
+
+
+def test_prometheus_evaluates_the_same_rules_for_the_boards(watched: Watched) -> None:
+    answer = requests.get(f"{watched.url}/api/v1/rules", timeout=10).json()
+    found = {each["name"]: each for group in answer["data"]["groups"] for each in group["rules"]}
+    assert set(found) == {rule.name for rule in window.rules()}
+    assert [each["lastError"] for each in found.values() if each.get("lastError")] == []
+    assert found["Throttled"]["state"] == "firing"
+
+
+def test_the_doctor_names_a_page_that_is_not_scraped(watched: Watched) -> None:
+    more = Page(job="ray", instance="worker-2", endpoint="metrics")
+    found = list(window_checks.targets(watched.prometheus, (*watched.pages, more)))
+    assert [(each.about, each.level) for each in found] == [("page metrics of worker-2", "bad")]
+    (good,) = window_checks.targets(watched.prometheus, watched.pages)
+    assert (good.level, good.seen) == ("good", "all 4 are scraped")
+
+
+def test_the_doctor_asks_every_panel_through_grafana(watched: Watched) -> None:
+    with a_grafana(watched.url, dashboards.load()) as url:
+        found = list(
+            window_checks.findings(prometheus_url=watched.url, grafana_url=url, pages=watched.pages, chosen={})
+        )
+        assert [each.level for each in found] == ["good", "good"], found
+        total = sum(len(queries(board)) for board in dashboards.load().values())
+        assert found[1].seen == f"all {total} questions of 4 boards bring data"
+
+
+def test_the_doctor_misses_a_board(watched: Watched) -> None:
+    boards = {name: board for name, board in dashboards.load().items() if name != "live-run"}
+    with a_grafana(watched.url, boards) as url:
+        found = list(window_checks.boards(Grafana(url), {}))
+    assert [(each.about, each.level) for each in found] == [("board live-run", "bad"), ("panels", "good")]
+
+
+def test_the_doctor_says_that_a_window_does_not_answer() -> None:
+    url = f"http://127.0.0.1:{free_port('127.0.0.1')}"
+    (found,) = window_checks.findings(prometheus_url=url, grafana_url=None, pages=())
+    assert found.level == "bad"
+    assert list(window_checks.findings(prometheus_url=None, grafana_url=None, pages=())) == []
+
+
+@contextmanager
+def a_grafana(prometheus_url: str, boards: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Answers what the doctor asks of Grafana, and passes the data source's part on."""
+    by_uid = {board["uid"]: board for board in boards.values()}
+    proxy = "/api/datasources/proxy/uid/raymeter-prometheus"
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if self.path.startswith(proxy):
+                body = requests.get(prometheus_url + self.path.removeprefix(proxy), timeout=10).content
+            elif self.path.startswith("/api/search"):
+                body = json.dumps([{"uid": uid} for uid in by_uid]).encode()
+            else:
+                body = json.dumps({"dashboard": by_uid[self.path.rpartition("/")[2]]}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    with running(server):
+        yield f"http://127.0.0.1:{server.server_port}"
