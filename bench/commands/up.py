@@ -8,7 +8,7 @@ from bench import plan
 from bench.commands import options as o
 from bench.errors import BadInput
 from bench.plan import Wish
-from bench.targets import choose
+from bench.targets import NOTHING_IS_UP, choose, create
 
 
 def command(
@@ -29,7 +29,7 @@ def command(
 ) -> None:
     """Stand a topology up and leave it there, for `bench run` and for you to look at.
 
-    Example: bench up --topology multi --link-rate 1gbit
+    Example: bench up --target local --topology multi --link-rate 1gbit
     """
     if topology == "both":
         raise BadInput("--topology both: one stands at a time.", "Say single or multi; `bench run` takes both in turn.")
@@ -52,10 +52,15 @@ def command(
         operator_manifests=operator_manifests,
     )
     choice = choose(target, options)
-    chosen = choice.target
+    chosen, why = choice.target, choice.why
+    if why == NOTHING_IS_UP:
+        from bench.targets import at_hand
+
+        name_at_hand, why = at_hand.find(options)
+        chosen = create(name_at_hand, options)
     (shape,) = plan.topologies(wish)
     chosen.check(shape)
-    typer.echo(f"Target {chosen.name}: {choice.why}.", err=True)
+    typer.echo(f"Target {chosen.name}: {why}.", err=True)
     cluster = chosen.up(shape)
     typer.echo(f"{shape.name} is up on {chosen.name}: {', '.join(cluster.nodes)}, joined by {cluster.link}.")
     typer.echo(f"Dashboard {cluster.dashboard_url}, metrics {cluster.exporter_url}/metrics")

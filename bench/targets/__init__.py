@@ -75,6 +75,7 @@ class Target(Protocol):
 
 _MODULES = {"local": "bench.targets.local", "docker": "bench.targets.docker", "k8s": "bench.targets.k8s"}
 NAMES = tuple(_MODULES)
+NOTHING_IS_UP = "nothing is up"
 
 
 def create(name: str, options: Options) -> Target:
@@ -106,7 +107,7 @@ def choose(name: str, options: Options) -> Choice:
             return Choice(
                 target=create(candidate, kept), options=kept, why="it is up" if name == "auto" else "it was named"
             )
-    found, why = ("local", "nothing is up") if name == "auto" else (name, "it was named")
+    found, why = ("local", NOTHING_IS_UP) if name == "auto" else (name, "it was named")
     return Choice(target=create(found, options), options=options, why=why)
 
 

@@ -116,6 +116,8 @@ class TestASession:
             for node in run.facts.nodes:
                 assert node.code_hash == code_hash()
                 assert str(node.image_digest).startswith("sha256:")
+                assert node.versions["base image"].startswith("python:3.11-")
+                assert len(node.versions["lock"]) == 16
                 assert node.cpu_quota == node.cpus_allowed == run.spec.topology.cpus_per_node
                 assert node.memory_limit_bytes == run.spec.topology.memory_bytes_per_node
 

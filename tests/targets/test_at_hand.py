@@ -1,0 +1,38 @@
+"""What `bench up` takes where no target was named."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.errors import TargetFailed
+from bench.targets import Options, at_hand
+
+
+@pytest.mark.parametrize(
+    ("contexts", "engine", "options", "expected"),
+    [
+        (["prod", "kind-raymeter"], True, Options(), ("k8s", "kind-raymeter")),
+        (["minikube"], False, Options(), ("k8s", "minikube")),
+        (["prod"], True, Options(), ("docker", "Docker engine answers")),
+        (None, True, Options(), ("docker", "Docker engine answers")),
+        (["prod"], False, Options(), ("local", "at hand")),
+        (None, False, Options(context="prod"), ("k8s", "--context prod")),
+    ],
+)
+def test_the_fullest_appliance_that_is_at_hand_is_taken(
+    contexts: list[str] | None,
+    engine: bool,
+    options: Options,
+    expected: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def known() -> tuple[list[str], str | None]:
+        if contexts is None:
+            raise TargetFailed("kubectl is not there.")
+        return contexts, None
+
+    monkeypatch.setattr(at_hand.kubectl, "contexts", known)
+    monkeypatch.setattr(at_hand, "_engine_answers", lambda: engine)
+    name, why = at_hand.find(options)
+    assert name == expected[0]
+    assert expected[1] in why
