@@ -62,6 +62,7 @@ def target(head: FakeHead, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTarg
         (["run", "inference", "--target", "moon"], 2, "There are: auto, local"),
         (["run", "inference", "--isolation", "air"], 2, "auto, namespace, loopback"),
         (["run", "inference", "--target", "local", "--link-rate", "fast"], 2, "fast"),
+        (["run", "inference", "--target", "local", "--dev"], 2, "--dev: the target local has no containers"),
         (["run", "inference", "--out", "/proc/none"], 10, "--out"),
         (["plan", "inference", "--blocks", "0"], 2, "at least 1"),
         (["report", "nothing"], 2, "no session nothing"),

@@ -21,6 +21,7 @@ from bench.targets.bounds import check_name, check_sizes, mib
 from bench.targets.ledger import Home, Ledger, Node, Ports, boot_id, new_id, now, run_folder
 
 DEADLINE_SECONDS = 120.0
+OF_OTHERS = ("image", "dev", "context", "load_with", "operator_manifests")  # options of other targets
 
 
 def create(options: Options) -> Target:
@@ -42,6 +43,7 @@ class LocalTarget:
         """Refuse what cannot be meant, and what this machine has not got."""
         check_name(self._options.name)
         check_sizes(topology)
+        self._check_options()
         self._isolation()
         _check_room(topology)
 
@@ -76,6 +78,13 @@ class LocalTarget:
                 options = replace(self._options, isolation=ledger.isolation, link_rate=ledger.link_rate)
                 return Standing(cluster=self._cluster(ledger), leftovers=self._there(ledger), options=options)
         return Standing(cluster=None, leftovers=self._there(ledger))
+
+    def _check_options(self) -> None:
+        """Refuse what is said of containers and pods."""
+        strangers = [name for name in OF_OTHERS if getattr(self._options, name)]
+        if strangers:
+            named = ", ".join(f"--{name.replace('_', '-')}" for name in strangers)
+            raise BadInput(f"{named}: the target local has no containers.", "Leave it out, or name another --target.")
 
     def _isolation(self) -> Literal["namespace", "loopback"]:
         if self._options.link_rate is not None:
