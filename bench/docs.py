@@ -57,6 +57,19 @@ def all_experiments(_app: typer.Typer) -> str:
     return "\n\n".join(_experiment(name) for name in experiments.NAMES)
 
 
+def boards(_app: typer.Typer) -> str:
+    """Each panel of each board, its unit, and what it means."""
+    from bench import dashboards
+    from bench.dashboards.queries import panels
+
+    rows = [
+        (board["title"], panel["title"], panel["fieldConfig"]["defaults"].get("unit", ""), panel["description"])
+        for board in dashboards.load().values()
+        for panel in panels(board)
+    ]
+    return _table(("board", "panel", "unit", "what it means"), rows)
+
+
 def _experiment(name: str) -> str:
     found = experiments.load(name)
     params = [
@@ -84,6 +97,7 @@ def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 
 
 PARTS: dict[str, Callable[[typer.Typer], str]] = {
+    "boards": boards,
     "commands": commands,
     "experiments": all_experiments,
     "exit codes": exit_codes,

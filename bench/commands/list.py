@@ -54,6 +54,8 @@ def _session(folder: Path) -> str:
         runs = store.load_runs(folder, session)
     except RecordDamaged as error:
         return f"{folder.name}  damaged: {error}"
-    counts = [f"{sum(r.status == s for r in store.last_attempts(runs))} {s}" for s in ("ok", "invalid", "failed", "stopped")]
+    counts = [
+        f"{sum(r.status == s for r in store.last_attempts(runs))} {s}" for s in ("ok", "invalid", "failed", "stopped")
+    ]
     said = ", ".join(count for count in counts if not count.startswith("0 ")) or "nothing run"
     return f"{session.id}  {session.created}  {said} of {len(session.specs)}"

@@ -61,7 +61,12 @@ def command(
     (shape,) = plan.topologies(wish)
     chosen.check(shape)
     typer.echo(f"Target {chosen.name}: {why}.", err=True)
-    cluster = chosen.up(shape)
+    standing = chosen.status()
+    cluster = standing.cluster
+    if cluster is None or cluster.topology != shape or standing.options not in (None, choice.options):
+        cluster = chosen.up(shape)
+    else:
+        typer.echo("It stands already and answers, so nothing was changed; `bench down` ends it.", err=True)
     typer.echo(f"{shape.name} is up on {chosen.name}: {', '.join(cluster.nodes)}, joined by {cluster.link}.")
     typer.echo(f"Dashboard {cluster.dashboard_url}, metrics {cluster.exporter_url}/metrics")
     if cluster.prometheus_url:

@@ -15,6 +15,10 @@ FENCE = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
 BY_CI = {  # what .ci/run does, since a test cannot run the tests: the line of it that shows so
     "pip install go-task-bin && task bench": 'step "task bench" run_task bench',
     "pip install go-task-bin && task test": 'step "task test" run_task test',
+    "task bench": 'step "task bench" run_task bench',
+    "task image": 'step "task image" run_task image',
+    "task up TARGET=docker": 'step "task up TARGET=docker" run_task up TARGET=docker',
+    "task down TARGET=docker": 'step "task down TARGET=docker" run_task down TARGET=docker',
     "task lint": 'step "task lint" run_task lint',
     "task test:docker": 'step "task test:docker" run_task test:docker',
     "task test:k8s": 'step "task test:k8s" run_task test:k8s',
