@@ -69,7 +69,8 @@ def entrypoint(specs: Sequence[Spec]) -> str:
 
 def _is_needed(each: Object) -> bool:
     """The window on the record is not part of a job."""
-    return each["metadata"].get("labels", {}).get("app.kubernetes.io/component") != "monitoring"
+    labels = each["metadata"].get("labels", {})
+    return bool(labels.get("app.kubernetes.io/component") != "monitoring")
 
 
 def _take_token_from(container: Object, secret: str) -> None:

@@ -268,5 +268,5 @@ def _reconcile(collector: Collector, samples: list[Sample]) -> bool | None:
 
 
 def _last_line(text: str) -> str:
-    lines = text.strip().splitlines()
+    lines = [line for line in text.strip().splitlines() if "bench.jobs.entry" not in line]
     return lines[-1].strip()[-300:] if lines else "it left no word"

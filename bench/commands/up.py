@@ -8,7 +8,7 @@ from bench import plan
 from bench.commands import options as o
 from bench.errors import BadInput
 from bench.plan import Wish
-from bench.targets import NOTHING_IS_UP, choose, create
+from bench.targets import NOTHING_IS_UP, choose
 
 
 def command(
@@ -52,15 +52,14 @@ def command(
         operator_manifests=operator_manifests,
     )
     choice = choose(target, options)
-    chosen, why = choice.target, choice.why
-    if why == NOTHING_IS_UP:
+    if choice.why == NOTHING_IS_UP:
         from bench.targets import at_hand
 
-        name_at_hand, why = at_hand.find(options)
-        chosen = create(name_at_hand, options)
+        choice = at_hand.find(options)
+    chosen = choice.target
     (shape,) = plan.topologies(wish)
     chosen.check(shape)
-    typer.echo(f"Target {chosen.name}: {why}.", err=True)
+    typer.echo(f"Target {chosen.name}: {choice.why}.", err=True)
     standing = chosen.status()
     cluster = standing.cluster
     if cluster is None or cluster.topology != shape or standing.options not in (None, choice.options):

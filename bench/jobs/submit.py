@@ -84,7 +84,9 @@ class JobsApi:
         if not answer.ok:
             raise requests.HTTPError(f"HTTP {answer.status_code}")
         details = answer.json()
-        return cast(JobStatus, details["status"]), details.get("message") or ""
+        code = details.get("driver_exit_code")
+        ended_by = "" if code is None else f"\nexit code {code}"
+        return cast(JobStatus, details["status"]), (details.get("message") or "") + ended_by
 
     def stop(self, job_id: str) -> None:
         """Ask for the job's end."""

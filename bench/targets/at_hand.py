@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bench.errors import BenchError
-from bench.targets import Options, docker_engine, kubectl
+from bench.targets import Choice, Options, create, docker_engine, kubectl
 
 
-def find(options: Options) -> tuple[str, str]:
-    """The name of a target, and why it is that one."""
-    if options.context:
-        return "k8s", f"--context {options.context} was given"
-    context = _laptop_context()
+def find(options: Options) -> Choice:
+    """A target and its options, and why it is that one. A context that was found is named: the current may be another."""
+    context = options.context or _laptop_context()
     if context:
-        return "k8s", f"kubectl knows the context {context}"
+        why = f"--context {context} was given" if options.context else f"kubectl knows the context {context}"
+        return _choice("k8s", replace(options, context=context), why)
     if _engine_answers():
-        return "docker", "a Docker engine answers, and kubectl knows no context of kind or minikube"
-    return "local", "neither a context of kind or minikube nor a Docker engine is at hand"
+        return _choice("docker", options, "a Docker engine answers, and kubectl knows no context of kind or minikube")
+    return _choice("local", options, "neither a context of kind or minikube nor a Docker engine is at hand")
+
+
+def _choice(name: str, options: Options, why: str) -> Choice:
+    return Choice(target=create(name, options), options=options, why=why)
 
 
 def _laptop_context() -> str | None:

@@ -57,6 +57,8 @@ def _why_closed(node: Object) -> str:
     if node["spec"].get("unschedulable"):
         return "is cordoned"
     taints = [each["key"] for each in node["spec"].get("taints", []) if each["effect"] != "PreferNoSchedule"]
+    # That of a node that was not ready outlives its reason by a moment.
+    taints = [key for key in taints if key != "node.kubernetes.io/not-ready"]
     return f"is tainted {taints[0]}" if taints else ""
 
 

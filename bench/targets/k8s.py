@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import os
@@ -16,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from bench import image as images
-from bench.errors import BadInput, BenchError, DoesNotFit, TargetFailed
+from bench.errors import BadInput, BenchError, TargetFailed
 from bench.identity import SOURCE
 from bench.model import Topology
 from bench.targets import (
@@ -28,7 +27,6 @@ from bench.targets import (
     image_delivery,
     kind,
     kuberay,
-    pod_troubles,
     port_forward,
     processes,
     ray_readiness,
@@ -37,12 +35,10 @@ from bench.targets import (
 )
 from bench.targets.k8s_ledger import Home, Ledger, new_mark
 from bench.targets.kubectl import Kubectl, Object, contexts, kustomize
+from bench.targets.ray_pods import RayPods
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "k8s"
-READY_SECONDS = 180.0
 GONE_SECONDS = 60.0
-PATIENCE_SECONDS = 5.0  # a pod may be unschedulable for a moment, while another one lets go of its node
-POLL_SECONDS = 0.5
 LINK = "pod network"
 PASSWORD = "grafana-admin"  # noqa: S105, the Secret's name
 REMOTE = {"dashboard": 8265, "exporter": 8090}
@@ -80,16 +76,15 @@ class K8sTarget:
         with self._home.lock():
             kubectl = self._cluster_there()
             self._check_namespace(kubectl)
-            digest = self._digest()
-            rendered = self.render(topology, digest=digest)
-            places = self._assign(kubectl, topology, rendered)
+            rendered = self.render(topology, digest=self._digest())
+            chosen = self._assign(kubectl, topology, rendered)
             self._end_ray(kubectl)
             # To every node that the scheduler may choose, and not to those alone that would do.
-            nodes = [place.name for place in self._places(kubectl) if not place.closed]
+            nodes = [place.name for place in RayPods(kubectl, self._options.name).places() if not place.closed]
             image_delivery.deliver(kubectl, self._image(), nodes, load_with=self._options.load_with)
             self._settle(kubectl, rendered)
             try:
-                return self._start_ray(kubectl, topology, rendered, nodes_wanted=len(set(places)))
+                return self._start_ray(kubectl, topology, rendered, nodes_wanted=len(set(chosen)))
             except BaseException:
                 with suppress(BenchError):
                     self._end_ray(kubectl)
@@ -97,12 +92,14 @@ class K8sTarget:
 
     def down(self) -> tuple[str, ...]:
         """End all that this appliance ever made; says what was ended."""
-        self._check_options()
+        if not _NAME.fullmatch(self._options.name):
+            return ()  # no namespace can have it
         with self._home.lock():
             ledger = self._home.read() or self._found_by_label()
             if ledger is None:
                 self._home.remove()
                 return ()
+            _use_kubeconfig(ledger)
             ended = self._there(ledger)
             for mark in filter(None, (ledger.pods, ledger.services)):
                 processes.end_all(self._options.name, mark)
@@ -115,17 +112,17 @@ class K8sTarget:
 
     def status(self) -> Standing:
         """Look, and change nothing."""
-        self._check_options()
-        ledger = self._home.read()
+        ledger = self._home.read() if _NAME.fullmatch(self._options.name) else None
         if ledger is None:
             return Standing(cluster=None)
+        _use_kubeconfig(ledger)
         leftovers = self._there(ledger)
         with suppress(BenchError):
             kubectl = Kubectl(ledger.context)
             if ledger.topology is not None and ledger.ports and kubectl.answers():
                 cluster = self._cluster(kubectl, ledger)
                 if not self._lack(cluster):
-                    return Standing(cluster=cluster, leftovers=leftovers)
+                    return Standing(cluster=cluster, leftovers=leftovers, options=ledger.options)
         return Standing(cluster=None, leftovers=leftovers)
 
     def trouble(self) -> str:
@@ -133,14 +130,14 @@ class K8sTarget:
         ledger = self._home.read()
         if ledger is None:
             return ""
-        pods, events = self._look(Kubectl(ledger.context))
-        return pod_troubles.trouble(pods, events)
+        found = RayPods(Kubectl(ledger.context), self._options.name).trouble()
+        return found.what if found else ""
 
     # ---- what was asked for
 
     def _check_options(self) -> None:
         options = self._options
-        if not _NAME.fullmatch(options.name) or options.name.startswith(("kube-", "default")):
+        if not _NAME.fullmatch(options.name) or options.name.startswith(("kube-", "kuberay-", "default")):
             raise BadInput(
                 f"{options.name[:50]!r} cannot be the name of an appliance in Kubernetes.",
                 "Use up to 32 lower-case letters, digits and hyphens, a letter first: it is the namespace's name, too.",
@@ -209,6 +206,11 @@ class K8sTarget:
         context, name = self._context(), self._options.name
         if context is not None:
             ledger = self._home.read()
+            if ledger is not None and ledger.context != context and ledger.context in contexts()[0]:
+                raise TargetFailed(
+                    f"The appliance {name!r} is in {ledger.context}, and not in {context}.",
+                    "Take it down first, or use another --name.",
+                )
             if ledger is None or ledger.context != context:
                 self._home.write(Ledger(context=context, kubeconfig=os.environ.get("KUBECONFIG")))
             return Kubectl(context)
@@ -234,19 +236,7 @@ class K8sTarget:
         """The Kubernetes nodes that have room for the pods. Raises DoesNotFit."""
         templates = rendering.pod_templates(rendering.ray_cluster(rendered))
         asked = [rendering.requests(template["spec"]) for template in templates.values()]
-        return fitting.assign(topology.name, asked, self._places(kubectl))
-
-    def _places(self, kubectl: Kubectl) -> list[fitting.Place]:
-        found = kubectl.get("nodes,pods", "--all-namespaces")
-        pods = [each for each in found if each["kind"] == "Pod" and not self._is_own(each)]
-        return fitting.places([each for each in found if each["kind"] == "Node"], pods)
-
-    def _is_own(self, pod: Object) -> bool:
-        """Whether a pod is about to be replaced."""
-        labels = pod["metadata"].get("labels", {})
-        return bool(
-            pod["metadata"]["namespace"] == self._options.name and labels.get("ray.io/cluster") == rendering.RAY_CLUSTER
-        )
+        return fitting.assign(topology.name, asked, RayPods(kubectl, self._options.name).places())
 
     # ---- what stays: operator, namespace, monitoring
 
@@ -274,14 +264,11 @@ class K8sTarget:
             kubectl.apply([{"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data}])
 
     def _need_operator(self, kubectl: Kubectl) -> None:
-        found = kuberay.find(kubectl.get("deployments", "--all-namespaces"))
-        if found is not None:
-            kuberay.check_version(*found)
-            return
-        instead = self._options.operator_manifests
-        objects = kuberay.manifests(MANIFESTS / "operator", instead)
-        self._home.write(replace(self._ledger(), operator=instead or "pinned"))
-        kuberay.install(kubectl, objects)
+        if not kuberay.is_there(kubectl):
+            instead = self._options.operator_manifests
+            objects = kuberay.manifests(MANIFESTS / "operator", instead)
+            self._home.write(replace(self._ledger(), operator=instead or "pinned"))
+            kuberay.install(kubectl, objects)
 
     def _forward_services(self, objects: Iterable[Object]) -> None:
         """Lead local ports to Prometheus and Grafana, which outlive a Ray cluster."""
@@ -316,79 +303,18 @@ class K8sTarget:
     def _start_ray(
         self, kubectl: Kubectl, topology: Topology, rendered: Iterable[Object], *, nodes_wanted: int
     ) -> Cluster:
-        self._home.write(replace(self._ledger(), topology=topology))
-        kubectl.apply([rendering.ray_cluster(rendered)])
-        until = time.monotonic() + READY_SECONDS
-        head = self._wait_for_head(kubectl, until)
+        self._home.write(replace(self._ledger(), topology=topology, options=self._options))
+        pods = RayPods(kubectl, self._options.name)
+        until = pods.start(rendering.ray_cluster(rendered))
+        head = pods.wait_for_head(until)
         mark = new_mark()
         local = dict(zip(REMOTE, port_forward.free_ports(len(REMOTE)), strict=True))
         ledger = replace(self._ledger(), pods=mark)
         self._home.write(replace(ledger, ports={**ledger.ports, **local}))
         self._forward(f"pod/{head}", {local[name]: remote for name, remote in REMOTE.items()}, mark, log="head")
-        return self._wait_until_ready(kubectl, topology, until, nodes_wanted=nodes_wanted)
-
-    def _wait_for_head(self, kubectl: Kubectl, until: float) -> str:
-        """The head's pod, as soon as it runs."""
-        while True:
-            pods, events = self._look(kubectl)
-            self._raise_trouble(kubectl, pods, events, until)
-            for pod in pods:
-                if pod_troubles.name_of(pod) == "head" and pod.get("status", {}).get("phase") == "Running":
-                    return str(pod["metadata"]["name"])
-            self._raise_if_late(pods, events, until, "the head does not run")
-            time.sleep(POLL_SECONDS)
-
-    def _wait_until_ready(self, kubectl: Kubectl, topology: Topology, until: float, *, nodes_wanted: int) -> Cluster:
-        """As many Ray nodes as asked for, with the right resources, in as many pods, on as many Kubernetes nodes."""
         cluster = self._cluster(kubectl, self._ledger())
-        while True:
-            pods, events = self._look(kubectl)
-            self._raise_trouble(kubectl, pods, events, until)
-            ready = [pod for pod in pods if pod_troubles.is_ready(pod)]
-            lack = f"{len(ready)} of {topology.nodes} pods are ready"
-            if len(ready) == len(pods) == topology.nodes and not (lack := self._lack(cluster)):
-                self._check_spread(ready, nodes_wanted)
-                return cluster
-            self._raise_if_late(pods, events, until, lack)
-            time.sleep(POLL_SECONDS)
-
-    def _check_spread(self, pods: list[Object], nodes_wanted: int) -> None:
-        used = {pod["spec"]["nodeName"] for pod in pods}
-        if len(used) < nodes_wanted:
-            raise TargetFailed(
-                f"The {len(pods)} pods are on {len(used)} Kubernetes node, and there was room on {nodes_wanted}.",
-                "Try again.",
-            )
-
-    def _look(self, kubectl: Kubectl) -> tuple[list[Object], list[Object]]:
-        found = kubectl.get("pods,events", "--namespace", self._options.name)
-        pods = [each for each in found if each["kind"] == "Pod" and self._is_own(each)]
-        names = {rendering.RAY_CLUSTER, *(pod["metadata"]["name"] for pod in pods)}
-        # Events outlive what they tell of: only those of the pods that there are, and of this very RayCluster.
-        since = min((pod["metadata"]["creationTimestamp"] for pod in pods), default="")
-        events = [
-            each
-            for each in found
-            if each["kind"] == "Event"
-            and each["involvedObject"]["name"] in names
-            and (each.get("lastTimestamp") or each.get("eventTime") or "") >= since
-        ]
-        return pods, events
-
-    def _raise_trouble(self, kubectl: Kubectl, pods: list[Object], events: list[Object], until: float) -> None:
-        if until - time.monotonic() > READY_SECONDS - PATIENCE_SECONDS:
-            return
-        if pod_troubles.trouble(pods, events):
-            text = pod_troubles.trouble(pods, events, self._places(kubectl))
-            raise (DoesNotFit if "finds no node" in text else TargetFailed)(f"{text}.", _way_out(text))
-
-    def _raise_if_late(self, pods: list[Object], events: list[Object], until: float, lack: str) -> None:
-        if time.monotonic() <= until:
-            return
-        what = pod_troubles.waiting(pods, events) or ("" if pods else "the operator has made no pod: does it run?")
-        raise TargetFailed(
-            f"After {READY_SECONDS:.0f} s {lack}. {what}".rstrip(". ") + ".", "See `kubectl get events`."
-        )
+        pods.wait_until_ready(topology, until, nodes_wanted=nodes_wanted, lack=lambda: self._lack(cluster))
+        return cluster
 
     def _lack(self, cluster: Cluster) -> str:
         return ray_readiness.lack(
@@ -405,16 +331,12 @@ class K8sTarget:
             topology=ledger.topology,
             dashboard_url=urls["dashboard"],
             exporter_url=urls["exporter"],
-            token=self._token(kubectl),
+            token=RayPods(kubectl, self._options.name).token(),
             nodes=rendering.node_names(ledger.topology),
             link=LINK,
             prometheus_url=urls.get("prometheus"),
             grafana_url=urls.get("grafana"),
         )
-
-    def _token(self, kubectl: Kubectl) -> str:
-        found = kubectl.get("secret", rendering.RAY_CLUSTER, "--namespace", self._options.name)
-        return base64.b64decode(found[0]["data"]["auth_token"]).decode() if found else ""
 
     # ---- the end
 
@@ -424,16 +346,7 @@ class K8sTarget:
         if ledger.pods:
             processes.end_all(self._options.name, ledger.pods)
         self._home.write(replace(ledger, topology=None, pods=""))
-        if not kubectl.get("crd", kuberay.DEFINITION):
-            return
-        where = ("--namespace", self._options.name)
-        # In the foreground: the next cluster has the same name, and must not meet what is still being collected.
-        kubectl.run(
-            *("delete", "rayclusters.ray.io", rendering.RAY_CLUSTER, *where),
-            *("--ignore-not-found", "--cascade=foreground", "--wait=false"),
-        )
-        until = time.monotonic() + GONE_SECONDS
-        kuberay.wait_gone(kubectl, "rayclusters.ray.io", rendering.RAY_CLUSTER, until, *where)
+        RayPods(kubectl, self._options.name).end()
 
     def _empty(self, kubectl: Kubectl, ledger: Ledger) -> None:
         """Take namespace and operator out of a cluster that stays."""
@@ -476,11 +389,9 @@ class K8sTarget:
         return ledger
 
 
-def _way_out(text: str) -> str:
-    if "cannot be had" in text:
-        return "Build it with `task image`, or name one that the cluster can pull: --image."
-    if "memory limit" in text:
-        return "Give the nodes more: --memory-mib."
-    if "finds no node" in text:
-        return "Ask for less, or make room."
-    return "See `kubectl get events`."
+def _use_kubeconfig(ledger: Ledger) -> None:
+    """Let kubectl and kind look where they looked when the appliance was stood up."""
+    if ledger.kubeconfig is None:
+        os.environ.pop("KUBECONFIG", None)
+    else:
+        os.environ["KUBECONFIG"] = ledger.kubeconfig

@@ -17,6 +17,7 @@ from platformdirs import user_state_dir
 
 from bench.errors import CannotWrite, TargetFailed
 from bench.model import Topology, from_json, to_json
+from bench.targets import Options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +28,7 @@ class Ledger:
     kubeconfig: str | None  # KUBECONFIG as it was: the context is found there and nowhere else
     kind_cluster: str | None = None  # that we have made
     operator: str | None = None  # "pinned", or the folder that it was installed from: by us
+    options: Options | None = None  # what was said when Ray was stood up
     topology: Topology | None = None
     settled: str = ""  # the hash of the manifests that were applied, Ray's own left out
     ports: dict[str, int] = field(default_factory=dict)  # local ones, by what they lead to

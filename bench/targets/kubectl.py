@@ -21,7 +21,6 @@ from bench.errors import TargetFailed
 Object = dict[str, Any]
 """A Kubernetes object as JSON has it."""
 
-FIELD_MANAGER = "raymeter"
 ANSWER_SECONDS = 30.0
 
 
@@ -42,9 +41,12 @@ class Kubectl:
         return list(found["items"]) if "items" in found else [found] if found else []
 
     def apply(self, objects: Iterable[Object], timeout_seconds: float = 60.0) -> None:
-        """Server-side, as some definitions are larger than what client-side apply can hold."""
+        """Server-side, as some definitions are larger than what client-side apply can hold.
+
+        As kubectl itself, so that who applies the same files by hand changes their fields and not another's.
+        """
         self.run(
-            *("apply", "--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}", "--filename=-"),
+            *("apply", "--server-side", "--force-conflicts", "--filename=-"),
             stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}),
             timeout_seconds=timeout_seconds,
         )

@@ -20,6 +20,14 @@ _REPOSITORY = re.compile(r"^(\s*-\s*)https://github\.com/ray-project/kuberay/\S+
 _IMAGE = re.compile(r"(?:^|/)kuberay(?:/|-)operator:v?(\d+)\.(\d+)\.(\d+)\S*$")
 
 
+def is_there(kubectl: Kubectl) -> bool:
+    """Whether an operator is in the cluster. Raises TargetFailed for one that is too old."""
+    found = find(kubectl.get("deployments", "--all-namespaces"))
+    if found is not None:
+        check_version(*found)
+    return found is not None
+
+
 def find(deployments: Iterable[Object]) -> tuple[str, tuple[int, int, int] | None] | None:
     """Where an operator runs, and its version as its image's tag says; None where there is no operator."""
     for deployment in deployments:

@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+from bench.errors import BenchError, DoesNotFit, TargetFailed
 from bench.targets.fitting import Place
 from bench.targets.kubectl import Object
 from bench.targets.rendering import requests
 
-_UNPULLABLE = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError")
+# Not ErrImagePull: the first failure may be a hiccup, and is tried again at once.
+_UNPULLABLE = ("ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError")
 _BROKEN = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff")
+LOOK = "See `kubectl get events`."
 
 
-def trouble(pods: Sequence[Object], events: Iterable[Object], there: Sequence[Place] = ()) -> str:
-    """The first thing that no waiting will mend; empty where there is none."""
+@dataclass(frozen=True, kw_only=True)
+class Trouble:
+    """Something that no waiting will mend, and the way out."""
+
+    what: str
+    way_out: str = LOOK
+    is_room: bool = False  # that there is none
+
+    def error(self) -> BenchError:
+        """It as what is raised."""
+        return (DoesNotFit if self.is_room else TargetFailed)(f"{self.what}.", self.way_out)
+
+
+def trouble(pods: Sequence[Object], events: Iterable[Object], there: Sequence[Place] = ()) -> Trouble | None:
+    """The first trouble that there is."""
     for pod in pods:
-        for text in _of_pod(pod, there):
-            return text
+        for found in _of_pod(pod, there):
+            return found
     for event in events:
         if event.get("type") == "Warning" and event.get("reason", "").startswith("FailedCreate"):
             about = event["involvedObject"]
-            return f"{about['kind']} {about['name']}: its pods are refused: {_last(event)}"
-    return ""
+            return Trouble(what=f"{about['kind']} {about['name']}: its pods are refused: {_last(event)}")
+    return None
 
 
 def waiting(pods: Sequence[Object], events: Iterable[Object]) -> str:
@@ -45,36 +62,44 @@ def name_of(pod: Object) -> str:
     return str(pod["metadata"].get("labels", {}).get("raymeter.io/node") or pod["metadata"]["name"])
 
 
-def _of_pod(pod: Object, there: Sequence[Place]) -> Iterator[str]:
+def _of_pod(pod: Object, there: Sequence[Place]) -> Iterator[Trouble]:
     status, name = pod.get("status", {}), name_of(pod)
     where = pod["spec"].get("nodeName", "no node")
     if status.get("phase") == "Failed":
-        yield f"{name} was ended on {where}: {status.get('reason', '')} {status.get('message', '')}".rstrip()
+        why = f"{status.get('reason', '')} {_flat(status.get('message', ''))}".strip()
+        yield Trouble(what=f"{name} was ended on {where}: {why}")
     scheduled = _conditions(pod).get("PodScheduled", {})
     if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
-        yield f"{name} finds no node: it asks for {_asked(pod)}; {_free(there)}{_flat(scheduled.get('message', ''))}"
-    containers = (*status.get("initContainerStatuses", []), *status.get("containerStatuses", []))
-    for container in containers:
-        yield from _of_container(container, pod, where)
-
-
-def _of_container(container: Object, pod: Object, where: str) -> Iterator[str]:
-    name, image = name_of(pod), container.get("image", "")
-    for state in (container.get("state", {}), container.get("lastState", {})):
-        if (state.get("terminated") or {}).get("reason") == "OOMKilled":
-            yield (
-                f"{name}: its container {container['name']} was killed on {where} for using more than its memory limit of"
-                f" {_memory_limit(pod, container['name'])}"
-            )
-    wait = container.get("state", {}).get("waiting") or {}
-    if wait.get("reason") in _UNPULLABLE:
-        yield f"{name}: image {image} cannot be had on {where}: {_flat(wait.get('message', '')) or wait['reason']}"
-    if wait.get("reason") in _BROKEN:
-        ended = (container.get("lastState", {}).get("terminated") or {}).get("exitCode")
-        code = f", exit code {ended}" if ended is not None else ""
-        yield f"{name}: its container {container['name']} does not start on {where}: {wait['reason']}{code}" + (
-            f" ({_flat(wait['message'])})" if wait.get("message") else ""
+        free = "".join(f"{_room(place)}; " for place in there)
+        yield Trouble(
+            what=f"{name} finds no node: it asks for {_asked(pod)}; {free}{_flat(scheduled.get('message', ''))}",
+            way_out="Ask for less, or make room.",
+            is_room=True,
         )
+    for container in (*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])):
+        yield from _of_container(container, pod, f"{name}: ", where)
+
+
+def _of_container(container: Object, pod: Object, who: str, where: str) -> Iterator[Trouble]:
+    name = container["name"]
+    ends = [container.get(state, {}).get("terminated") or {} for state in ("state", "lastState")]
+    if any(end.get("reason") == "OOMKilled" for end in ends):
+        limit = _memory_limit(pod, name)
+        yield Trouble(
+            what=f"{who}its container {name} was killed on {where} for using more than its memory limit of {limit}",
+            way_out="Give the nodes more: --memory-mib.",
+        )
+    wait = container.get("state", {}).get("waiting") or {}
+    reason, message = wait.get("reason", ""), _flat(wait.get("message", ""))
+    if reason in _UNPULLABLE:
+        yield Trouble(
+            what=f"{who}image {container.get('image', '')} cannot be had on {where}: {message or reason}",
+            way_out="Build it with `task image`, or name one that the cluster can pull: --image.",
+        )
+    if reason in _BROKEN:
+        code = f", exit code {ends[1]['exitCode']}" if "exitCode" in ends[1] else ""
+        said = f" ({message})" if message else ""
+        yield Trouble(what=f"{who}its container {name} does not start on {where}: {reason}{code}{said}")
 
 
 def _memory_limit(pod: Object, container: str) -> str:
@@ -85,10 +110,6 @@ def _memory_limit(pod: Object, container: str) -> str:
 def _asked(pod: Object) -> str:
     amounts = requests(pod["spec"])
     return f"{amounts['cpu']:g} CPUs and {amounts['memory'] / 2**30:.1f} GiB"
-
-
-def _free(there: Sequence[Place]) -> str:
-    return "".join(f"{_room(place)}; " for place in there)
 
 
 def _room(place: Place) -> str:

@@ -33,6 +33,11 @@ def test_the_fullest_appliance_that_is_at_hand_is_taken(
 
     monkeypatch.setattr(at_hand.kubectl, "contexts", known)
     monkeypatch.setattr(at_hand, "_engine_answers", lambda: engine)
-    name, why = at_hand.find(options)
-    assert name == expected[0]
-    assert expected[1] in why
+    choice = at_hand.find(options)
+    assert choice.target.name == expected[0]
+    assert expected[1] in choice.why
+
+
+def test_the_context_that_was_found_is_used_and_not_whichever_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(at_hand.kubectl, "contexts", lambda: (["prod", "kind-raymeter"], "prod"))
+    assert at_hand.find(Options()).options.context == "kind-raymeter"

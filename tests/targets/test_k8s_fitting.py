@@ -71,6 +71,10 @@ def test_a_node_that_takes_no_pods_is_no_room(node: dict[str, Any], why: str) ->
         assign("single", asked(1), places([node], []))
 
 
+def test_a_node_that_has_just_become_ready_is_room() -> None:
+    assert assign("single", asked(1), places([a_node("w", taint="node.kubernetes.io/not-ready")], [])) == ["w"]
+
+
 def test_nodes_that_share_a_machine_cannot_give_it_twice() -> None:
     containers = [a_node(name, cpus="4", boot_id="one machine") for name in ("w1", "w2")]
     assert len(assign("multi", asked(2, 2), places(containers, []))) == 2

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from kubernetes_objects import a_container, a_node, a_pod, an_event
 
+from bench.errors import DoesNotFit
 from bench.targets.fitting import places
 from bench.targets.pod_troubles import is_ready, trouble, waiting
 
@@ -61,7 +62,9 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_a_trouble_that_no_waiting_mends_is_one_line(case: str) -> None:
     pod, words = CASES[case]
-    text = trouble([pod], [])
+    found = trouble([pod], [])
+    assert found is not None
+    text = str(found.error())
     assert [word for word in words if word not in text] == []
     assert "\n" not in text
 
@@ -70,7 +73,10 @@ def test_a_pod_that_finds_no_node_says_what_it_asks_for_and_what_there_is() -> N
     message = "0/2 nodes are available: 1 Insufficient cpu."
     unscheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
     pod = a_pod("head", cpu="2", memory="4Gi", conditions=[unscheduled])
-    text = trouble([pod], [], places([a_node("w1", cpus="1900m")], []))
+    found = trouble([pod], [], places([a_node("w1", cpus="1900m")], []))
+    assert found is not None
+    text = str(found.error())
+    assert isinstance(found.error(), DoesNotFit)
     assert "head finds no node: it asks for 2 CPUs and 4.0 GiB; w1 has 1.9 CPUs and 8.0 GiB free" in text
     assert "Insufficient cpu" in text
 
@@ -78,7 +84,9 @@ def test_a_pod_that_finds_no_node_says_what_it_asks_for_and_what_there_is() -> N
 def test_a_refused_admission_is_told_from_the_event_of_the_cluster() -> None:
     refusal = 'pods "raymeter-head" is forbidden: violates PodSecurity "restricted:latest"'
     event = an_event("FailedCreateHeadPod", refusal, about="raymeter", kind="RayCluster")
-    assert trouble([], [event]) == f"RayCluster raymeter: its pods are refused: {refusal}"
+    found = trouble([], [event])
+    assert found is not None
+    assert found.what == f"RayCluster raymeter: its pods are refused: {refusal}"
 
 
 @pytest.mark.parametrize(
@@ -86,6 +94,7 @@ def test_a_refused_admission_is_told_from_the_event_of_the_cluster() -> None:
     [
         a_pod("head"),
         a_pod("head", node="w1", containerStatuses=[a_container(state={"waiting": {"reason": "ContainerCreating"}})]),
+        a_pod("head", node="w1", containerStatuses=[a_container(state={"waiting": {"reason": "ErrImagePull"}})]),
         a_pod("head", node="w1", phase="Running", containerStatuses=[a_container(state={"running": {}})]),
     ],
 )

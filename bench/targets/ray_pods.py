@@ -1,0 +1,123 @@
+"""The Ray cluster of an appliance, as pods: made, waited for with open eyes, and taken away."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bench.errors import TargetFailed
+from bench.model import Topology
+from bench.targets import fitting, kuberay, pod_troubles
+from bench.targets.kubectl import Kubectl, Object
+from bench.targets.rendering import RAY_CLUSTER
+
+READY_SECONDS = 180.0
+GONE_SECONDS = 60.0
+PATIENCE_SECONDS = 5.0  # a pod may be unschedulable for a moment, while another one lets go of its node
+POLL_SECONDS = 0.5
+RAY_CLUSTERS = "rayclusters.ray.io"
+
+
+@dataclass(frozen=True)
+class RayPods:
+    """Those of one appliance, in the namespace of its name."""
+
+    kubectl: Kubectl
+    appliance: str
+
+    def start(self, cluster: Object) -> float:
+        """Ask for a Ray cluster. Gives the moment when it must be ready."""
+        self.kubectl.apply([cluster])
+        return time.monotonic() + READY_SECONDS
+
+    def wait_for_head(self, until: float) -> str:
+        """The name of the head's pod, as soon as it runs. Raises TargetFailed and DoesNotFit."""
+        while True:
+            pods, _ = self._look_for_trouble(until, "the head does not run")
+            for pod in pods:
+                if pod_troubles.name_of(pod) == "head" and pod.get("status", {}).get("phase") == "Running":
+                    return str(pod["metadata"]["name"])
+            time.sleep(POLL_SECONDS)
+
+    def wait_until_ready(self, topology: Topology, until: float, *, nodes_wanted: int, lack: Callable[[], str]) -> None:
+        """Return when as many pods as asked for are ready, on as many Kubernetes nodes, and Ray lacks nothing."""
+        missing = "no pod is there"
+        while True:
+            pods, _ = self._look_for_trouble(until, missing)
+            ready = [pod for pod in pods if pod_troubles.is_ready(pod)]
+            missing = f"{len(ready)} of {topology.nodes} pods are ready"
+            if len(ready) == len(pods) == topology.nodes and not (missing := lack()):
+                _check_spread(ready, nodes_wanted)
+                return
+            time.sleep(POLL_SECONDS)
+
+    def trouble(self) -> pod_troubles.Trouble | None:
+        """What is wrong with the pods now."""
+        return pod_troubles.trouble(*self._look())
+
+    def token(self) -> str:
+        """What Ray's ports want to hear; the operator has made it."""
+        found = self.kubectl.get("secret", RAY_CLUSTER, "--namespace", self.appliance)
+        return base64.b64decode(found[0]["data"]["auth_token"]).decode() if found else ""
+
+    def places(self) -> list[fitting.Place]:
+        """What the Kubernetes nodes could give, were these pods gone."""
+        found = self.kubectl.get("nodes,pods", "--all-namespaces")
+        pods = [each for each in found if each["kind"] == "Pod" and not self._is_own(each)]
+        return fitting.places([each for each in found if each["kind"] == "Node"], pods)
+
+    def end(self) -> None:
+        """Delete the Ray cluster, and wait until its pods and its Secret have gone with it."""
+        if not self.kubectl.get("crd", kuberay.DEFINITION):
+            return
+        where = ("--namespace", self.appliance)
+        # In the foreground: the next cluster has the same name, and must not meet what is still being collected.
+        self.kubectl.run(
+            *("delete", RAY_CLUSTERS, RAY_CLUSTER, *where),
+            *("--ignore-not-found", "--cascade=foreground", "--wait=false"),
+        )
+        kuberay.wait_gone(self.kubectl, RAY_CLUSTERS, RAY_CLUSTER, time.monotonic() + GONE_SECONDS, *where)
+
+    def _look_for_trouble(self, until: float, missing: str) -> tuple[list[Object], list[Object]]:
+        """Pods and their events. Raises what no waiting mends, and at the deadline what was last heard."""
+        pods, events = self._look()
+        left = until - time.monotonic()
+        if left < READY_SECONDS - PATIENCE_SECONDS and pod_troubles.trouble(pods, events):
+            found = pod_troubles.trouble(pods, events, self.places())
+            if found is not None:
+                raise found.error()
+        if left < 0:
+            said = pod_troubles.waiting(pods, events) or ("" if pods else "The operator has made no pod: does it run?")
+            raise TargetFailed(f"After {READY_SECONDS:.0f} s {missing}. {said}".rstrip(". ") + ".", pod_troubles.LOOK)
+        return pods, events
+
+    def _look(self) -> tuple[list[Object], list[Object]]:
+        found = self.kubectl.get("pods,events", "--namespace", self.appliance)
+        pods = [each for each in found if each["kind"] == "Pod" and self._is_own(each)]
+        names = {RAY_CLUSTER, *(pod["metadata"]["name"] for pod in pods)}
+        # Events outlive what they tell of: only those of the pods that there are, and of this very RayCluster.
+        since = min((pod["metadata"]["creationTimestamp"] for pod in pods), default="")
+        return pods, [
+            each
+            for each in found
+            if each["kind"] == "Event"
+            and each["involvedObject"]["name"] in names
+            and (each.get("lastTimestamp") or each.get("eventTime") or "") >= since
+        ]
+
+    def _is_own(self, pod: Object) -> bool:
+        metadata = pod["metadata"]
+        return bool(
+            metadata["namespace"] == self.appliance and metadata.get("labels", {}).get("ray.io/cluster") == RAY_CLUSTER
+        )
+
+
+def _check_spread(pods: Sequence[Object], nodes_wanted: int) -> None:
+    used = {pod["spec"]["nodeName"] for pod in pods}
+    if len(used) < nodes_wanted:
+        raise TargetFailed(
+            f"The {len(pods)} pods are on {', '.join(sorted(used))}, and there was room on {nodes_wanted} nodes.",
+            "Try again.",
+        )

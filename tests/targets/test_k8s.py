@@ -1,0 +1,138 @@
+"""The target k8s, as far as it goes without a cluster: options, images, forwarded ports."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import a_topology
+
+from bench.errors import BadInput
+from bench.model import Topology
+from bench.targets import Options, create
+from bench.targets.image_delivery import Image, is_same
+from bench.targets.k8s_ledger import Home, Ledger
+from bench.targets.port_forward import free_ports
+from bench.targets.ray_readiness import wrong
+from bench.targets.sent_code import pack
+
+
+@pytest.fixture(autouse=True)
+def no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees a cluster of whoever runs it."""
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"name": "Mine"}, "cannot be the name"),
+        ({"name": "kube-system"}, "cannot be the name"),
+        ({"name": "1st"}, "cannot be the name"),
+        ({"isolation": "loopback"}, "for the target local"),
+        ({"link_rate": "1gbit"}, "for the target local"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(said: dict[str, Any], why: str) -> None:
+    with pytest.raises(BadInput, match=why):
+        create("k8s", Options(**said)).check(a_topology())
+
+
+@pytest.mark.parametrize("said", [{}, {"isolation": "loopback"}, {"name": "1st"}, {"context": "nowhere"}])
+def test_where_nothing_was_made_there_is_nothing_to_see_and_nothing_to_end(said: dict[str, Any]) -> None:
+    target = create("k8s", Options(**said))
+    assert target.status().cluster is None
+    assert target.status().leftovers == ()
+    assert target.down() == ()
+
+
+def test_a_ledger_is_read_as_it_was_written() -> None:
+    home, ledger = Home("written"), Ledger(context="kind-x", kubeconfig=None, topology=a_topology(), ports={"head": 1})
+    home.write(ledger)
+    assert home.read() == ledger
+    home.remove()
+    assert home.read() is None
+
+
+HERE = Image(id="sha256:config", labels={"code": "1", "lock": "2"})
+
+
+@pytest.mark.parametrize(
+    ("there", "same"),
+    [
+        (None, False),
+        (Image(id="sha256:config", labels={}), True),
+        (Image(id="sha256:other", labels={"code": "1", "lock": "2"}), True),  # another kind of store
+        (Image(id="sha256:other", labels={"code": "0", "lock": "2"}), False),  # of older code
+    ],
+)
+def test_an_image_is_known_by_its_id_or_by_its_labels(there: Image | None, *, same: bool) -> None:
+    assert is_same(HERE, there) is same
+
+
+def test_two_images_without_labels_are_not_the_same_for_that() -> None:
+    assert not is_same(Image(id="a", labels={}), Image(id="b", labels={}))
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_as_many_free_ports_are_found_as_were_asked_for(count: int) -> None:
+    found = free_ports(count)
+    assert len(set(found)) == count
+    for port in found:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+
+
+def test_a_forward_that_breaks_is_begun_again_and_ends_with_its_keeper(tmp_path: Path) -> None:
+    tries = tmp_path / "tries"
+    command = f"echo x >>{tries}; test $(wc -l <{tries}) -lt 3 || exec sleep 60"
+    text = f"from bench.targets.port_forward import keep; keep(['sh', '-c', {command!r}])"
+    keeper = subprocess.Popen([sys.executable, "-c", text])
+    try:
+        until = time.monotonic() + 30
+        while not tries.exists() or len(tries.read_text().split()) < 3:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        (child,) = Path(f"/proc/{keeper.pid}/task/{keeper.pid}/children").read_text().split()
+        keeper.terminate()
+        assert keeper.wait(timeout=10) == 0
+        while Path(f"/proc/{child}").exists():
+            assert time.monotonic() < until
+            time.sleep(0.05)
+    finally:
+        keeper.kill()
+
+
+TOPOLOGY: Topology = a_topology(cpus=2)
+RIGHT = {"CPU": 2.0, "memory": 4.0 * 2**30, "object_store_memory": 1.0 * 2**30}
+
+
+@pytest.mark.parametrize(
+    ("has", "word"),
+    [
+        (RIGHT, ""),
+        ({**RIGHT, "object_store_memory": RIGHT["object_store_memory"] * 0.995}, ""),
+        ({**RIGHT, "CPU": 1.0}, "1 CPU"),
+        ({**RIGHT, "memory": 2.0 * 2**30}, "memory"),
+        ({}, "0 CPU"),
+    ],
+)
+def test_a_node_with_other_resources_than_its_topology_says_is_not_ready(has: dict[str, float], word: str) -> None:
+    text = wrong(TOPOLOGY, "10.0.0.1", has)
+    assert (word in text) if word else text == ""
+
+
+def test_the_same_code_is_the_same_archive(tmp_path: Path) -> None:
+    source = tmp_path / "bench"
+    (source / "__pycache__").mkdir(parents=True)
+    (source / "model.py").write_text("x = 1\n")
+    first = pack(source)
+    (source / "__pycache__/model.pyc").write_bytes(b"made by running it")
+    assert pack(source) == first
+    (source / "model.py").write_text("x = 2\n")
+    assert pack(source) != first

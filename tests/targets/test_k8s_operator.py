@@ -1,0 +1,89 @@
+"""KubeRay's operator: found, judged by its version, installed with its definitions first."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.errors import BadInput, TargetFailed
+from bench.targets.k8s import MANIFESTS
+from bench.targets.kubectl import Kubectl
+from bench.targets.kuberay import check_version, find, install, manifests
+
+STUB = """#!/bin/sh
+echo "$@" >>"$TRACE"
+case "$*" in *"--filename=-"*) grep -o '"kind": "[A-Za-z]*"' | sort | uniq >>"$TRACE" ;; esac
+"""
+
+
+def a_deployment(image: str) -> dict[str, Any]:
+    containers = [{"name": "kuberay-operator", "image": image}]
+    return {
+        "kind": "Deployment",
+        "metadata": {"name": "operator", "namespace": "there"},
+        "spec": {"template": {"spec": {"containers": containers}}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("image", "version"),
+    [
+        ("quay.io/kuberay/operator:v1.6.2", (1, 6, 2)),
+        ("registry.local:5000/kuberay-operator:1.7.0-rc.1", (1, 7, 0)),
+        ("quay.io/kuberay/operator:nightly", None),
+    ],
+)
+def test_an_operator_is_known_by_its_image(image: str, version: tuple[int, int, int] | None) -> None:
+    assert find([a_deployment("nginx:1.0"), a_deployment(image)]) == ("there/operator", version)
+
+
+def test_where_there_is_none_none_is_found() -> None:
+    assert find([a_deployment("nginx:1.0")]) is None
+
+
+def test_an_operator_that_is_too_old_is_refused_with_both_versions() -> None:
+    check_version("there/operator", (1, 6, 0))
+    check_version("there/operator", None)
+    with pytest.raises(TargetFailed, match=r"there/operator is version 1\.3\.2, and the manifests need 1\.6"):
+        check_version("there/operator", (1, 3, 2))
+
+
+def test_definitions_are_applied_server_side_and_established_before_the_operator_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub, trace = tmp_path / "kubectl", tmp_path / "trace"
+    stub.write_text(STUB)
+    stub.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("TRACE", str(trace))
+    definition = {"kind": "CustomResourceDefinition", "metadata": {"name": "rayclusters.ray.io"}}
+    install(Kubectl("here"), [a_deployment("quay.io/kuberay/operator:v1.6.2"), definition])
+    lines = trace.read_text().splitlines()
+    assert lines[0].startswith("--context here apply --server-side")
+    assert lines[1:3] == ['"kind": "CustomResourceDefinition"', '"kind": "List"']
+    assert lines[3].startswith("--context here wait --for=condition=Established")
+    assert "customresourcedefinition/rayclusters.ray.io" in lines[3]
+    assert lines[4].startswith("--context here apply --server-side")
+    assert '"kind": "Deployment"' in lines[5:]
+
+
+def test_a_folder_without_a_kustomization_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="there is no kustomization"):
+        manifests(MANIFESTS / "operator", str(tmp_path))
+
+
+def test_a_folder_is_taken_in_place_of_the_repository(tmp_path: Path) -> None:
+    if not shutil.which("kubectl"):
+        pytest.skip("needs the command kubectl")
+    (tmp_path / "kustomization.yaml").write_text("resources: [operator.yaml]\n")
+    (tmp_path / "operator.yaml").write_text(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: kuberay-operator, namespace: system}\n"
+        "spec: {template: {spec: {containers: [{name: kuberay-operator, image: quay.io/kuberay/operator:v1.6.2}]}}}\n"
+    )
+    objects = manifests(MANIFESTS / "operator", str(tmp_path))
+    (deployment,) = [each for each in objects if each["kind"] == "Deployment"]
+    assert deployment["metadata"]["namespace"] == "kuberay-system"
+    assert deployment["spec"]["template"]["spec"]["tolerations"]
