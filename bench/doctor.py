@@ -110,7 +110,7 @@ def standing() -> Iterator[Finding]:
         if found.cluster is not None:
             yield Finding(f"target {name}", "good", f"{found.cluster.topology.name} is up")
             yield from cluster(found.cluster)
-            yield from windows(found.cluster, autoscaler=name == "k8s")
+            yield from windows(found.cluster)
         elif found.leftovers:
             yield Finding(f"target {name}", "bad", f"left over: {', '.join(found.leftovers)}", "Run `bench down`.")
         else:
@@ -143,14 +143,14 @@ def cluster(found: Cluster) -> Iterator[Finding]:
         return
 
 
-def windows(found: Cluster, *, autoscaler: bool) -> Iterator[Finding]:
+def windows(found: Cluster) -> Iterator[Finding]:
     """Prometheus and Grafana beside a cluster: every page that should be scraped, every panel that should show something."""
     from bench import scraping, window_checks
 
     yield from window_checks.findings(
         prometheus_url=found.prometheus_url,
         grafana_url=found.grafana_url,
-        pages=scraping.pages(found.nodes, autoscaler=autoscaler),
+        pages=scraping.pages(found.nodes, autoscaler=False),
     )
 
 

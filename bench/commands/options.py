@@ -35,7 +35,7 @@ Dev = Annotated[
     bool, typer.Option("--dev", help="Send the code of this checkout to the containers; the record says so.")
 ]
 Context = Annotated[
-    str | None, typer.Option(help="Kubernetes: which of kubectl's contexts. [default: the current one]")
+    str | None, typer.Option(help="Kubernetes: which of kubectl's contexts. [default: one of kind or minikube]")
 ]
 LoadWith = Annotated[
     str | None, typer.Option(metavar="COMMAND", help="Kubernetes: what carries {image} to its nodes, for you.")

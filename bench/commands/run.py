@@ -62,7 +62,8 @@ def _perform(folder: Path, session: Session, work: Work, *, target: Target) -> N
     except KeyboardInterrupt:
         raise  # at once: `bench down` takes away what is left
     except BaseException:
-        target.down()
+        if not stays_up:
+            target.down()
         raise
     if not stays_up:
         target.down()

@@ -121,10 +121,10 @@ _LAB: tuple[Mapping[str, tuple[Value, ...]], ...] = (
 )
 PROFILES = {
     "tiny": Profile(
-        help="Minutes: unbatched, and batches of 1,000 by reference and by value.",
+        help="Minutes: unbatched by value, and batches of 1,000 by reference.",
         grids=(
             {"actors": (2,), "batch": (1,), "inputs": (500,)},
-            {"actors": (2,), "batch": (1_000,), "inputs": (10_000,), "data_path": ("by-reference", "by-value")},
+            {"actors": (2,), "batch": (1_000,), "inputs": (10_000,), "data_path": ("by-reference",)},
         ),
         blocks=6,
         warmups=1,

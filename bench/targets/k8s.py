@@ -34,7 +34,7 @@ from bench.targets import (
     sent_code,
 )
 from bench.targets.k8s_ledger import Home, Ledger, new_mark
-from bench.targets.kubectl import Kubectl, Object, contexts, kustomize
+from bench.targets.kubectl import Kubectl, Object, command, contexts, is_of_laptop, kustomize
 from bench.targets.ray_pods import RayPods
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "k8s"
@@ -68,6 +68,7 @@ class K8sTarget:
             self._check_kind()
             fitting.check_machine(topology)
         else:
+            self._check_namespace(Kubectl(context))
             self._assign(Kubectl(context), topology, rendered)
 
     def up(self, topology: Topology) -> Cluster:
@@ -107,6 +108,11 @@ class K8sTarget:
                 kind.delete(ledger.kind_cluster)
             elif ledger.context in contexts()[0]:
                 self._empty(Kubectl(ledger.context), ledger)
+            elif not is_of_laptop(ledger.context):  # one of a laptop has gone with all that was in it
+                raise TargetFailed(
+                    f"kubectl does not know the context {ledger.context} now, where the namespace {self._options.name} is.",
+                    "Bring its kubeconfig back, and try again.",
+                )
             self._home.remove()
             return ended
 
@@ -183,7 +189,8 @@ class K8sTarget:
         ledger, asked = self._home.read(), self._options.context
         if ledger is not None and ledger.context in known and asked in (None, ledger.context):
             return ledger.context
-        wanted = asked or current
+        # The current context may be anybody's cluster: only one of a laptop is taken without being named.
+        wanted = asked or next((each for each in (current, *known) if is_of_laptop(each)), None)
         own = kind.context(self._options.name)
         if wanted in known and Kubectl(str(wanted)).answers():
             return wanted
@@ -212,14 +219,23 @@ class K8sTarget:
                     "Take it down first, or use another --name.",
                 )
             if ledger is None or ledger.context != context:
+                self._check_namespace(Kubectl(context))  # before it counts as ours, and `down` may delete it
                 self._home.write(Ledger(context=context, kubeconfig=os.environ.get("KUBECONFIG")))
             return Kubectl(context)
         self._check_kind()
-        context = kind.context(name)
+        context, made = kind.context(name), self._home.read()
+        if name in kind.clusters() and (made is None or made.kind_cluster != name):
+            raise TargetFailed(
+                f"kind has a cluster {name} that does not answer, and that raymeter did not make.",
+                f"Start it, or end it with `kind delete cluster --name {name}`, or use another --name.",
+            )
         self._home.write(Ledger(context=context, kubeconfig=os.environ.get("KUBECONFIG"), kind_cluster=name))
         if name in kind.clusters():
-            kind.delete(name)  # it is ours by its name, and does not answer
+            kind.delete(name)
+        _, previous = contexts()
         kind.create(name, MANIFESTS / "kind.yaml")
+        if previous:
+            command("kubectl", "config", "use-context", previous)  # kind makes its own the current one
         kubectl = Kubectl(context)
         # kind itself waits for the control plane alone.
         kubectl.run("wait", "--for=condition=Ready", "nodes", "--all", "--timeout=60s", timeout_seconds=70)
@@ -350,6 +366,7 @@ class K8sTarget:
 
     def _empty(self, kubectl: Kubectl, ledger: Ledger) -> None:
         """Take namespace and operator out of a cluster that stays."""
+        self._check_namespace(kubectl)
         until = time.monotonic() + GONE_SECONDS
         kubectl.run("delete", "namespace", self._options.name, "--ignore-not-found", "--wait=false")
         kuberay.wait_gone(kubectl, "namespace", self._options.name, until)

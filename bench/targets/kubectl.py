@@ -71,6 +71,11 @@ def contexts() -> tuple[list[str], str | None]:
         return names, None
 
 
+def is_of_laptop(context: str | None) -> bool:
+    """Whether a context is one of kind or minikube; any other cluster has to be named."""
+    return context is not None and (context.startswith("kind-") or context == "minikube")
+
+
 def kustomize(folder: Path) -> list[Object]:
     """The objects that a folder of manifests stands for."""
     # What comes from a repository takes its time.

@@ -35,7 +35,7 @@ def trouble(pods: Sequence[Object], events: Iterable[Object], there: Sequence[Pl
         for found in _of_pod(pod, there):
             return found
     for event in events:
-        if event.get("type") == "Warning" and event.get("reason", "").startswith("FailedCreate"):
+        if event.get("type") == "Warning" and event.get("reason", "").startswith(("FailedCreate", "FailedToCreate")):
             about = event["involvedObject"]
             return Trouble(what=f"{about['kind']} {about['name']}: its pods are refused: {_last(event)}")
     return None

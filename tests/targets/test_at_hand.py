@@ -8,10 +8,16 @@ from bench.errors import TargetFailed
 from bench.targets import Options, at_hand
 
 
+@pytest.fixture(autouse=True)
+def _clusters_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(at_hand.kubectl.Kubectl, "answers", lambda self: self.context != "kind-stopped")
+
+
 @pytest.mark.parametrize(
     ("contexts", "engine", "options", "expected"),
     [
         (["prod", "kind-raymeter"], True, Options(), ("k8s", "kind-raymeter")),
+        (["kind-stopped"], True, Options(), ("docker", "Docker engine answers")),
         (["minikube"], False, Options(), ("k8s", "minikube")),
         (["prod"], True, Options(), ("docker", "Docker engine answers")),
         (None, True, Options(), ("docker", "Docker engine answers")),

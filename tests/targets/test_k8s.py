@@ -7,14 +7,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from builders import a_topology
 
-from bench.errors import BadInput
+from bench.errors import BadInput, TargetFailed
 from bench.model import Topology
-from bench.targets import Options, create
+from bench.targets import Options, create, k8s
 from bench.targets.image_delivery import Image, is_same
 from bench.targets.k8s_ledger import Home, Ledger
 from bench.targets.port_forward import free_ports
@@ -136,3 +136,65 @@ def test_the_same_code_is_the_same_archive(tmp_path: Path) -> None:
     assert pack(source) == first
     (source / "model.py").write_text("x = 2\n")
     assert pack(source) != first
+
+
+class ForeignCluster:
+    """kubectl, for a cluster whose namespaces are somebody else's; it remembers what it was asked to do."""
+
+    asked: ClassVar[list[tuple[str, ...]]] = []
+
+    def __init__(self, context: str) -> None:
+        self.context = context
+
+    def answers(self) -> bool:
+        return True
+
+    def get(self, *arguments: str) -> list[dict[str, Any]]:
+        return [{"metadata": {"name": "monitoring", "labels": {}}}] if arguments[0] == "namespace" else []
+
+    def run(self, *arguments: str, **_: Any) -> str:
+        self.asked.append(arguments)
+        return ""
+
+
+@pytest.fixture
+def foreign(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> type[ForeignCluster]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(k8s, "Kubectl", ForeignCluster)
+    monkeypatch.setattr(k8s, "contexts", lambda: (["prod", "kind-x"], "prod"))
+    monkeypatch.setattr(ForeignCluster, "asked", [])
+    return ForeignCluster
+
+
+def test_a_namespace_of_somebody_else_is_neither_taken_nor_ever_deleted(foreign: type[ForeignCluster]) -> None:
+    target = create("k8s", Options(name="monitoring", context="prod", image="a/b:1"))
+    with pytest.raises(BadInput, match="The namespace monitoring in prod is not raymeter's"):
+        target.up(a_topology())
+    assert Home("monitoring").read() is None
+    Home("monitoring").write(Ledger(context="prod", kubeconfig=None))
+    with pytest.raises(BadInput, match="is not raymeter's"):
+        target.down()
+    assert not [words for words in foreign.asked if "delete" in words]
+
+
+def test_the_current_context_is_not_taken_unless_it_is_a_laptops_or_named(foreign: type[ForeignCluster]) -> None:
+    assert k8s.K8sTarget(Options())._context() == "kind-x"
+    assert k8s.K8sTarget(Options(context="prod"))._context() == "prod"
+
+
+def test_down_does_not_forget_a_namespace_that_it_cannot_reach(foreign: type[ForeignCluster]) -> None:
+    Home("far").write(Ledger(context="gone", kubeconfig=None))
+    with pytest.raises(TargetFailed, match="does not know the context gone"):
+        create("k8s", Options(name="far")).down()
+    assert Home("far").read() is not None
+
+
+def test_a_kind_cluster_that_raymeter_did_not_make_is_not_deleted(
+    foreign: type[ForeignCluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(k8s, "contexts", lambda: ([], None))
+    monkeypatch.setattr(k8s.kind, "clusters", lambda: ["mine"])
+    monkeypatch.setattr(k8s.kind, "is_here", lambda: True)
+    monkeypatch.setattr(k8s.kind, "delete", lambda name: pytest.fail(f"{name} was deleted"))
+    with pytest.raises(TargetFailed, match="that raymeter did not make"):
+        create("k8s", Options(name="mine")).up(a_topology())

@@ -83,7 +83,7 @@ def test_a_pod_that_finds_no_node_says_what_it_asks_for_and_what_there_is() -> N
 
 def test_a_refused_admission_is_told_from_the_event_of_the_cluster() -> None:
     refusal = 'pods "raymeter-head" is forbidden: violates PodSecurity "restricted:latest"'
-    event = an_event("FailedCreateHeadPod", refusal, about="raymeter", kind="RayCluster")
+    event = an_event("FailedToCreateHeadPod", refusal, about="raymeter", kind="RayCluster")
     found = trouble([], [event])
     assert found is not None
     assert found.what == f"RayCluster raymeter: its pods are refused: {refusal}"
