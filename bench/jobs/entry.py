@@ -16,7 +16,7 @@ from bench.jobs.invocation import QUIET, Invocation, NodeProbe
 from bench.jobs.recorder import Recorder
 from bench.model import Facts, NodeFacts, Spec, from_json
 
-LEAST_SHARE = 0.05  # of an equal share of the work: a node that did less was no part of it
+LEAST_SHARE = 0.01  # of an equal share of the work: a node that did less was no part of it. A busy head may do little
 
 
 class Unfit(Exception):
