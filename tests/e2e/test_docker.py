@@ -26,7 +26,7 @@ from bench.targets import docker_engine
 from bench.targets.docker_engine import APPLIANCE
 from bench.targets.docker_plan import resource_name
 
-pytestmark = [pytest.mark.docker, pytest.mark.slow]
+pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(900)]
 
 ONE_CPU = ("--topology", "single", "--nodes", "1", "--cpus", "1", "--memory-mib", "2048", "--object-store-mib", "200")
 
