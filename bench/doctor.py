@@ -150,7 +150,7 @@ def windows(found: Cluster) -> Iterator[Finding]:
     yield from window_checks.findings(
         prometheus_url=found.prometheus_url,
         grafana_url=found.grafana_url,
-        pages=scraping.pages(found.nodes, autoscaler=False),
+        pages=scraping.pages(found.nodes),
     )
 
 

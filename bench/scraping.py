@@ -26,10 +26,10 @@ class Page:
         return f"{self.endpoint} of {self.instance}"
 
 
-def pages(nodes: Sequence[str], *, autoscaler: bool) -> tuple[Page, ...]:
+def pages(nodes: Sequence[str]) -> tuple[Page, ...]:
     """Every page of a cluster's nodes, the head being the first of `nodes`; addresses by the nodes' names."""
     head = nodes[0]
-    of_head = [name for name in PORTS if name != "metrics" and (autoscaler or name != "as-metrics")]
+    of_head = [name for name in PORTS if name not in ("metrics", "as-metrics")]  # no target runs the autoscaler
     found = [Page(job="ray", instance=node, endpoint="metrics") for node in nodes]
     found += [Page(job="bench" if name == "bench-metrics" else "ray", instance=head, endpoint=name) for name in of_head]
     return tuple(replace(page, address=f"{page.instance}:{PORTS[page.endpoint]}") for page in found)

@@ -172,9 +172,7 @@ def _end_of_job(collector: Collector, message: str, *, listener: Listener) -> Cl
         _take_in(collector, listener, insist=True)
         closing = collector.fetch_closing(insist=True)
         lines, sha256 = store.measure(collector.path / store.SAMPLES)
-        if closing is not None and lines >= closing.lines:
-            break
-        if closing is None or time.monotonic() > until:
+        if closing is None or lines >= closing.lines or time.monotonic() > until:
             break
         time.sleep(0.2)
     if closing is None:

@@ -150,7 +150,7 @@ def test_kustomize_builds_the_manifests_with_names_that_meet() -> None:
 
 
 def test_fixed_targets_take_the_place_of_discovered_ones() -> None:
-    config = yaml.safe_load(static_config(pages(NODES, autoscaler=False), cluster="a"))
+    config = yaml.safe_load(static_config(pages(NODES), cluster="a"))
     found = {
         (job["job_name"], each["labels"]["instance"], each["labels"]["endpoint"]): each["targets"]
         for job in config["scrape_configs"]
@@ -209,10 +209,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     waiting.turn(2)
     exporter = serve(records, host="127.0.0.1", port=0, token=TOKEN)
     servers = {"bench-metrics": exporter, **{name: _page_of_ray(name) for name in ("head", "worker-1", "dash-metrics")}}
-    found = tuple(
-        replace(page, address=f"127.0.0.1:{servers[_server(page)].server_port}")
-        for page in pages(NODES, autoscaler=False)
-    )
+    found = tuple(replace(page, address=f"127.0.0.1:{servers[_server(page)].server_port}") for page in pages(NODES))
     port = free_port("127.0.0.1")
     config = static_config(found, cluster="made-up").replace("localhost:9090", f"127.0.0.1:{port}")
     (folder / "prometheus.yml").write_text(config)

@@ -105,7 +105,7 @@ def prometheus_files(appliance: str, nodes: Sequence[str]) -> dict[str, File]:
     """What Prometheus is to watch and to warn of; nothing where this is no checkout."""
     if not scraping.MONITORING.is_dir():
         return {}
-    config = scraping.static_config(scraping.pages(nodes, autoscaler=False), cluster=resource_name(appliance))
+    config = scraping.static_config(scraping.pages(nodes), cluster=resource_name(appliance))
     return {
         "/etc/prometheus/prometheus.yml": File(content=config.encode()),
         "/etc/prometheus/rules.yml": File(content=scraping.rules()),
