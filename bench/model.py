@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
@@ -34,6 +36,7 @@ class Metric:
     better: Better
     kind: Kind
     help: str = ""
+    axis: str = ""  # of a curve: what its steps count, "iterations". A curve is shown, and never summed up to one value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +119,8 @@ class Sample:
     turn: int = 0
     warmup: bool = False
     node: str | None = None
+    point: str = ""  # of a sweep that one run makes by itself: "64 KiB x 4". Each point is compared by itself
+    step: float | None = None  # where on the axis of its metric, which is a curve
     reason: str | None = None
 
     def __post_init__(self) -> None:
@@ -132,6 +137,7 @@ class NodeUsage:
     turn: int
     warmup: bool
     interval: Interval
+    point: str = ""
     cpu_seconds: float | None = None
     peak_memory_bytes: int | None = None
     received_bytes: int | None = None
@@ -191,6 +197,7 @@ class Line:
     sample: Sample | None = None
     usage: NodeUsage | None = None
     digest: tuple[str, str] | None = None  # its name, its checksum
+    progress: tuple[float, float] | None = None  # how much of the work in hand is done, and how much there is
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,6 +228,15 @@ class Run:
     reconciled: bool | None = None  # window and record agreed; None: not asked
     alerts: tuple[str, ...] = ()  # "Throttled: head was ...": alert rules that held while it went
     log_end: str = ""
+
+    @cached_property
+    def values(self) -> Mapping[tuple[str, str, str | None, str], Sequence[Sample]]:
+        """Samples by metric, arm, node and point; those of curves left out."""
+        found: dict[tuple[str, str, str | None, str], list[Sample]] = {}
+        for sample in self.samples:
+            if sample.step is None:
+                found.setdefault((sample.metric, sample.arm, sample.node, sample.point), []).append(sample)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,9 +278,10 @@ class Measured(Generic[T]):
     arm: str
     turn: int
     warmup: bool
+    point: str = ""
 
-    def sample(self, metric: Metric, value: float, *, node: str | None = None) -> Sample:
-        """This interval's value of `metric`."""
+    def sample(self, metric: Metric, value: float, *, node: str | None = None, step: float | None = None) -> Sample:
+        """This interval's value of `metric`; with a `step`, where `metric` is a curve."""
         return Sample(
             metric=metric.name,
             unit=metric.unit,
@@ -274,6 +291,8 @@ class Measured(Generic[T]):
             turn=self.turn,
             warmup=self.warmup,
             node=node,
+            point=self.point,
+            step=step,
         )
 
     def missing(self, metric: Metric, reason: str) -> Sample:
@@ -287,6 +306,7 @@ class Measured(Generic[T]):
             arm=self.arm,
             turn=self.turn,
             warmup=self.warmup,
+            point=self.point,
         )
 
 
@@ -299,11 +319,13 @@ class Turn(Protocol):
         """`arms` in this turn's seeded order."""
         ...
 
-    def measure(self, arm: Arm, work: Callable[[], T], credit: Callable[[T], Mapping[str, float]]) -> Measured[T]:
+    def measure(
+        self, arm: Arm, work: Callable[[], T], credit: Callable[[T], Mapping[str, float]], *, point: str = ""
+    ) -> Measured[T]:
         """Do `work` until the sample is long enough, with clock and probes around it.
 
         `work` returns when every result is in hand, counted and checked. `credit` says, after the clock has
-        stopped, how much of one pass each node (by name) did.
+        stopped, how much of one pass each node (by name) did. `point` names the point of a sweep that this is.
         """
         ...
 
@@ -339,6 +361,22 @@ class Context(Protocol):
 
     def data(self, name: str, sha256: str) -> None:
         """Declare a data set that was used."""
+        ...
+
+    def record(self, sample: Sample) -> None:
+        """Keep `sample` at once, in the midst of a timed interval: long work is watched while it goes.
+
+        It is on the disk when this returns, which takes a millisecond or so: not for the inner loop of anything.
+        """
+        ...
+
+    def progress(self, done: float, total: float) -> None:
+        """Say how far long work is. Most calls do nothing but look at the clock."""
+        ...
+
+    @property
+    def folder(self) -> Path:
+        """A folder on the driver's node for files of this run. What is appended to them comes home while it goes."""
         ...
 
 

@@ -140,6 +140,7 @@ def _follow(api: JobsApi, job_id: str, collector: Collector, *, listener: Listen
             has_ended = collector.fetch_closing() is not None
             # The head's dashboard takes milliseconds of a measured CPU to answer: it is asked seldom.
             if has_ended or time.monotonic() >= ask_again:
+                collector.fetch_files()
                 status, message = api.status(job_id)
                 ask_again = time.monotonic() + STATUS_SECONDS
                 if status in ENDED:
@@ -175,6 +176,7 @@ def _end_of_job(collector: Collector, message: str, *, listener: Listener) -> Cl
         if closing is None or lines >= closing.lines or time.monotonic() > until:
             break
         time.sleep(0.2)
+    collector.fetch_files(insist=True)
     if closing is None:
         return _closed_here(collector.path, "failed", f"its driver ended without a result: {_last_line(message)}")
     if (lines, sha256) != (closing.lines, closing.sha256):
@@ -222,6 +224,7 @@ def _take_in_last(collector: Collector, listener: Listener) -> None:
     """Fetch what there still is, as well as it goes."""
     try:
         _take_in(collector, listener, insist=True)
+        collector.fetch_files(insist=True)
     except (requests.RequestException, RecordDamaged):
         return
 

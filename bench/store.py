@@ -4,6 +4,7 @@ results/<session>/session.json                    the plan
 results/<session>/runs/<run>/spec.json            what was asked
 results/<session>/runs/<run>/samples.jsonl        a Line a line: facts, samples, usage, checksums
 results/<session>/runs/<run>/run.json             how it ended, written last
+results/<session>/runs/<run>/files/               what the experiment left beside its numbers: a profile, a ledger
 results/<session>/runs/<run>/job.log              the end of the driver's log
 results/<session>/report.txt                      what it means
 """
@@ -31,6 +32,7 @@ DEFAULT_FOLDER = Path("results")
 LEAST_FREE_BYTES = 2**30
 LOG_END_BYTES = 20_000
 SAMPLES = "samples.jsonl"
+FILES = "files"
 DATA = "data "  # in front of a data set's name, among the checksums of a run
 
 

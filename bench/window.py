@@ -80,7 +80,7 @@ def page_of(prometheus: Prometheus, spec: Spec) -> str:
 
 
 def _line(series: Series) -> str:
-    labels = {"node": "", **series.labels}  # Prometheus has no empty labels
+    labels = {"node": "", "point": "", **series.labels}  # Prometheus has no empty labels
     name = labels.pop("__name__")
     inside = ",".join(f'{key}="{_escaped(value)}"' for key, value in labels.items())
     return f"{name}{{{inside}}} {series.last!r}\n"

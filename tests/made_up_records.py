@@ -35,6 +35,7 @@ class MadeUpRun:
 
     def turn(self, number: int, *, throttled: int = 0) -> None:
         warmup = number <= self.spec.warmups
+        self.recorder.progress(number, self.spec.warmups + self.spec.samples)
         for arm in inference.ARMS:
             if arm.probed:
                 self._usage(arm, number, warmup, throttled)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.analysis.arms import ArmRow
-from bench.analysis.cells import CellReport, MetricRow
+from bench.analysis.cells import CellReport
 from bench.analysis.comparison import Comparison
 from bench.analysis.numbers import label, percent, plural, quantity, ratio, span
+from bench.analysis.rows import MetricRow
 from bench.model import Session, Topology
 
 

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from bench.analysis.arms import ArmRow, arm_row
-from bench.analysis.comparison import Comparison, Outcome, Side, compare, not_usable, outcome, outcomes, side
+from bench.analysis.comparison import Outcome, Side, outcome, side
+from bench.analysis.curves import Curve, curves
+from bench.analysis.rows import MetricRow, Question, Specs
+from bench.analysis.sweeps import sweeps
 from bench.analysis.usage import NOT_COUNTED, NodeRow, Quantity, node_rows, quantities, use_of
-from bench.model import Arm, Metric, Run, Session, Spec, Value
-
-
-@dataclass(frozen=True, kw_only=True)
-class MetricRow:
-    """One metric of one arm: on each topology, and the two side by side."""
-
-    metric: Metric
-    arm: str
-    headline: bool
-    sides: Mapping[str, Side]  # by topology
-    comparison: Comparison | None = None  # None: one topology only, or nothing that a ratio would say
+from bench.model import Arm, Metric, Run, Value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,37 +39,14 @@ class CellReport:
     usage: tuple[MetricRow, ...]
     arms: tuple[ArmRow, ...]
     nodes: tuple[NodeRow, ...]
+    sweeps: tuple[MetricRow, ...] = ()
+    curves: tuple[Curve, ...] = ()
     node_metrics: tuple[NodeMetric, ...] = ()
 
     @property
     def headline(self) -> MetricRow | None:
         """The row that answers the question."""
         return next((row for row in self.rows if row.headline), None)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Question:
-    """What a cell is asked: of which session, which runs, which topologies."""
-
-    session: Session
-    runs: Mapping[str, Run]  # by Spec, the attempt that counts
-    topologies: tuple[str, ...]  # the baseline first
-    margin: float
-
-    def specs(self, experiment: str, cell: str, topology: str) -> list[Spec]:
-        """Those of one cell on one topology, by block."""
-        found = [
-            spec
-            for spec in self.session.specs
-            if (spec.experiment, spec.cell, spec.topology.name) == (experiment, cell, topology)
-        ]
-        return sorted(found, key=lambda spec: spec.block)
-
-    def beside(self, metric: Metric, sides: Mapping[str, Side]) -> Comparison | None:
-        """The last topology beside the first, where there are two."""
-        if len(self.topologies) < 2:
-            return None
-        return compare(metric, sides, baseline=self.topologies[0], candidate=self.topologies[-1], margin=self.margin)
 
 
 def build_cell(question: Question, experiment: str, cell: str, title: str) -> CellReport:
@@ -98,6 +68,8 @@ def build_cell(question: Question, experiment: str, cell: str, title: str) -> Ce
         usage=_usage_rows(question, by_topology, metrics[0], subject.name, unit) if metrics else (),
         arms=_arm_rows(question, by_topology, metrics, arms, subject),
         nodes=_node_rows(question, by_topology, metrics[0], subject.name) if metrics else (),
+        sweeps=tuple(sweeps(question, by_topology, metrics, unit)),
+        curves=tuple(curves(question, by_topology, metrics)),
         node_metrics=_node_metrics(question, by_topology, metrics, subject.name),
     )
 
@@ -109,54 +81,48 @@ def unit_of_work(headline: Metric) -> str:
     return "unit"
 
 
-def _metric_rows(
-    question: Question, specs: Mapping[str, Sequence[Spec]], metrics: Sequence[Metric], arm: str
-) -> tuple[MetricRow, ...]:
-    rows = []
-    for position, metric in enumerate(metrics):
-        sides = {name: side(outcomes(those, question.runs, metric, arm)) for name, those in specs.items()}
-        comparison = question.beside(metric, sides)
-        rows.append(MetricRow(metric=metric, arm=arm, headline=position == 0, sides=sides, comparison=comparison))
-    return tuple(rows)
+def _metric_rows(question: Question, specs: Specs, metrics: Sequence[Metric], arm: str) -> tuple[MetricRow, ...]:
+    """The headline, and every other metric but curves and those that were measured at points of a sweep alone."""
+    points: dict[str, set[str]] = {}
+    for those in specs.values():
+        for run in question.usable(those):
+            for name, _, _, point in run.values:
+                points.setdefault(name, set()).add(point)
+    return tuple(
+        replace(question.row(specs, metric, arm, partial(outcome, metric=metric, arm=arm)), headline=position == 0)
+        for position, metric in enumerate(metrics)
+        if not metric.axis and (position == 0 or "" in points.get(metric.name, {""}))
+    )
 
 
-def _usage_rows(
-    question: Question, specs: Mapping[str, Sequence[Spec]], headline: Metric, arm: str, unit: str
-) -> tuple[MetricRow, ...]:
-    rows = []
-    for quantity in quantities(unit):
-        sides = {
-            name: side({spec.block: _used(question.runs.get(spec.id), quantity, arm, headline) for spec in those})
-            for name, those in specs.items()
-        }
-        comparison = question.beside(quantity.metric, sides) if quantity.compared else None
-        rows.append(MetricRow(metric=quantity.metric, arm=arm, headline=False, sides=sides, comparison=comparison))
-    return tuple(rows)
+def _usage_rows(question: Question, specs: Specs, headline: Metric, arm: str, unit: str) -> tuple[MetricRow, ...]:
+    return tuple(
+        question.row(
+            specs,
+            quantity.metric,
+            arm,
+            partial(_used, quantity=quantity, arm=arm, headline=headline),
+            is_compared=quantity.compared,
+        )
+        for quantity in quantities(unit)
+    )
 
 
-def _used(run: Run | None, quantity: Quantity, arm: str, headline: Metric) -> Outcome:
-    if run is None:
-        return "not run"
-    if run.status != "ok":
-        return not_usable(run)
+def _used(run: Run, *, quantity: Quantity, arm: str, headline: Metric) -> Outcome:
     value = quantity.read(use_of(run, arm, headline))
     return NOT_COUNTED if value is None else value
 
 
 def _arm_rows(
-    question: Question,
-    specs: Mapping[str, Sequence[Spec]],
-    metrics: Sequence[Metric],
-    arms: Sequence[Arm],
-    subject: Arm,
+    question: Question, specs: Specs, metrics: Sequence[Metric], arms: Sequence[Arm], subject: Arm
 ) -> tuple[ArmRow, ...]:
     """By metric, topology and arm, where the arm has a value of the metric."""
     rows = []
     for metric in metrics:
         for topology, those in specs.items():
-            subjects = side(outcomes(those, question.runs, metric, subject.name))
+            subjects = question.side(those, partial(outcome, metric=metric, arm=subject.name))
             for arm in arms:
-                found = side(outcomes(those, question.runs, metric, arm.name))
+                found = question.side(those, partial(outcome, metric=metric, arm=arm.name))
                 if found.values:
                     rows.append(
                         arm_row(arm, metric, found, subject=subjects, topology=topology, margin=question.margin)
@@ -164,31 +130,23 @@ def _arm_rows(
     return tuple(rows)
 
 
-def _node_rows(
-    question: Question, specs: Mapping[str, Sequence[Spec]], headline: Metric, arm: str
-) -> tuple[NodeRow, ...]:
+def _node_rows(question: Question, specs: Specs, headline: Metric, arm: str) -> tuple[NodeRow, ...]:
     return tuple(
         row
         for topology, those in specs.items()
-        for row in node_rows(topology, [use_of(run, arm, headline) for run in _usable(question, those)])
+        for row in node_rows(topology, [use_of(run, arm, headline) for run in question.usable(those)])
     )
 
 
-def _node_metrics(
-    question: Question, specs: Mapping[str, Sequence[Spec]], metrics: Sequence[Metric], arm: str
-) -> tuple[NodeMetric, ...]:
+def _node_metrics(question: Question, specs: Specs, metrics: Sequence[Metric], arm: str) -> tuple[NodeMetric, ...]:
     rows = []
     for metric in metrics:
         for topology, those in specs.items():
-            runs = _usable(question, those)
+            runs = question.usable(those)
             seen = dict.fromkeys(
                 s.node for run in runs for s in run.samples if s.metric == metric.name and s.arm == arm and s.node
             )
             for node in seen:
-                found = side({run.spec.block: outcome(run, metric, arm, node) for run in runs})
+                found = side({run.spec.block: outcome(run, metric, arm, node=node) for run in runs})
                 rows.append(NodeMetric(metric=metric, topology=topology, node=node, side=found))
     return tuple(rows)
-
-
-def _usable(question: Question, specs: Sequence[Spec]) -> list[Run]:
-    return [run for spec in specs if (run := question.runs.get(spec.id)) is not None and run.status == "ok"]

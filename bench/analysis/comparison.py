@@ -10,7 +10,7 @@ from typing import Literal
 from bench.analysis import stats
 from bench.analysis.numbers import percent, plural
 from bench.analysis.stats import Estimate, Spread
-from bench.model import Metric, Run, Sample, Spec
+from bench.model import Metric, Run, Sample
 
 MARGIN = 0.02
 Verdict = Literal["faster", "slower", "equivalent", "below margin", "undecided"]
@@ -72,11 +72,9 @@ def _harmonic_mean(rates: Sequence[float]) -> float:
     return len(rates) / math.fsum(1 / rate for rate in rates) if all(rates) else 0.0
 
 
-def outcome(run: Run, metric: Metric, arm: str, node: str | None = None) -> Outcome:
+def outcome(run: Run, metric: Metric, arm: str, *, node: str | None = None, point: str = "") -> Outcome:
     """The invocation's value of `metric`, or the reason that there is none."""
-    if run.status != "ok":
-        return not_usable(run)
-    samples = [s for s in run.samples if s.metric == metric.name and s.arm == arm and s.node == node]
+    samples = run.values.get((metric.name, arm, node, point), ())
     value = invocation_value(metric, samples)
     if value is not None:
         return value
@@ -94,14 +92,6 @@ def last_attempts(runs: Sequence[Run]) -> dict[str, Run]:
     for run in sorted(runs, key=lambda run: (run.status == "ok", run.spec.attempt)):
         chosen[run.spec.id] = run
     return chosen
-
-
-def outcomes(specs: Sequence[Spec], runs: Mapping[str, Run], metric: Metric, arm: str) -> dict[int, Outcome]:
-    """By block: the value, or why there is none. `specs` are those of one cell on one topology."""
-    return {
-        spec.block: outcome(runs[spec.id], metric, arm) if spec.id in runs else "not run"
-        for spec in sorted(specs, key=lambda spec: spec.block)
-    }
 
 
 def side(found: Mapping[int, Outcome]) -> Side:

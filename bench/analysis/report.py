@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 from bench.analysis import doubts, stats
 from bench.analysis.answer import answer, question
-from bench.analysis.cells import CellReport, MetricRow, Question, build_cell
+from bench.analysis.cells import CellReport, build_cell
 from bench.analysis.comparison import MARGIN, last_attempts
 from bench.analysis.doubts_of_numbers import order_test
 from bench.analysis.evidence import SESSION, Doubt, Evidence, about
 from bench.analysis.numbers import plural
+from bench.analysis.rows import MetricRow, Question
 from bench.model import Facts, Run, Session, Spec, Status, Topology, Value
 
 MOST_PRIMARY = 5  # more comparisons than that cannot all be the one that was asked
@@ -178,7 +179,7 @@ def titles(session: Session) -> dict[tuple[str, str], str]:
 def _adjust(cells: Sequence[CellReport]) -> list[CellReport]:
     """p-values corrected for the number of comparisons: Holm for up to 5 headlines, Benjamini-Hochberg for the rest."""
     headlines = [row for cell in cells for row in cell.rows if row.headline and _p(row) is not None]
-    others = [row for cell in cells for row in (*cell.rows, *cell.usage) if not row.headline and _p(row) is not None]
+    others = [row for cell in cells for row in _rows(cell) if not row.headline and _p(row) is not None]
     if len(headlines) > MOST_PRIMARY:
         headlines, others = [], headlines + others
     new: dict[int, MetricRow] = {}
@@ -192,9 +193,14 @@ def _adjust(cells: Sequence[CellReport]) -> list[CellReport]:
             cell,
             rows=tuple(new.get(id(row), row) for row in cell.rows),
             usage=tuple(new.get(id(row), row) for row in cell.usage),
+            sweeps=tuple(new.get(id(row), row) for row in cell.sweeps),
         )
         for cell in cells
     ]
+
+
+def _rows(cell: CellReport) -> tuple[MetricRow, ...]:
+    return (*cell.rows, *cell.usage, *cell.sweeps)
 
 
 def _p(row: MetricRow) -> float | None:
@@ -217,6 +223,7 @@ def _refuse(cell: CellReport, found: Sequence[Doubt]) -> CellReport:
         cell,
         rows=tuple(_without_verdict(row, why) for row in cell.rows),
         usage=tuple(_without_verdict(row, why) for row in cell.usage),
+        sweeps=tuple(_without_verdict(row, why) for row in cell.sweeps),
     )
 
 

@@ -59,6 +59,13 @@ class Use:
         )
 
 
+def use_at(run: Run, arm: str, point: str) -> Use:
+    """The usage rows of `arm` at one point of a sweep, warm-ups left out."""
+    rows = tuple(row for row in run.usage if row.arm == arm and row.point == point and not row.warmup)
+    work = total(rows, lambda row: row.work, partly=True)
+    return Use(rows, tuple(row for row in run.usage if row.arm == IDLE), work or None)
+
+
 def use_of(run: Run, arm: str, headline: Metric) -> Use:
     """The usage rows of `arm` that belong to timed samples that count.
 
@@ -146,6 +153,11 @@ class Quantity:
     metric: Metric
     read: Callable[[Use], float | None]
     compared: bool = False
+
+    @property
+    def by_unit(self) -> bool:
+        """Whether it is for a unit of work: then the points of a sweep have it too."""
+        return "/" in self.metric.unit and not self.metric.unit.endswith("/s")
 
 
 def quantities(unit: str) -> tuple[Quantity, ...]:

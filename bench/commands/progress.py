@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
 import typer
@@ -12,10 +13,40 @@ import typer
 from bench.model import Closing, Line, Session, Spec, Topology
 from bench.plan import DOWN_SECONDS, UP_SECONDS, guess_run_seconds, in_words, run_key
 
+TELL_SECONDS = 10.0  # between two lines on the same work, where there is no bar
+
 
 def say(text: str) -> None:
     """A line of talk."""
     typer.echo(text, err=True)
+
+
+@dataclass
+class WorkInHand:
+    """How far a run is with its long work, by its own words: how much, how fast, how long it will yet take."""
+
+    words: str = ""
+    _first: tuple[float, float] = (0.0, 0.0)  # when it began, and how much was done by then
+    _last: tuple[float, float] = (0.0, 0.0)  # done, total
+    _told: float = 0.0
+
+    def came(self, progress: tuple[float, float], now: float) -> None:
+        """Take in how much is done of how much."""
+        done, total = progress
+        if not self.words or done < self._last[0] or total != self._last[1]:
+            self._first = (now, done)  # other work than before
+        self._last = progress
+        begun, done_then = self._first
+        rate = (done - done_then) / (now - begun) if now > begun else 0.0
+        pace = f", {rate:,.4g}/s, {in_words((total - done) / rate)} left" if rate > 0 else ""
+        self.words = f"{done:,.0f} of {total:,.0f}{pace}"
+
+    def due(self, now: float) -> str:
+        """The words, where they are new and some time has passed since they were last told: for a plain log."""
+        if not self.words or now - self._told < TELL_SECONDS:
+            return ""
+        self._told = now
+        return self.words
 
 
 class Progress:
@@ -26,6 +57,7 @@ class Progress:
         self._todo = todo
         self._ended = 0
         self._samples = 0
+        self._work = WorkInHand()
         self._begun = time.monotonic()
         self._guesses = {
             spec.folder: known.get((spec.topology.name, run_key(spec)), guess_run_seconds(session, spec))
@@ -63,9 +95,13 @@ class Progress:
 
     def run_begun(self, spec: Spec) -> None:
         self._samples = 0
+        self._work = WorkInHand()
         self._show(spec)
 
     def line_came(self, spec: Spec, line: Line) -> None:
+        if line.progress:
+            self._work.came(line.progress, time.monotonic())
+            self._show(spec)
         if line.sample:
             self._samples += 1
             self._show(spec)
@@ -90,7 +126,12 @@ class Progress:
 
     def _show(self, spec: Spec) -> None:
         if self._bar:
-            self._bar.update(self._task, description=f"{spec.folder}: {self._samples} samples", eta=self._eta())
+            self._bar.update(self._task, description=f"{spec.folder}: {self._in_hand()}", eta=self._eta())
+        elif words := self._work.due(time.monotonic()):
+            say(f"{spec.folder}: {words}")
+
+    def _in_hand(self) -> str:
+        return self._work.words or f"{self._samples} samples"
 
     def _tell(self, text: str, *, is_step: bool = False) -> None:
         if self._bar:

@@ -6,7 +6,18 @@ from grafana_foundation_sdk.builders.dashboard import Dashboard
 from grafana_foundation_sdk.builders.timeseries import Panel as Curves
 from grafana_foundation_sdk.models.dashboard import DynamicConfigValue
 
-from bench.dashboards.panels import RUN, board, curves, in_units_of_names, listing, matrix, over_time, rows, variable
+from bench.dashboards.panels import (
+    HEADLINE,
+    RUN,
+    board,
+    curves,
+    in_units_of_names,
+    listing,
+    matrix,
+    over_time,
+    rows,
+    variable,
+)
 
 CELLS = f'{RUN},cell=~"$cell"'
 
@@ -28,7 +39,7 @@ def build() -> Dashboard:
                 "$headline by arm",
                 "The headline of each arm: the subject, and what it is compared with on the same nodes and CPUs.",
                 "short",
-                rows(_last_values("arm, topology", metric="$headline")),
+                rows(_last_values("arm, topology", where=f"{CELLS},{HEADLINE}")),
                 row="arm",
             )
         )
@@ -45,9 +56,9 @@ def build() -> Dashboard:
         .with_panel(
             listing(
                 "Last values",
-                "Of every metric, arm, cell and topology: the median over the runs' last samples.",
+                "Of every metric, point, arm, cell and topology: the median over the runs' last samples.",
                 "short",
-                rows(_last_values("metric, unit, arm, cell, topology", metric="")),
+                rows(_last_values("metric, unit, point, arm, cell, topology", where=f'{CELLS},node=""')),
                 steps=[
                     (
                         "organize",
@@ -56,7 +67,7 @@ def build() -> Dashboard:
                             "indexByName": {
                                 name: position
                                 for position, name in enumerate(
-                                    ("metric", "arm", "cell", "topology", "Value", "unit"), start=1
+                                    ("metric", "point", "arm", "cell", "topology", "Value", "unit"), start=1
                                 )
                             },
                             "renameByName": {"Value": "value"},
@@ -70,14 +81,14 @@ def build() -> Dashboard:
 
 
 def _metric() -> Curves:
-    by = "experiment, arm, topology, cell, unit"
+    by = "experiment, arm, topology, cell, unit, point"
     value = f'max by ({by}) (bench_sample_value{{{CELLS},metric=~"$metric",node=""}})'
     role = "on (experiment, arm) group_left (role) max by (experiment, arm, role) (bench_arm_info)"
     panel = curves(
         "$metric",
         "Each value until the next one comes. Solid: what is measured. Dashed: what it is compared with.",
         "short",
-        over_time(f"{value} * {role}", "{{role}} {{arm}} {{topology}} {{cell}} ({{unit}})"),
+        over_time(f"{value} * {role}", "{{role}} {{arm}} {{topology}} {{cell}} {{point}} ({{unit}})"),
         width=24,
     )
     dashed = DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [6, 6]})
@@ -86,10 +97,9 @@ def _metric() -> Curves:
     return panel.repeat("metric").repeat_direction("h").max_per_row(2)
 
 
-def _last_values(by: str, *, metric: str) -> str:
-    where = f'{CELLS},metric="{metric}"' if metric else CELLS
+def _last_values(by: str, *, where: str) -> str:
     labels = ", ".join(dict.fromkeys(("run", *by.split(", "))))
-    last = f'max by ({labels}) (last_over_time(bench_sample_value{{{where},node=""}}[$__range]))'
+    last = f"max by ({labels}) (last_over_time(bench_sample_value{{{where}}}[$__range]))"
     return f"quantile by ({by}) (0.5, {last})"
 
 

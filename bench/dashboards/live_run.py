@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard
 
-from bench.dashboards.panels import RUN, at_end, board, curves, number, over_time, progress
+from bench.dashboards.panels import HEADLINE, RUN, at_end, board, curves, number, over_time, progress
 
 OF_RUN = "session, run"
 RUNNING = f'(bench_run_status{{{RUN},status="running"}} == 1)'
@@ -23,20 +23,22 @@ def build() -> Dashboard:
         )
         .with_panel(
             progress(
-                "Turns done of the newest run",
-                "The turn that the run begun last is in, of all it will have, warm-ups with them.",
-                at_end(
-                    f"{_last('bench_run_turn')} / {_last('bench_run_turns_wanted')} and on ({OF_RUN}) {LAST_BEGUN}",
-                    "{{run}}",
-                ),
+                "Done of the newest run",
+                "Of the run begun last: work done of the work in hand, where it says so; else the turn that it is in, of all"
+                " it will have, warm-ups with them.",
+                at_end(f"({_work_done()} or {_turns_done()}) and on ({OF_RUN}) {LAST_BEGUN}", "{{run}}"),
             )
         )
         .with_panel(
             number(
                 "Left of the run that goes on",
-                "If its turns go on as they did so far. 0 when nothing runs.",
+                "If its work, or else its turns, go on as they did so far. 0 when nothing runs.",
                 "s",
-                at_end(f"max({_left()}) or vector(0)", "left"),
+                at_end(
+                    f"max({_left('bench_run_work_done', 'bench_run_work_wanted')}"
+                    f" or {_left('bench_run_turn', 'bench_run_turns_wanted')}) or vector(0)",
+                    "left",
+                ),
             )
         )
         .with_panel(
@@ -57,7 +59,7 @@ def build() -> Dashboard:
                 "The headline of every arm, each value until the next one comes. Warm-ups are left out.",
                 "short",
                 over_time(
-                    f'max by (topology, arm, cell) (bench_sample_value{{{RUN},metric="$headline",node=""}})',
+                    f"max by (topology, arm, cell) (bench_sample_value{{{RUN},{HEADLINE}}})",
                     "{{topology}} {{cell}} {{arm}}",
                 ),
                 width=24,
@@ -86,7 +88,15 @@ def _last(metric: str) -> str:
     return f"last_over_time({metric}{{{RUN}}}[$__range])"
 
 
-def _left() -> str:
-    turns = f"(bench_run_turns_wanted{{{RUN}}} - bench_run_turn{{{RUN}}})"
+def _turns_done() -> str:
+    return f"{_last('bench_run_turn')} / {_last('bench_run_turns_wanted')}"
+
+
+def _work_done() -> str:
+    return f"{_last('bench_run_work_done')} / {_last('bench_run_work_wanted')}"
+
+
+def _left(done: str, wanted: str) -> str:
+    more = f"({wanted}{{{RUN}}} - {done}{{{RUN}}})"
     so_far = f"(time() - bench_run_begun_timestamp_seconds{{{RUN}}})"
-    return f"{turns} * {so_far} / (bench_run_turn{{{RUN}}} > 0) and on ({OF_RUN}) {RUNNING}"
+    return f"({more} * {so_far} / ({done}{{{RUN}}} > 0) and on ({OF_RUN}) {RUNNING})"

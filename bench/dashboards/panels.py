@@ -41,6 +41,7 @@ NEUTRAL = "#009E73"
 ALARM = "#D55E00"
 
 RUN = 'session="$session",experiment="$experiment"'
+HEADLINE = 'metric="$headline",node="",point=""'  # one figure a run: the points of a sweep are on the board Experiment
 UNITS = {r"/\(s\)$/": "s", r"/\(B\)$/": "bytes", r"/\(B\/s\)$/": "Bps", r"/\(B\/[a-z]+\)$/": "bytes"}
 """Grafana's unit for a series whose name ends in ours."""
 

@@ -6,7 +6,7 @@ from grafana_foundation_sdk.builders.dashboard import Dashboard
 from grafana_foundation_sdk.builders.table import Panel as Table
 from grafana_foundation_sdk.models.dashboard import DynamicConfigValue
 
-from bench.dashboards.panels import RUN, bars, board, curves, listing, matrix, over_time, rows
+from bench.dashboards.panels import HEADLINE, RUN, bars, board, curves, listing, matrix, over_time, rows
 
 ESTIMATE = (
     "The last sample of each run, and of these the median over the blocks: the report, which has all samples, decides."
@@ -66,7 +66,7 @@ def build() -> Dashboard:
                 "Each sample of the subject when it came. A drift that both topologies have is the machine's.",
                 "short",
                 over_time(
-                    f'max by (topology, cell) (bench_sample_value{{{RUN},metric="$headline",arm="$subject",node=""}})',
+                    f'max by (topology, cell) (bench_sample_value{{{RUN},{HEADLINE},arm="$subject"}})',
                     "{{topology}} {{cell}}",
                 ),
             )
@@ -90,7 +90,7 @@ def build() -> Dashboard:
 def headline(topology: str = "") -> str:
     """The subject's headline by topology and cell, or by cell for one topology."""
     where = f',topology="{topology}"' if topology else ""
-    value = f'bench_sample_value{{{RUN},metric="$headline",arm="$subject",node=""{where}}}'
+    value = f'bench_sample_value{{{RUN},{HEADLINE},arm="$subject"{where}}}'
     return _median(f"max by (run, topology, cell) (last_over_time({value}[$__range]))", topology)
 
 

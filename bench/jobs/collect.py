@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,9 +11,12 @@ import requests
 
 from bench.errors import AuthFailed, RecordDamaged
 from bench.model import Closing, Spec, from_json
-from bench.store import SAMPLES, append
+from bench.store import FILES, SAMPLES, append
 
 TIMEOUT_SECONDS = 10.0
+FILE_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+MOST_FILES = 64
+MOST_FILE_BYTES = 512 * 2**20
 
 
 @dataclass
@@ -45,6 +49,19 @@ class Collector:
         except (msgspec.DecodeError, ValueError) as error:
             raise RecordDamaged(f"run.json of {self.spec.folder} is not what it should be: {error}.") from error
 
+    def fetch_files(self, *, insist: bool = False) -> None:
+        """Save what is new of the files that the experiment appends to. Raises RecordDamaged where they are too much."""
+        listing = self._get(f"{FILES}/", offset=0, insist=insist)
+        sizes = _sizes(listing) if listing else {}
+        for name, size in sizes.items():
+            path = self.path / FILES / name
+            path.parent.mkdir(exist_ok=True)
+            while (have := path.stat().st_size if path.exists() else 0) < size:
+                content = self._get(f"{FILES}/{name}", offset=have, insist=insist)
+                if not content:
+                    break
+                append(path, offset=have, content=content)
+
     def metrics_page(self) -> str:
         """What Prometheus would see now."""
         answer = requests.get(f"{self.exporter_url}/metrics", timeout=TIMEOUT_SECONDS)
@@ -65,3 +82,19 @@ class Collector:
             return None
         answer.raise_for_status()
         return answer.content
+
+
+def _sizes(listing: bytes) -> dict[str, int]:
+    """What a listing says, checked: it comes from a cluster, and decides what is written here."""
+    try:
+        sizes = msgspec.json.decode(listing, type=dict[str, int])
+    except (msgspec.DecodeError, ValueError) as error:
+        raise RecordDamaged(f"The exporter's list of files is not what it should be: {error}.") from error
+    if not all(re.fullmatch(FILE_NAME, name) for name in sizes):
+        raise RecordDamaged("The exporter's list of files has a name that could lie outside the run's folder.")
+    if len(sizes) > MOST_FILES or sum(sizes.values()) > MOST_FILE_BYTES:
+        raise RecordDamaged(
+            f"The run left {len(sizes)} files of {sum(sizes.values()) / 2**20:.0f} MiB, and at most {MOST_FILES} of"
+            f" {MOST_FILE_BYTES // 2**20} MiB are brought home."
+        )
+    return sizes

@@ -3,12 +3,14 @@
 /healthz                          open: it lives
 /metrics                          open: the last values of the newest runs that it has a record of
 /runs/<session>/<run>/<file>      with the token: the file, from ?offset= on; ?insist=1 even in silence
+/runs/<session>/<run>/files/      with the token: what the experiment left beside its numbers, as {name: bytes}
 """
 
 from __future__ import annotations
 
 import argparse
 import hmac
+import json
 import os
 import re
 import sys
@@ -22,10 +24,10 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from bench.errors import AuthFailed
 from bench.jobs.invocation import QUIET
 from bench.jobs.metrics_page import MetricsPage
+from bench.store import FILES
 
-RUN_PATH = re.compile(
-    r"/runs/([A-Za-z0-9][A-Za-z0-9._-]*)/([A-Za-z0-9][A-Za-z0-9._-]*)/(spec\.json|samples\.jsonl|run\.json)"
-)
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+RUN_PATH = re.compile(rf"/runs/({NAME})/({NAME})/(spec\.json|samples\.jsonl|run\.json|files/(?:{NAME})?)")
 MOST_BYTES = 8 * 2**20  # of one answer
 MOST_DIGITS = 19  # of an offset: more than a file position can have
 
@@ -61,9 +63,20 @@ class Window:
             given = authorization.removeprefix("Bearer ")
             if not hmac.compare_digest(given.encode(), self.token.encode()):
                 return Answer(403 if given else 401, b"the token is missing or wrong\n")
-            offset = query.get("offset", ["0"])[-1]
-            return self._file(self.records / match[1] / "runs" / match[2] / match[3], offset)
+            asked = self.records / match[1] / "runs" / match[2] / match[3]
+            is_list = match[3] == f"{FILES}/"
+            return self._names(asked) if is_list else self._file(asked, query.get("offset", ["0"])[-1])
         return Answer(404, b"there is /healthz, /metrics and /runs/<session>/<run>/<file>\n")
+
+    def _names(self, folder: Path) -> Answer:
+        if not folder.is_dir():
+            return Answer(404, b"no such folder\n")
+        sizes = {
+            path.name: path.stat().st_size
+            for path in sorted(folder.iterdir())
+            if path.is_file() and not path.is_symlink() and re.fullmatch(NAME, path.name)
+        }
+        return Answer(200, json.dumps(sizes).encode(), "application/json")
 
     def _file(self, path: Path, offset: str) -> Answer:
         if not (offset.isascii() and offset.isdigit() and len(offset) < MOST_DIGITS):

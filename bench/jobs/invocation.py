@@ -14,7 +14,7 @@ from time import monotonic, sleep
 from typing import Any, TypeVar
 
 from bench.jobs.recorder import Recorder
-from bench.model import Arm, Interval, Measured, NodeSlot, NodeUsage, Spec
+from bench.model import Arm, Interval, Measured, NodeSlot, NodeUsage, Sample, Spec
 from bench.store import DATA
 
 T = TypeVar("T")
@@ -24,6 +24,7 @@ ROOM = 1.2  # more passes than the last turn says: a warm-up is slower than what
 MOST_PASSES = 100_000
 QUIET = "quiet"  # while this file stands in the records folder the exporter answers nobody
 PROBE_TIMEOUT_SECONDS = 30.0
+PROGRESS_SECONDS = 1.0  # between two words on how far long work is
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,8 @@ class Invocation:
     idle_by_plan: set[str] = field(default_factory=set)
     work_by_node: Counter[str] = field(default_factory=Counter)  # of the subject, warm-ups left out
     _digests: dict[str, str] = field(default_factory=dict)
-    _passes: dict[str, int] = field(default_factory=dict)
+    _passes: dict[tuple[str, str], int] = field(default_factory=dict)  # by arm and point
+    _told: float = 0.0  # when progress was last recorded
     _spilled: list[int] = field(default_factory=list)
 
     @property
@@ -64,7 +66,8 @@ class Invocation:
         self._begin_probes()
         begin = monotonic()
         sleep(IDLE_SECONDS)
-        self._record_usage("idle", Interval(begin, monotonic()), turn=0, warmup=True, work={})
+        idle = Measured[None](results=(), interval=Interval(begin, monotonic()), arm="idle", turn=0, warmup=True)
+        self._record_usage(idle, work={})
 
     def time_once(self, arm: str, work: Callable[[], T]) -> Measured[T]:
         begin = monotonic()
@@ -93,26 +96,48 @@ class Invocation:
     def data(self, name: str, sha256: str) -> None:
         self.recorder.digest(DATA + name, sha256)
 
+    def record(self, sample: Sample) -> None:
+        self.recorder.sample(sample)
+
+    def progress(self, done: float, total: float) -> None:
+        now = monotonic()
+        if now - self._told >= PROGRESS_SECONDS or done >= total:
+            self._told = now
+            self.recorder.progress(done, total)
+
+    @property
+    def folder(self) -> Path:
+        return self.recorder.files
+
     def measure(
-        self, turn: InvocationTurn, arm: Arm, work: Callable[[], T], credit: Callable[[T], Mapping[str, float]]
+        self,
+        turn: InvocationTurn,
+        arm: Arm,
+        work: Callable[[], T],
+        credit: Callable[[T], Mapping[str, float]],
+        *,
+        point: str = "",
     ) -> Measured[T]:
         """See Turn.measure. How many passes fill a sample is learnt from the turns before."""
-        passes = self._passes.get(arm.name, 1)
+        passes = self._passes.get((arm.name, point), 1)
         if arm.probed:
             self._begin_probes()
             results, interval = _timed(work, passes)
         else:
             with _silence():
                 results, interval = _timed(work, passes)
+        measured = Measured(
+            results=results, interval=interval, arm=arm.name, turn=turn.number, warmup=turn.warmup, point=point
+        )
         shares = _add_up(credit(result) for result in results)
         if arm.probed:
-            self._record_usage(arm.name, interval, turn=turn.number, warmup=turn.warmup, work=shares)
+            self._record_usage(measured, work=shares)
         if interval.seconds < self.spec.sample_seconds:
             wanted = math.ceil(ROOM * self.spec.sample_seconds * passes / max(interval.seconds, 1e-6))
-            self._passes[arm.name] = min(wanted, MOST_PASSES)
+            self._passes[arm.name, point] = min(wanted, MOST_PASSES)
         if arm.role == "subject" and not turn.warmup:
             self.work_by_node.update(shares)
-        return Measured(results=results, interval=interval, arm=arm.name, turn=turn.number, warmup=turn.warmup)
+        return measured
 
     def _begin_probes(self) -> None:
         import ray
@@ -120,9 +145,7 @@ class Invocation:
         self._spilled = self._spilled_bytes()
         ray.get([probe.actor.begin.remote() for probe in self.probes], timeout=PROBE_TIMEOUT_SECONDS)
 
-    def _record_usage(
-        self, arm: str, interval: Interval, *, turn: int, warmup: bool, work: Mapping[str, float]
-    ) -> None:
+    def _record_usage(self, measured: Measured[T], *, work: Mapping[str, float]) -> None:
         import ray
 
         counted = ray.get([probe.actor.end.remote() for probe in self.probes], timeout=PROBE_TIMEOUT_SECONDS)
@@ -131,10 +154,11 @@ class Invocation:
             name = probe.slot.name
             usage = NodeUsage(
                 node=name,
-                arm=arm,
-                turn=turn,
-                warmup=warmup,
-                interval=interval,
+                arm=measured.arm,
+                turn=measured.turn,
+                warmup=measured.warmup,
+                interval=measured.interval,
+                point=measured.point,
                 spilled_bytes=after - before,
                 work=work.get(name, 0.0) if work else None,
                 **counts,
@@ -162,8 +186,10 @@ class InvocationTurn:
         spec = self.invocation.spec
         return random.Random(f"{spec.seed}/{spec.block}/{spec.cell}/{self.number}").sample(list(arms), len(arms))
 
-    def measure(self, arm: Arm, work: Callable[[], T], credit: Callable[[T], Mapping[str, float]]) -> Measured[T]:
-        return self.invocation.measure(self, arm, work, credit)
+    def measure(
+        self, arm: Arm, work: Callable[[], T], credit: Callable[[T], Mapping[str, float]], *, point: str = ""
+    ) -> Measured[T]:
+        return self.invocation.measure(self, arm, work, credit, point=point)
 
 
 def _timed(work: Callable[[], T], passes: int) -> tuple[list[T], Interval]:

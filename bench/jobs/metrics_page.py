@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 
 from bench import experiments
 from bench.model import Closing, Line, NodeUsage, Sample, Spec, from_json
+from bench.reconcile import Key, key_of
 from bench.store import SAMPLES
 
 MOST_RUNS = 8  # the newest; what has left the page is in Prometheus
@@ -24,17 +25,25 @@ RUN_LABELS = ("session", "run", "experiment", "topology", "cell")
 STATUSES = ("running", "ok", "invalid", "failed", "stopped")
 PHASES = ("start-up", "warm-up", "steady")
 USAGE_FIELDS = tuple(
-    name for name in NodeUsage.__dataclass_fields__ if name not in ("node", "arm", "turn", "warmup", "interval")
+    name
+    for name in NodeUsage.__dataclass_fields__
+    if name not in ("node", "arm", "turn", "warmup", "interval", "point")
 )
+USAGE_OF_ALL_ARMS = ("periods", "throttled_periods")  # what an alert asks for; the rest only of the subject
 FAMILIES = {
     "bench_sample_value": (
         "Last value of a metric that a run has measured, warm-ups left out.",
-        (*RUN_LABELS, "arm", "metric", "unit", "node"),
+        (*RUN_LABELS, "arm", "metric", "unit", "node", "point"),
     ),
-    "bench_node_usage": ("What a node used in the last sample of an arm.", (*RUN_LABELS, "arm", "node", "resource")),
+    "bench_node_usage": (
+        "What a node used in the last sample of the subject, and how far any arm was throttled.",
+        (*RUN_LABELS, "arm", "node", "resource"),
+    ),
     "bench_run_samples": ("Samples that a run has recorded, warm-ups with them.", RUN_LABELS),
     "bench_run_turn": ("The turn that a run is in.", RUN_LABELS),
     "bench_run_turns_wanted": ("The turns that a run will have.", RUN_LABELS),
+    "bench_run_work_done": ("How much of the work in hand is done, where a run says so.", RUN_LABELS),
+    "bench_run_work_wanted": ("How much work there is in hand, where a run says so.", RUN_LABELS),
     "bench_run_nodes_wanted": ("The nodes that a run asks for.", RUN_LABELS),
     "bench_run_status": ("1 for the status that a run has, 0 for the others.", (*RUN_LABELS, "status")),
     "bench_run_phase": (
@@ -66,7 +75,8 @@ class Followed:
     samples: int = 0
     last_turn: int = 0
     is_steady: bool = False
-    values: dict[tuple[str, str, str], Sample] = field(default_factory=dict)  # by metric, arm, node
+    progress: tuple[float, float] | None = None
+    values: dict[Key, Sample] = field(default_factory=dict)
     usage: dict[tuple[str, str], NodeUsage] = field(default_factory=dict)  # by arm, node
     closing: Closing | None = None
     ended: float | None = None
@@ -114,6 +124,8 @@ class Followed:
             "bench_run_turn": self.last_turn,
             "bench_run_turns_wanted": self.spec.warmups + self.spec.samples,
             "bench_run_nodes_wanted": self.spec.topology.nodes,
+            "bench_run_work_done": self.progress[0] if self.progress else None,
+            "bench_run_work_wanted": self.progress[1] if self.progress else None,
             "bench_run_begun_timestamp_seconds": self.begun,
             "bench_run_ended_timestamp_seconds": self.ended,
             "bench_run_lines": self.lines,
@@ -123,13 +135,14 @@ class Followed:
     def _take_in(self, line: Line) -> None:
         self.lines += 1
         if line.usage and not line.usage.warmup:
-            self.usage[line.usage.arm, line.usage.node] = line.usage
+            self.usage[line.usage.arm, line.usage.node] = line.usage  # of a sweep the last point
+        self.progress = line.progress or self.progress
         if line.sample:
             self.samples += 1
             self.last_turn = max(self.last_turn, line.sample.turn)
             self.is_steady = self.is_steady or (line.sample.turn > 0 and not line.sample.warmup)
             if not line.sample.warmup and line.sample.value is not None:
-                self.values[line.sample.metric, line.sample.arm, line.sample.node or ""] = line.sample
+                self.values[key_of(line.sample)] = line.sample
 
 
 class Records(Collector):
@@ -189,11 +202,14 @@ class MetricsPage:
 
 def _add_run(families: dict[str, GaugeMetricFamily], run: Followed) -> None:
     labels = run.labels
-    for (metric, arm, node), sample in run.values.items():
-        families["bench_sample_value"].add_metric((*labels, arm, metric, sample.unit, node), cast(float, sample.value))
+    for (metric, arm, node, point), sample in run.values.items():
+        families["bench_sample_value"].add_metric(
+            (*labels, arm, metric, sample.unit, node, point), cast(float, sample.value)
+        )
+    subjects = _subjects(run.spec.experiment)
     for (arm, node), usage in run.usage.items():
         families["bench_node_usage"].add_metric((*labels, arm, node, "seconds"), usage.interval.seconds)
-        for name in USAGE_FIELDS:
+        for name in USAGE_FIELDS if not subjects or arm in subjects else USAGE_OF_ALL_ARMS:
             amount = getattr(usage, name)
             if amount is not None:
                 families["bench_node_usage"].add_metric((*labels, arm, node, name), amount)
@@ -204,6 +220,13 @@ def _add_run(families: dict[str, GaugeMetricFamily], run: Followed) -> None:
         families["bench_run_status"].add_metric((*labels, status), status == run.status)
     for phase in PHASES:
         families["bench_run_phase"].add_metric((*labels, phase), phase == run.phase)
+
+
+def _subjects(name: str) -> set[str]:
+    """The arms that are measured, and not what they are compared with; nothing, where this exporter does not know."""
+    if name not in experiments.NAMES:
+        return set()
+    return {arm.name for arm in experiments.load(name).ARMS if arm.role == "subject"}
 
 
 def _params(runs: list[Followed]) -> Iterator[tuple[str, ...]]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from pathlib import Path
+from typing import Any
 
 from bench.model import Closing, Facts, Line, NodeUsage, Sample, Spec, Status, to_json
-from bench.store import SAMPLES, write_whole
+from bench.store import FILES, SAMPLES, write_whole
 
 
 class Recorder:
@@ -16,22 +18,28 @@ class Recorder:
     def __init__(self, folder: Path, spec: Spec) -> None:
         folder.mkdir(parents=True)
         write_whole(folder / "spec.json", to_json(spec))
+        self.files = folder / FILES
+        self.files.mkdir()
         self._folder = folder
+        self._lock = threading.Lock()  # long work reports from threads of its own
         self._file = (folder / SAMPLES).open("xb")
         self._seq = 0
         self._sha256 = hashlib.sha256()
 
     def facts(self, facts: Facts) -> None:
-        self._write(Line(seq=self._seq + 1, facts=facts))
+        self._write(facts=facts)
 
     def sample(self, sample: Sample) -> None:
-        self._write(Line(seq=self._seq + 1, sample=sample))
+        self._write(sample=sample)
 
     def usage(self, usage: NodeUsage) -> None:
-        self._write(Line(seq=self._seq + 1, usage=usage))
+        self._write(usage=usage)
 
     def digest(self, name: str, digest: str) -> None:
-        self._write(Line(seq=self._seq + 1, digest=(name, digest)))
+        self._write(digest=(name, digest))
+
+    def progress(self, done: float, total: float) -> None:
+        self._write(progress=(done, total))
 
     def close(self, status: Status, reasons: tuple[str, ...]) -> None:
         """Say how the run ended, and what the lines must be for it to be whole."""
@@ -39,10 +47,11 @@ class Recorder:
         closing = Closing(status=status, reasons=reasons, lines=self._seq, sha256=self._sha256.hexdigest())
         write_whole(self._folder / "run.json", to_json(closing))
 
-    def _write(self, line: Line) -> None:
-        text = to_json(line) + b"\n"
-        self._file.write(text)
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._seq = line.seq
-        self._sha256.update(text)
+    def _write(self, **what: Any) -> None:
+        with self._lock:
+            text = to_json(Line(seq=self._seq + 1, **what)) + b"\n"
+            self._file.write(text)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._seq += 1
+            self._sha256.update(text)

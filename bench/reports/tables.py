@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from bench.analysis import Report
 from bench.analysis.arms import ArmRow, cost_of_measuring
-from bench.analysis.cells import CellReport, MetricRow
+from bench.analysis.cells import CellReport
 from bench.analysis.comparison import Comparison, Side
 from bench.analysis.numbers import Scale, label, percent, plain, quantity, ratio, scale_for, with_interval
+from bench.analysis.rows import MetricRow
 from bench.analysis.stats import FEWEST_FOR_VERDICT, Estimate
 from bench.analysis.usage import NodeRow
 from bench.model import Metric
@@ -43,8 +44,8 @@ def signed(rows: Sequence[tuple[str, str, str]], width: int, indent: int = 0) ->
     return table
 
 
-def _table(*columns: tuple[str, bool]) -> Table:
-    """Columns: their heads, and whether they hold numbers."""
+def blank(*columns: tuple[str, bool]) -> Table:
+    """A table without rows: the heads of its columns, and whether they hold numbers."""
     from rich.table import Table
 
     table = Table(box=None, header_style="dim", pad_edge=True, padding=(0, 1, 0, 1))
@@ -61,20 +62,21 @@ def summary(report: Report) -> RenderableType:
     rows = [(cell, row) for cell in report.cells if (row := cell.headline) is not None]
     compared = [row.comparison for _, row in rows if row.comparison]
     axis = Axis.of([each.ratio for each in compared if each.ratio and each.ratio.n >= FEWEST_FOR_VERDICT])
-    heads = [(_ratio_head(compared[0]), True), ("verdict", False)] if compared else []
+    heads = [(ratio_head(compared[0]), True), ("verdict", False)] if compared else []
     heads = [(axis.head, False), *heads] if axis else heads
-    table = _table(("cell", False), ("unit", False), *((name, True) for name in topologies), *heads)
+    table = blank(("cell", False), ("unit", False), *((name, True) for name in topologies), *heads)
     several = len({cell.experiment for cell in report.cells}) > 1
     for cell, row in rows:
-        scale, name = _row_scale(row), f"{cell.experiment} {cell.cell}" if several else cell.cell
-        values = [Text(_side(row.sides.get(topology), scale, row)) for topology in topologies]
+        scale, name = row_scale(row), f"{cell.experiment} {cell.cell}" if several else cell.cell
+        values = [Text(side_in_words(row.sides.get(topology), scale, row)) for topology in topologies]
         picture = [Text(axis.bar(row.comparison.ratio if row.comparison else None))] if axis else []
-        ratio_cells = _ratio(row) if compared else []
+        ratio_cells = ratio_and_verdict(row) if compared else []
         table.add_row(Text(f"{name} {cell.title}".strip()), Text(scale.unit), *values, *picture, *ratio_cells)
     return table
 
 
-def _ratio_head(comparison: Comparison) -> str:
+def ratio_head(comparison: Comparison) -> str:
+    """multi/single."""
     return f"{comparison.candidate}/{comparison.baseline}"
 
 
@@ -126,20 +128,20 @@ def metrics(rows: Sequence[MetricRow], topologies: Sequence[str]) -> RenderableT
     shows = any(_smallest(row.comparison) for row in rows)
     columns = [("metric", False), ("unit", False), *((name, True) for name in topologies)]
     if compared:
-        columns += [(_ratio_head(compared), True), ("verdict", False)]
+        columns += [(ratio_head(compared), True), ("verdict", False)]
         columns += [("could show", True)] if shows else []
     else:
         columns += [(f"5-95 % on {name}", True) for name in topologies]
-    table = _table(*columns)
+    table = blank(*columns)
     for row in rows:
-        scale = _row_scale(row)
+        scale = row_scale(row)
         cells: list[RenderableType] = [
             Text(("* " if row.headline else "  ") + label(row.metric), style="bold" if row.headline else ""),
             Text(scale.unit),
-            *(Text(_side(row.sides.get(name), scale, row)) for name in topologies),
+            *(Text(side_in_words(row.sides.get(name), scale, row)) for name in topologies),
         ]
         if compared:
-            cells += _ratio(row) + ([Text(_smallest(row.comparison))] if shows else [])
+            cells += ratio_and_verdict(row) + ([Text(_smallest(row.comparison))] if shows else [])
         else:
             cells += [Text(_range(row.sides.get(name), scale)) for name in topologies]
         table.add_row(*cells)
@@ -150,11 +152,13 @@ def _smallest(found: Comparison | None) -> str:
     return percent(found.smallest_effect) if found and found.smallest_effect is not None else ""
 
 
-def _row_scale(row: MetricRow) -> Scale:
+def row_scale(row: MetricRow) -> Scale:
+    """The unit and prefix that fit all values of a row."""
     return scale_for(row.metric, [side.estimate.value for side in row.sides.values() if side.estimate])
 
 
-def _side(side: Side | None, scale: Scale, row: MetricRow) -> str:
+def side_in_words(side: Side | None, scale: Scale, row: MetricRow) -> str:
+    """A median and its interval, and how many values it has where that is not clear from the pairs."""
     if side is None or side.estimate is None:
         return NOTHING
     pairs = row.comparison.pairs if row.comparison else side.estimate.n
@@ -168,7 +172,8 @@ def _range(side: Side | None, scale: Scale) -> str:
     return f"{plain(side.spread.p05 / scale.divisor)} to {plain(side.spread.p95 / scale.divisor)}"
 
 
-def _ratio(row: MetricRow) -> list[RenderableType]:
+def ratio_and_verdict(row: MetricRow) -> list[RenderableType]:
+    """Two cells of a table."""
     from rich.text import Text
 
     found = row.comparison
@@ -221,15 +226,15 @@ def costs(cell: CellReport, topologies: Sequence[str]) -> RenderableType | None:
         return None
     payload = [row for row in cell.rows if row.metric.name.startswith("payload_bytes_per_")]
     compared = next((row.comparison for row in rows if row.comparison), None)
-    heads = [(_ratio_head(compared), True), ("verdict", False)] if compared else []
-    table = _table(("used", False), ("unit", False), *((name, True) for name in topologies), *heads)
+    heads = [(ratio_head(compared), True), ("verdict", False)] if compared else []
+    table = blank(("used", False), ("unit", False), *((name, True) for name in topologies), *heads)
     for row in [*payload, *rows]:
-        scale = _row_scale(row)
-        ratio_cells = _ratio(row) if row.comparison and row in rows else [Text(""), Text("")]
+        scale = row_scale(row)
+        ratio_cells = ratio_and_verdict(row) if row.comparison and row in rows else [Text(""), Text("")]
         table.add_row(
             Text(f"  {label(row.metric)}"),
             Text(scale.unit),
-            *(Text(_side(row.sides.get(name), scale, row)) for name in topologies),
+            *(Text(side_in_words(row.sides.get(name), scale, row)) for name in topologies),
             *(ratio_cells if compared else []),
         )
     return table
@@ -267,7 +272,7 @@ def arms(cell: CellReport, topologies: Sequence[str]) -> RenderableType:
     rows = [row for row in cell.arms if row.metric == cell.rows[0].metric.name]
     scale = _arms_scale(cell)
     heads = [column for name in topologies for column in ((name, True), ("share", True))]
-    table = _table(("arm", False), ("role", False), *heads)
+    table = blank(("arm", False), ("role", False), *heads)
     for name in dict.fromkeys(row.arm.name for row in rows):
         those = {row.topology: row for row in rows if row.arm.name == name}
         role = next(iter(those.values())).arm.role
@@ -300,7 +305,7 @@ def nodes(cell: CellReport) -> RenderableType:
 
     columns = _node_columns(cell.unit)
     shown = [column for column in columns if any(getattr(row, column[1]) is not None for row in cell.nodes)]
-    table = _table(("topology", False), ("node", False), *((head, True) for head, _, _ in shown))
+    table = blank(("topology", False), ("node", False), *((head, True) for head, _, _ in shown))
     for row in cell.nodes:
         values = [Text(_of_node(row, field, metric)) for _, field, metric in shown]
         table.add_row(Text(f"  {row.topology}"), Text(row.node), *values)

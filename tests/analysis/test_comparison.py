@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from analysis.made_up import MULTI, RATE, SINGLE, Wish, made_up
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from bench import analysis
 from bench.analysis.comparison import compare, invocation_value, judge, last_attempts, outcome, side
+from bench.analysis.rows import Question
 from bench.analysis.stats import Estimate
 from bench.model import Interval, Metric, Sample
 
@@ -167,8 +169,10 @@ def test_of_many_attempts_the_last_good_one_counts():
 
 
 def test_a_run_that_is_not_ok_gives_a_reason_and_never_a_number():
-    _, runs = made_up(Wish(cells=1, blocks=1, topologies=(MULTI,)))
+    session, runs = made_up(Wish(cells=1, blocks=1, topologies=(MULTI,)))
     bad = replace(runs[0], status="invalid", reasons=("worker-1 did nothing",))
-    assert outcome(bad, RATE, "ray") == "invalid: worker-1 did nothing"
+    asked = Question(session=session, runs={bad.spec.id: bad}, topologies=("multi",), margin=0.02)
+    row = asked.row({"multi": [bad.spec]}, RATE, "ray", partial(outcome, metric=RATE, arm="ray"))
+    assert (row.sides["multi"].values, row.sides["multi"].missing) == ({}, {1: "invalid: worker-1 did nothing"})
     assert outcome(runs[0], SHARE, "ray") == 1.0
     assert outcome(runs[0], SHARE, "pool") == "not measured"

@@ -13,12 +13,13 @@ from builders import a_sample, a_spec
 from fakes import TOKEN, running
 
 from bench import reconcile
+from bench.errors import RecordDamaged
 from bench.jobs.collect import Collector
 from bench.jobs.exporter import serve
 from bench.jobs.invocation import QUIET
 from bench.jobs.recorder import Recorder
 from bench.model import Interval, NodeUsage
-from bench.store import SAMPLES
+from bench.store import FILES, SAMPLES
 
 SPEC = a_spec()
 SAMPLES_OF_RUN = [
@@ -151,3 +152,66 @@ def test_a_path_that_is_none_is_refused(url: str) -> None:
     with socket.create_connection((host, int(port)), timeout=5) as connection:
         connection.sendall(b"GET http://[x HTTP/1.0\r\n\r\n")
         assert b" 400 " in connection.recv(1000)
+
+
+def test_files_that_grow_come_home_as_they_grow(recorder: Recorder, url: str, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    collector = Collector(exporter_url=url, token=TOKEN, spec=SPEC, path=home)
+    collector.fetch_files()
+    assert not (home / FILES).exists()
+    ledger = recorder.files / "ledger.jsonl"
+    for content in (b"one\n", b"two\n", b"three\n" * 3_000_000):  # the last in several answers
+        with ledger.open("ab") as file:
+            file.write(content)
+        collector.fetch_files()
+        assert (home / FILES / "ledger.jsonl").read_bytes() == ledger.read_bytes()
+
+
+def test_only_plain_files_are_listed(recorder: Recorder, url: str, tmp_path: Path) -> None:
+    (recorder.files / "profile.html").write_text("<p>")
+    (recorder.files / ".hidden").write_text("x")
+    (recorder.files / "folder").mkdir()
+    (recorder.files / "link").symlink_to("/etc/passwd")
+    answer = requests.get(
+        f"{url}/runs/s1/{SPEC.folder}/files/", headers={"Authorization": f"Bearer {TOKEN}"}, timeout=5
+    )
+    assert answer.json() == {"profile.html": 3}
+    assert requests.get(f"{url}/runs/s1/{SPEC.folder}/files/", timeout=5).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("listing", "why"),
+    [
+        (b'{"../run.json": 3}', "outside"),
+        (b'{"a/b": 3}', "outside"),
+        (b"[1]", "not what it should be"),
+        (b'{"large": 99999999999}', "at most"),
+        (b"{" + b",".join(b'"f%d": 1' % number for number in range(65)) + b"}", "at most"),
+    ],
+)
+def test_a_list_of_files_is_not_believed(
+    listing: bytes, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Collector, "_get", lambda *_, **__: listing)
+    collector = Collector(exporter_url="", token="", spec=SPEC, path=tmp_path)
+    with pytest.raises(RecordDamaged, match=why):
+        collector.fetch_files()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_last_value_of_each_point_is_shown_and_reconciled(recorder: Recorder, url: str) -> None:
+    swept = [a_sample(value, turn=3, point=point) for point, value in (("64 KiB", 5.0), ("1 MiB", 6.0))]
+    for sample in swept:
+        recorder.sample(sample)
+    page = requests.get(f"{url}/metrics", timeout=5).text
+    assert 'point="64 KiB"' in page
+    assert reconcile.differences(SPEC, [*SAMPLES_OF_RUN, *swept], page) == []
+    without = "\n".join(line for line in page.splitlines() if 'point="64 KiB"' not in line)
+    assert reconcile.differences(SPEC, [*SAMPLES_OF_RUN, *swept], without)
+
+
+def test_work_in_hand_is_shown(recorder: Recorder, url: str) -> None:
+    recorder.progress(25.0, 100.0)
+    page = requests.get(f"{url}/metrics", timeout=5).text
+    assert [line.split()[-1] for line in page.splitlines() if line.startswith("bench_run_work_")] == ["25.0", "100.0"]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import sleep
 from typing import Any
 
 import pytest
-from builders import a_spec
+from builders import a_sample, a_spec
 
 from bench.jobs.invocation import QUIET, Invocation, InvocationTurn
 from bench.jobs.recorder import Recorder
@@ -107,3 +108,38 @@ def test_a_run_says_why_it_is_invalid_and_which_nodes_have_nothing_to_do(folder:
     invocation.leaves_idle(["worker-1"])
     assert invocation.reasons == ["a call failed"]
     assert invocation.idle_by_plan == {"worker-1"}
+
+
+def test_the_points_of_a_sweep_learn_their_passes_apart(folder: Path) -> None:
+    invocation = an_invocation(folder, a_spec(warmups=1, samples=1, sample_seconds=0.05))
+    for turn in invocation.turns():
+        done = {point: turn.measure(RAY, work, nobody, point=point) for point, work in (("slow", slow), ("fast", fast))}
+    assert done["slow"].point == "slow"
+    assert len(done["slow"].results) < len(done["fast"].results)
+
+
+def test_what_is_recorded_in_the_midst_is_on_disk_at_once_and_progress_now_and_then(folder: Path) -> None:
+    invocation = an_invocation(folder)
+    invocation.record(a_sample(0.5, step=3.0))
+    for done in range(1000):
+        invocation.progress(done, 1000)
+    invocation.progress(1000, 1000)
+    lines = list(read_lines(folder / SAMPLES, is_closed=False))
+    assert [line.sample.step for line in lines if line.sample] == [3.0]
+    assert [line.progress for line in lines if line.progress] == [(0.0, 1000.0), (1000.0, 1000.0)]
+
+
+def test_threads_that_report_do_not_mix_their_lines(folder: Path) -> None:
+    invocation = an_invocation(folder)
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda number: invocation.record(a_sample(float(number))), range(200)))
+    lines = list(read_lines(folder / SAMPLES, is_closed=False))  # which checks their sequence
+    assert sorted(line.sample.value or 0 for line in lines if line.sample) == [float(n) for n in range(200)]
+
+
+def slow() -> None:
+    sleep(0.02)
+
+
+def fast() -> None:
+    sleep(0.001)

@@ -14,10 +14,23 @@ from bench.experiments import inference
 from bench.jobs.metrics_page import FAMILIES, MOST_RUNS, PHASES, STATUSES, MetricsPage
 
 LABELS = {
-    *("session", "run", "experiment", "topology", "cell", "arm", "metric", "unit", "node", "resource", "status"),
+    *(
+        "session",
+        "run",
+        "experiment",
+        "topology",
+        "cell",
+        "arm",
+        "metric",
+        "unit",
+        "node",
+        "point",
+        "resource",
+        "status",
+    ),
     *("phase", "better", "headline", "role", "param", "value"),
 }
-MOST_SERIES = 250  # of one run of the experiment with the most arms and metrics, on two nodes
+MOST_SERIES = 110  # of one run of the experiment with the most arms and metrics, on two nodes
 
 
 def shown(page: MetricsPage) -> list[Shown]:
