@@ -9,6 +9,8 @@ from functools import partial
 from bench.analysis.arms import ArmRow, arm_row
 from bench.analysis.comparison import Outcome, Side, outcome, side
 from bench.analysis.curves import Curve, curves
+from bench.analysis.ledger_amounts import PART_METRICS
+from bench.analysis.network_ledger import Ledger, network_ledger
 from bench.analysis.rows import MetricRow, Question, Specs
 from bench.analysis.sweeps import sweeps
 from bench.analysis.usage import NOT_COUNTED, NodeRow, Quantity, node_rows, quantities, use_of
@@ -42,6 +44,7 @@ class CellReport:
     sweeps: tuple[MetricRow, ...] = ()
     curves: tuple[Curve, ...] = ()
     node_metrics: tuple[NodeMetric, ...] = ()
+    ledger: Ledger | None = None  # None: one topology only
 
     @property
     def headline(self) -> MetricRow | None:
@@ -71,6 +74,7 @@ def build_cell(question: Question, experiment: str, cell: str, title: str) -> Ce
         sweeps=tuple(sweeps(question, by_topology, metrics, unit)),
         curves=tuple(curves(question, by_topology, metrics)),
         node_metrics=_node_metrics(question, by_topology, metrics, subject.name),
+        ledger=network_ledger(question, by_topology, metrics, arms, unit),
     )
 
 
@@ -82,7 +86,7 @@ def unit_of_work(headline: Metric) -> str:
 
 
 def _metric_rows(question: Question, specs: Specs, metrics: Sequence[Metric], arm: str) -> tuple[MetricRow, ...]:
-    """The headline, and every other metric but curves and those that were measured at points of a sweep alone."""
+    """The headline, and every other metric but curves, the ledger's own, and those of points of a sweep alone."""
     points: dict[str, set[str]] = {}
     for those in specs.values():
         for run in question.usable(those):
@@ -91,7 +95,9 @@ def _metric_rows(question: Question, specs: Specs, metrics: Sequence[Metric], ar
     return tuple(
         replace(question.row(specs, metric, arm, partial(outcome, metric=metric, arm=arm)), headline=position == 0)
         for position, metric in enumerate(metrics)
-        if not metric.axis and (position == 0 or "" in points.get(metric.name, {""}))
+        if not metric.axis
+        and metric.name not in PART_METRICS
+        and (position == 0 or "" in points.get(metric.name, {""}))
     )
 
 
@@ -119,6 +125,8 @@ def _arm_rows(
     """By metric, topology and arm, where the arm has a value of the metric."""
     rows = []
     for metric in metrics:
+        if metric.name in PART_METRICS:
+            continue
         for topology, those in specs.items():
             subjects = question.side(those, partial(outcome, metric=metric, arm=subject.name))
             for arm in arms:

@@ -31,6 +31,7 @@ class Answers:
     seats: list[int]  # the number of the seat that answered each item
     failures: int  # calls that gave no answer
     replaced: int  # actors
+    driver_seconds: float = 0.0  # of the driver: to hand calls over, and to take answers out of them
 
 
 class ActorPool(Generic[Item]):
@@ -115,6 +116,7 @@ class _Map(Generic[Item]):
         self.answered_by = [-1] * len(items)
         self.failures = 0
         self.replaced = 0
+        self.driver_seconds = 0.0
 
     def run(self) -> Answers:
         self.fill()
@@ -133,6 +135,7 @@ class _Map(Generic[Item]):
             seats=self.answered_by,
             failures=self.failures,
             replaced=self.replaced,
+            driver_seconds=self.driver_seconds,
         )
 
     def fill(self) -> None:
@@ -153,7 +156,9 @@ class _Map(Generic[Item]):
                 return
             self.next += 1
         submitted = monotonic()
-        self.calls[self.call(seat.actor, self.items[index])] = _Call(seat, index, submitted)
+        reference = self.call(seat.actor, self.items[index])
+        self.driver_seconds += monotonic() - submitted
+        self.calls[reference] = _Call(seat, index, submitted)
         seat.busy += 1
 
     def wait(self) -> list[Any]:
@@ -175,11 +180,13 @@ class _Map(Generic[Item]):
         """Put each answer in its item's place, and see to the calls that gave none."""
         import ray
 
+        begin = monotonic()
         try:
             values = ray.get([reference for reference, _ in done])
         except Exception:  # noqa: BLE001 an actor raises what it likes: each call is then judged by itself
             self.collect_singly(done, now)
         else:
+            self.driver_seconds += monotonic() - begin
             for (_, call), value in zip(done, values, strict=True):
                 self.keep(call, value, now)
 

@@ -7,13 +7,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
+from math import fsum
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
 from bench.data import digits
 from bench.errors import BadInput
-from bench.experiments import Profile, mlp
+from bench.experiments import Profile, mlp, parts
 from bench.experiments.peers import Peers, start_peers
 from bench.experiments.placement import Place, Span, places, spans
 from bench.experiments.predictors import DataPath, Predictors
@@ -71,19 +72,23 @@ PAYLOAD = Metric(
     kind="size",
     help="What the calls themselves carry by the data path, to and fro.",
 )
-METRICS = (THROUGHPUT, END_TO_END, STARTUP, FIRST_RESULT, *LATENCIES.values(), SUCCESS, PAYLOAD)
+METRICS = (
+    *(THROUGHPUT, END_TO_END, STARTUP, FIRST_RESULT, *LATENCIES.values(), SUCCESS, PAYLOAD),
+    *(parts.BUSY, parts.COMPUTE, parts.STRAGGLER, parts.SERIALISE),
+)
 
 RAY = Arm(name="ray", help="Actors of Ray hold the network.", role="subject")
 EMPTY_CALLS = Arm(
     name="empty-calls", help="The same calls of the same actors with the same arguments, no arithmetic.", role="calls"
 )
+BARE_CALLS = Arm(name="bare-calls", help="As many calls of the same actors, with nothing in them.", role="calls")
 ONE_BY_ONE = Arm(name="numpy-one-by-one", help="numpy, each input by itself, one thread of the first node.")
 ALL_CPUS = Arm(
     name="numpy-all-cpus", help="numpy, up to 1,000 inputs at a time, all threads of all nodes.", role="ceiling"
 )
 POOL = Arm(name="pool", help="multiprocessing.Pool, a process per CPU, the same batches by value.")
 UNWATCHED = Arm(name="ray-unwatched", help="As ray, while raymeter does not watch.", role="control", probed=False)
-ARMS = (RAY, EMPTY_CALLS, ONE_BY_ONE, ALL_CPUS, POOL, UNWATCHED)
+ARMS = (RAY, EMPTY_CALLS, BARE_CALLS, ONE_BY_ONE, ALL_CPUS, POOL, UNWATCHED)
 
 SPAN_BYTES = 16  # two integers, in place of the rows
 ANSWER_BYTES = 1
@@ -208,7 +213,11 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
         kept: dict[str, list[Measured[Pass]]] = {RAY.name: [], EMPTY_CALLS.name: []}
         for turn in context.turns():
             for arm in turn.order(ARMS):
+                if arm == RAY:
+                    predictors.take_work_done()  # what other arms did is none of its work
                 measured = turn.measure(arm, *work[arm.name])
+                if arm == RAY:
+                    yield from parts.work_samples(measured, [predictors.take_work_done()])
                 vow.keep(measured.results)
                 yield from samples(arm, measured, params)
                 if arm.name in kept and not turn.warmup:
@@ -221,7 +230,7 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
 def guess_pass_seconds(params: Params) -> float:
     """One pass of every arm, on two cores: calls cost a millisecond each and inputs what numpy takes for them."""
     calls = -(-params.inputs // params.batch)
-    return calls * 0.0030 + params.inputs * 0.00013
+    return calls * 0.0033 + params.inputs * 0.00013
 
 
 def expected_answers(layers: Layers, vectors: mlp.Array, inputs: int) -> bytes:
@@ -252,6 +261,10 @@ def samples(arm: Arm, measured: Measured[Pass], params: Params) -> Iterator[Samp
     if arm == RAY:
         yield measured.sample(SUCCESS, success_rate([done.calls for done in measured.results if done.calls]))
         yield measured.sample(PAYLOAD, payload_bytes_per_input(params))
+    if arm in (RAY, EMPTY_CALLS, BARE_CALLS):
+        yield measured.sample(
+            parts.SERIALISE, fsum(done.calls.driver_seconds for done in measured.results if done.calls)
+        )
 
 
 def latencies(timed: Sequence[Measured[Pass]]) -> Iterator[Sample]:
@@ -311,6 +324,10 @@ def _work(predictors: Predictors, peers: Peers, batches: Sequence[Span], expecte
         calls = predictors.skip(batches)
         return Pass(problem=check(b"".join(calls.values), bytes(len(expected))) or _fault(calls), calls=calls)
 
+    def without_arguments() -> Pass:
+        calls = predictors.call(batches)
+        return Pass(problem=_fault(calls), calls=calls)
+
     def by(peer: Callable[[], bytes]) -> Pass:
         answers = peer()
         return Pass(problem=check(answers, expected), digest=_digest(answers))
@@ -322,6 +339,7 @@ def _work(predictors: Predictors, peers: Peers, batches: Sequence[Span], expecte
         RAY.name: (with_network, by_node),
         UNWATCHED.name: (with_network, by_node),
         EMPTY_CALLS.name: (without_network, by_node),
+        BARE_CALLS.name: (without_arguments, by_node),
         ONE_BY_ONE.name: (partial(by, peers.one_by_one), lambda _: peers.all_on_first),
         ALL_CPUS.name: (partial(by, peers.all_cpus), lambda _: peers.spread),
         POOL.name: (partial(by, peers.pool), lambda _: peers.spread),

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
 from bench.data import digits
 from bench.errors import RunInvalid
 from bench.experiments import mlp
 from bench.experiments.actor_pool import ActorPool, Answers
+from bench.experiments.parts import WorkDone
 from bench.experiments.placement import Place, Span, get_in_time, on
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ class Predictor:
         self._layers = layers
         self._own_vectors: Any = None if own_vectors is None else mlp.make_vectors(*own_vectors)
         self._limits = threadpool_limits(threads, user_api="blas")
+        self._busy_seconds = 0.0
+        self._inputs = 0
 
     def ready(self) -> Loaded:
         """Says that it is, and what it holds."""
@@ -51,11 +55,21 @@ class Predictor:
 
     def predict(self, rows: Array) -> bytes:
         """The classes of `rows`."""
-        return mlp.answer(self._layers, rows).tobytes()
+        begin = monotonic()
+        classes = mlp.answer(self._layers, rows).tobytes()
+        self._inputs += len(classes)
+        self._busy_seconds += monotonic() - begin
+        return classes
 
     def predict_span(self, vectors: Array | None, start: int, stop: int) -> bytes:
         """The classes of inputs `start` to `stop` of `vectors`, or of its own."""
         return self.predict(mlp.rows_of(self._own_vectors if vectors is None else vectors, start, stop))
+
+    def take_work_done(self) -> tuple[float, int]:
+        """Seconds at work, and inputs answered, since this was asked before."""
+        done = self._busy_seconds, self._inputs
+        self._busy_seconds, self._inputs = 0.0, 0
+        return done
 
     def skip(self, rows: Array) -> bytes:
         """As many bytes as `predict` gives, and no arithmetic."""
@@ -65,9 +79,13 @@ class Predictor:
         """As many bytes as `predict_span` gives, and no arithmetic."""
         return bytes(stop - start)
 
+    def nothing(self) -> bytes:
+        """What a call costs that carries nothing and does nothing."""
+        return b""
+
 
 class Predictors:
-    """Actors on their nodes, and two ways to have every input go through them: with the network and without."""
+    """Actors on their nodes, and ways to have every input go through them: with the network, and with ever less."""
 
     def __init__(
         self, places: Sequence[Place], layers: Layers, *, vectors: Recipe, data_path: DataPath, in_flight: int
@@ -102,6 +120,22 @@ class Predictors:
     def skip(self, spans: Sequence[Span]) -> Answers:
         """The same calls of the same actors with the same arguments, without the network."""
         return self._pool.map(self._skip, spans)
+
+    def call(self, spans: Sequence[Span]) -> Answers:
+        """As many calls of the same actors, with nothing in them."""
+        return self._pool.map(lambda actor, _: actor.nothing.remote(), spans)
+
+    def take_work_done(self) -> list[WorkDone]:
+        """What each actor did since this was asked before."""
+        done: list[tuple[float, int]] = get_in_time(
+            [actor.take_work_done.remote() for actor in self._pool.actors],
+            READY_SECONDS,
+            "Actors that say what they did",
+        )
+        return [
+            WorkDone(node=place.node.name, busy_seconds=seconds, units=inputs)
+            for place, (seconds, inputs) in zip(self.places, done, strict=True)
+        ]
 
     def inputs_of_node(self, answers: Answers, spans: Sequence[Span]) -> dict[str, float]:
         """How many inputs each node that has an actor answered."""

@@ -12,7 +12,7 @@ from bench.analysis.answer import shape
 from bench.analysis.cells import CellReport
 from bench.analysis.evidence import SESSION, Doubt, about
 from bench.analysis.numbers import label, percent, plain, plural
-from bench.reports import sweeps, tables
+from bench.reports import ledger, sweeps, tables
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -147,6 +147,11 @@ def _cell(report: Report, cell: CellReport, width: int) -> Iterator[RenderableTy
         yield _subtitle(f"{cell.subject} beside the other arms, in the same invocations: {tables.headline_unit(cell)}")
         yield tables.arms(cell, topologies)
         yield from _lines(tables.cost_of_measuring_lines(cell), width)
+    if cell.ledger and cell.ledger.gap:
+        yield ""
+        yield _subtitle(ledger.title(cell.ledger))
+        yield ledger.table(cell.ledger)
+        yield from _lines(ledger.notes(cell.ledger), width)
     for title, table in (*sweeps.sweeps(cell, topologies), *sweeps.curves(cell)):
         yield ""
         yield _subtitle(title)

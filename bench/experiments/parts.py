@@ -1,0 +1,103 @@
+"""What the time of an experiment went into: the metrics that the network ledger of a report is made of.
+
+An experiment that yields them for its subject has a ledger that says more; the report shows them nowhere else. Each
+is in seconds of the interval that was timed, and what is not yielded is called not measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median_low
+from typing import Any
+
+from bench.model import Measured, Metric, Sample
+
+BUSY = Metric(
+    name="busy_seconds",
+    unit="s",
+    better="lower",
+    kind="time",
+    help="Work itself, inside a worker: the mean over the workers of a node.",
+)
+COMPUTE = Metric(
+    name="compute_seconds",
+    unit="s",
+    better="lower",
+    kind="time",
+    help="What the work takes workers that are all as fast as the middle one, and share it evenly.",
+)
+STRAGGLER = Metric(
+    name="straggler_seconds",
+    unit="s",
+    better="lower",
+    kind="time",
+    help="What it takes longer because a worker is slower than that, or has more of it.",
+)
+SERIALISE = Metric(
+    name="serialise_seconds",
+    unit="s",
+    better="lower",
+    kind="time",
+    help="What the driver needs to hand calls over and to take their answers out.",
+)
+QUEUE = Metric(
+    name="queue_seconds",
+    unit="s",
+    better="lower",
+    kind="time",
+    help="What work waits for until it is scheduled, where the experiment can see it.",
+)
+ROUND_TRIPS = Metric(
+    name="round_trips_in_sequence",
+    unit="",
+    better="lower",
+    kind="count",
+    help="Calls that had to wait for one another: all of them, by how many are under way at once.",
+)
+WORK_METRICS = (BUSY, COMPUTE, STRAGGLER)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkDone:
+    """What one worker did in an interval, or in one round between two barriers."""
+
+    node: str
+    busy_seconds: float
+    units: float  # of work; 1 each where all have the same
+
+
+def compute_and_straggler(workers: Sequence[WorkDone]) -> tuple[float, float]:
+    """How long the work takes workers that are all as good as the middle one; how much longer it took the busiest.
+
+    The middle one is the lower median of seconds a unit, so that of two the quicker one counts, and a worker that is
+    held up is a straggler even where the others take work off it.
+    """
+    busiest = max((worker.busy_seconds for worker in workers), default=0.0)
+    paces = [worker.busy_seconds / worker.units for worker in workers if worker.units > 0]
+    if not paces:
+        return 0.0, busiest
+    even = median_low(paces) * sum(worker.units for worker in workers) / len(workers)
+    compute = min(even, busiest)
+    return compute, busiest - compute
+
+
+def work_samples(measured: Measured[Any], rounds: Iterable[Sequence[WorkDone]]) -> Iterator[Sample]:
+    """WORK_METRICS of an interval: of its rounds, each of which ended when the last worker had done its part.
+
+    A pool whose workers take the next item as they become free has one round.
+    """
+    compute = straggler = 0.0
+    by_node: dict[str, list[float]] = {}
+    for workers in rounds:
+        parts = compute_and_straggler(workers)
+        compute, straggler = compute + parts[0], straggler + parts[1]
+        nodes: dict[str, list[float]] = {}
+        for worker in workers:
+            nodes.setdefault(worker.node, []).append(worker.busy_seconds)
+        for node, busy in nodes.items():
+            by_node.setdefault(node, []).append(fmean(busy))
+    yield measured.sample(COMPUTE, compute)
+    yield measured.sample(STRAGGLER, straggler)
+    for node, means in by_node.items():
+        yield measured.sample(BUSY, sum(means), node=node)

@@ -1,0 +1,69 @@
+"""The network ledger in the report for a terminal: from one topology's seconds to the other's, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from bench.analysis.network_ledger import Ledger
+from bench.analysis.numbers import Scale, percent, scale_for, with_interval
+from bench.model import Metric
+from bench.reports import tables
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+NOT_MEASURED = "not measured"
+
+
+def title(ledger: Ledger) -> str:
+    """What the table is, and how near to each other the nodes are."""
+    where = {True: "all nodes on one machine", False: "nodes on several machines", None: "hosts unknown"}
+    return (
+        f"Network ledger: what {ledger.candidate} takes longer than {ledger.baseline}"
+        f" ({ledger.link or 'link unknown'}, {where[ledger.same_host]}; means of {len(ledger.blocks)})"
+    )
+
+
+def table(ledger: Ledger) -> RenderableType:
+    """The one topology, the parts of the gap, the other topology; the parts add up to the gap."""
+    from rich.text import Text
+
+    scale = _scale(ledger)
+    found = tables.blank(("seconds", False), (scale.unit, True), (f"of {ledger.baseline}", True), ("rests on", False))
+    base = ledger.seconds[ledger.baseline].value
+    found.add_row(Text(f"  {ledger.baseline}"), Text(with_interval(ledger.seconds[ledger.baseline], scale)))
+    for part in ledger.parts:
+        found.add_row(
+            Text(f"  + {part.title}"),
+            Text(with_interval(part.seconds, scale) if part.seconds else NOT_MEASURED),
+            Text(percent(part.seconds.value / base) if part.seconds else ""),
+            Text(part.rests_on if part.seconds else ""),
+        )
+    found.add_row(
+        Text(f"  {ledger.candidate}", style="bold"), Text(with_interval(ledger.seconds[ledger.candidate], scale))
+    )
+    if ledger.gap:
+        gap = Text(with_interval(ledger.gap, scale))
+        found.add_row(Text("  the gap"), gap, Text(percent(ledger.gap.value / base)), Text("the sum of the parts"))
+    return found
+
+
+def notes(ledger: Ledger) -> Iterator[str]:
+    """What was not measured, and why; blocks that are not in it; what a number below zero is."""
+    reasons: dict[str, list[str]] = {}
+    for part in ledger.parts:
+        if part.seconds is None:
+            reasons.setdefault(part.rests_on, []).append(part.name)
+    for why, names in reasons.items():
+        yield f"{', '.join(names)}: {NOT_MEASURED}, so unexplained has it ({why})"
+    for block, why in ledger.missing.items():
+        yield f"not in it: block {block} ({why})"
+    rest = next((part.seconds for part in ledger.parts if part.name == "unexplained"), None)
+    if rest and rest.high is not None and rest.high < 0:
+        yield "unexplained is below zero: parts went on at the same time, and each is counted in full"
+
+
+def _scale(ledger: Ledger) -> Scale:
+    metric = Metric(name="seconds", unit=f"s/{ledger.unit}", better="lower", kind="time")
+    return scale_for(metric, [estimate.value for estimate in ledger.seconds.values()])
