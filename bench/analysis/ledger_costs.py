@@ -13,6 +13,7 @@ from bench.model import Metric, Run
 NETWORK = "network"
 GOODPUT = "goodput_bytes_per_second"
 ROUND_TRIP = "round_trip_seconds"
+CALL = "ray-call"  # its arm: the argument of an actor call
 LEAST_LEVER = 2.0  # times the bytes of the barest calls: from less the cost of a byte cannot be told
 
 
@@ -85,7 +86,7 @@ class NetworkCost:
     """What the experiment `network` of the same session and block says, or the reason that it says nothing."""
 
     byte_seconds: Outcome  # on the raw link between nodes
-    round_trip_seconds: Outcome  # of a small call of Ray, between nodes less inside one
+    round_trip_seconds: Outcome  # of Ray's smallest call, between nodes less inside one
 
 
 def network_cost(question: Question, block: int) -> NetworkCost:
@@ -95,9 +96,8 @@ def network_cost(question: Question, block: int) -> NetworkCost:
         return NetworkCost(absent, absent)
     baseline, candidate = question.topologies[0], question.topologies[-1]
     raw = [arm.name for arm in question.session.arms[NETWORK] if arm.role == "ceiling"]
-    subject = [arm.name for arm in question.session.arms[NETWORK] if arm.role == "subject"]
     goodputs = _values(question, block, candidate, GOODPUT, raw)
-    trips = [_values(question, block, name, ROUND_TRIP, subject) for name in (baseline, candidate)]
+    trips = [_values(question, block, name, ROUND_TRIP, [CALL]) for name in (baseline, candidate)]
     return NetworkCost(
         1 / max(goodputs) if goodputs and max(goodputs) > 0 else f"`{NETWORK}` has no raw goodput in this block",
         min(trips[1]) - min(trips[0]) if all(trips) else f"`{NETWORK}` has no round trips in this block",

@@ -79,7 +79,7 @@ def network_ledger(
     baseline, candidate = question.topologies[0], question.topologies[-1]
     headline, subject = metrics[0], next((arm.name for arm in arms if arm.role == "subject"), arms[0].name)
     pairs, missing = _pairs(question, specs, headline, subject)
-    split = {block: _split(pair, headline, arms, network_cost(question, block)) for block, pair in pairs.items()}
+    split = _split_all(question, pairs, headline, [arm.name for arm in arms if arm.role == "calls"])
     blocks, incomplete = _complete(split)
     gaps = {block: pairs[block].at_multi.seconds - pairs[block].at_single.seconds for block in blocks}
     facts = [run.facts for run in question.usable(specs[candidate]) if run.facts]
@@ -142,54 +142,67 @@ class _Finding:
     rests_on: str = ""
 
 
-def _split(pair: _Pair, headline: Metric, arms: Sequence[Arm], network: NetworkCost) -> dict[PartName, _Finding]:
-    """The parts of one block's gap that could be measured."""
-    calls = calls_cost(pair.single, pair.multi, headline, [arm.name for arm in arms if arm.role == "calls"])
-    has_network = not isinstance(network.byte_seconds, str)
-    byte_seconds = network.byte_seconds if has_network else calls.byte_seconds
+def _split_all(
+    question: Question, pairs: Mapping[int, _Pair], headline: Metric, names: Sequence[str]
+) -> dict[int, dict[PartName, _Finding]]:
+    """The parts of each block's gap. What calls cannot tell in one block they are not asked in another."""
+    calls = {block: calls_cost(pair.single, pair.multi, headline, names) for block, pair in pairs.items()}
+    silent = next((why for cost in calls.values() if isinstance(why := cost.byte_seconds, str)), None)
+    return {
+        block: _split(
+            pair,
+            calls[block],
+            calls[block].byte_seconds if silent is None else silent,
+            network_cost(question, block),
+        )
+        for block, pair in pairs.items()
+    }
+
+
+def _split(pair: _Pair, calls: CallsCost, with_ray: Outcome, network: NetworkCost) -> dict[PartName, _Finding]:
+    """The parts of one block's gap. `with_ray` is what a byte costs by the calls, on the wire and in Ray."""
     more_bytes = difference(pair.at_single.link_bytes, pair.at_multi.link_bytes)
+    raw = network.byte_seconds
+    by_calls = raw if isinstance(with_ray, str) else with_ray
 
     def metric(name: str) -> Outcome:
         return difference(pair.at_single.metrics.get(name), pair.at_multi.metrics.get(name))
 
     return {
-        "network": _network(more_bytes, byte_seconds, "raw TCP" if has_network else "empty calls"),
-        "serialise/copy": _serialise(metric(SERIALISE), more_bytes, calls, network),
-        "queue and schedule": _queue(metric(QUEUE), pair.at_multi.metrics[ROUND_TRIPS], calls, network, byte_seconds),
+        "network": _network(more_bytes, with_ray, raw),
+        "serialise/copy": _serialise(metric(SERIALISE), more_bytes, with_ray, raw),
+        "queue and schedule": _queue(metric(QUEUE), calls.queue(by_calls), pair.at_multi.metrics[ROUND_TRIPS], network),
         "compute": _Finding(metric(COMPUTE), "busy time, were all workers like the middle one"),
         "straggler": _Finding(metric(STRAGGLER), "busy time of the busiest worker beyond that"),
     }
 
 
-def _network(more_bytes: Outcome, byte_seconds: Outcome, source: str) -> _Finding:
-    """Bytes on the busiest link, times what a byte costs in this session."""
+def _network(more_bytes: Outcome, with_ray: Outcome, raw: Outcome) -> _Finding:
+    """Bytes of the busiest link, times what a byte costs in this session: on the wire alone where that was measured."""
     if isinstance(more_bytes, str):
         return _Finding(f"bytes: {more_bytes}")
-    if isinstance(byte_seconds, str):
-        return _Finding(f"cost of a byte: {byte_seconds}")
-    return _Finding(more_bytes * byte_seconds, f"bytes of the busiest link, at the cost of one by {source}")
+    if not isinstance(raw, str):
+        return _Finding(more_bytes * raw, "bytes of the busiest link, at the cost of one by raw TCP")
+    if isinstance(with_ray, str):
+        return _Finding(f"cost of a byte: {with_ray}; {raw}")
+    return _Finding(more_bytes * with_ray, "bytes of the busiest link, at the cost of one by calls alone")
 
 
-def _serialise(driver: Outcome, more_bytes: Outcome, calls: CallsCost, network: NetworkCost) -> _Finding:
+def _serialise(driver: Outcome, more_bytes: Outcome, with_ray: Outcome, raw: Outcome) -> _Finding:
     """The driver's own time; and what Ray adds to the bytes on the wire, where the wire was measured by itself."""
     if isinstance(driver, str):
         return _Finding(driver)
-    with_ray, raw = calls.byte_seconds, network.byte_seconds
     if isinstance(more_bytes, str) or isinstance(with_ray, str) or isinstance(raw, str):
         return _Finding(driver, "the driver's time for calls and answers")
-    added = more_bytes * (with_ray - raw)
-    return _Finding(driver + added, "the driver's time, and what Ray adds to a byte")
+    return _Finding(driver + more_bytes * (with_ray - raw), "the driver's time, and what Ray adds to a byte's cost")
 
 
-def _queue(
-    waited: Outcome, round_trips: Outcome, calls: CallsCost, network: NetworkCost, byte_seconds: Outcome
-) -> _Finding:
+def _queue(waited: Outcome, of_calls: tuple[Outcome, str], round_trips: Outcome, network: NetworkCost) -> _Finding:
     """What was seen to wait; else what calls take longer that do no work; else round trips, times what one costs."""
     if not isinstance(waited, str):
         return _Finding(waited, "waiting that the experiment saw")
-    seconds, source = calls.queue(byte_seconds)
-    if not isinstance(seconds, str) or isinstance(round_trips, str):
-        return _Finding(seconds, source)
+    if not isinstance(of_calls[0], str) or isinstance(round_trips, str):
+        return _Finding(*of_calls)
     if isinstance(network.round_trip_seconds, str):
         return _Finding(f"cost of a call: {network.round_trip_seconds}")
     return _Finding(round_trips * network.round_trip_seconds, f"round trips, at the cost of one by `{NETWORK}`")

@@ -6,22 +6,20 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from bench.analysis.network_ledger import Ledger
-from bench.analysis.numbers import Scale, percent, scale_for, with_interval
+from bench.analysis.numbers import Scale, percent, plural, scale_for, with_interval
 from bench.model import Metric
 from bench.reports import tables
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-NOT_MEASURED = "not measured"
-
 
 def title(ledger: Ledger) -> str:
     """What the table is, and how near to each other the nodes are."""
     where = {True: "all nodes on one machine", False: "nodes on several machines", None: "hosts unknown"}
     return (
-        f"Network ledger: what {ledger.candidate} takes longer than {ledger.baseline}"
-        f" ({ledger.link or 'link unknown'}, {where[ledger.same_host]}; means of {len(ledger.blocks)})"
+        f"Network ledger: what {ledger.candidate} takes longer, means of {plural(len(ledger.blocks), 'block')}"
+        f" ({ledger.link or 'link unknown'}, {where[ledger.same_host]})"
     )
 
 
@@ -34,12 +32,13 @@ def table(ledger: Ledger) -> RenderableType:
     base = ledger.seconds[ledger.baseline].value
     found.add_row(Text(f"  {ledger.baseline}"), Text(with_interval(ledger.seconds[ledger.baseline], scale)))
     for part in ledger.parts:
-        found.add_row(
-            Text(f"  + {part.title}"),
-            Text(with_interval(part.seconds, scale) if part.seconds else NOT_MEASURED),
-            Text(percent(part.seconds.value / base) if part.seconds else ""),
-            Text(part.rests_on if part.seconds else ""),
-        )
+        if part.seconds:
+            found.add_row(
+                Text(f"  + {part.title}"),
+                Text(with_interval(part.seconds, scale)),
+                Text(percent(part.seconds.value / base)),
+                Text(part.rests_on),
+            )
     found.add_row(
         Text(f"  {ledger.candidate}", style="bold"), Text(with_interval(ledger.seconds[ledger.candidate], scale))
     )
@@ -55,10 +54,14 @@ def notes(ledger: Ledger) -> Iterator[str]:
     for part in ledger.parts:
         if part.seconds is None:
             reasons.setdefault(part.rests_on, []).append(part.name)
-    for why, names in reasons.items():
-        yield f"{', '.join(names)}: {NOT_MEASURED}, so unexplained has it ({why})"
+    if reasons:
+        parts = "; ".join(f"{', '.join(names)} ({why})" for why, names in reasons.items())
+        yield f"not measured, so that what is unexplained has it: {parts}"
+    by_reason: dict[str, list[str]] = {}
     for block, why in ledger.missing.items():
-        yield f"not in it: block {block} ({why})"
+        by_reason.setdefault(why, []).append(str(block))
+    for why, blocks in by_reason.items():
+        yield f"not in the network ledger: block {', '.join(blocks)} ({why})"
     rest = next((part.seconds for part in ledger.parts if part.name == "unexplained"), None)
     if rest and rest.high is not None and rest.high < 0:
         yield "unexplained is below zero: parts went on at the same time, and each is counted in full"

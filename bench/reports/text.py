@@ -151,6 +151,7 @@ def _cell(report: Report, cell: CellReport, width: int) -> Iterator[RenderableTy
         yield ""
         yield _subtitle(ledger.title(cell.ledger))
         yield ledger.table(cell.ledger)
+    if cell.ledger and cell.headline and cell.headline.comparison and cell.headline.comparison.pairs:
         yield from _lines(ledger.notes(cell.ledger), width)
     for title, table in (*sweeps.sweeps(cell, topologies), *sweeps.curves(cell)):
         yield ""

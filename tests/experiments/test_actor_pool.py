@@ -86,6 +86,15 @@ def test_every_item_has_its_own_answer_whatever_the_order_they_come_in(a_pool: M
     assert (found.failures, found.replaced) == (0, 0)
 
 
+def test_the_drivers_own_time_is_that_of_handing_over_and_taking_out_and_not_of_waiting(a_pool: Make) -> None:
+    pool = a_pool("", "")
+    answers_of(pool, 2)
+    begin = time.monotonic()
+    found = answers_of(pool, 8, "answer_late")
+    took = time.monotonic() - begin
+    assert 0 < found.driver_seconds < took / 2  # the rest of it the actors sleep
+
+
 def test_no_items_give_no_answers(a_pool: Make) -> None:
     assert answers_of(a_pool(""), 0).values == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -60,6 +61,21 @@ def test_every_data_path_gives_the_same_answers(some_predictors: Make, data_path
     assert predictors.inputs_of_node(found, parts) == {"head": 5_100.0}
     empty = predictors.skip(parts)
     assert [len(value) for value in empty.values] == [stop - start for start, stop in parts]
+
+
+def test_actors_tell_what_they_did_since_they_were_asked_and_only_of_work(some_predictors: Make) -> None:
+    predictors = some_predictors()
+    predictors.ready()
+    begin = time.monotonic()
+    predictors.predict(spans(0, 600, 50))
+    took = time.monotonic() - begin
+    done = predictors.take_work_done()
+    assert sum(worker.units for worker in done) == 600
+    assert {worker.node for worker in done} == {"head"}
+    assert all(0 < worker.busy_seconds < took for worker in done)
+    predictors.skip(spans(0, 600, 50))
+    assert len(predictors.call(spans(0, 600, 50)).values) == 12
+    assert [(worker.busy_seconds, worker.units) for worker in predictors.take_work_done()] == [(0.0, 0), (0.0, 0)]
 
 
 def test_weights_of_10_mb_are_put_once_for_20_calls(some_predictors: Make) -> None:
