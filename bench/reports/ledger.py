@@ -49,7 +49,7 @@ def table(ledger: Ledger) -> RenderableType:
 
 
 def notes(ledger: Ledger) -> Iterator[str]:
-    """What was not measured, and why; blocks that are not in it; what a number below zero is."""
+    """What was not measured, and why; blocks that are not in it."""
     reasons: dict[str, list[str]] = {}
     for part in ledger.parts:
         if part.seconds is None:
@@ -62,9 +62,6 @@ def notes(ledger: Ledger) -> Iterator[str]:
         by_reason.setdefault(why, []).append(str(block))
     for why, blocks in by_reason.items():
         yield f"not in the network ledger: block {', '.join(blocks)} ({why})"
-    rest = next((part.seconds for part in ledger.parts if part.name == "unexplained"), None)
-    if rest and rest.high is not None and rest.high < 0:
-        yield "unexplained is below zero: parts went on at the same time, and each is counted in full"
 
 
 def _scale(ledger: Ledger) -> Scale:

@@ -223,6 +223,14 @@ def _legend(report: Report) -> Iterator[tuple[str, str]]:
                 " work; control: the subject while raymeter does not watch"
             ),
         )
+    if any(cell.ledger and cell.ledger.gap for cell in report.cells):
+        yield (
+            "network ledger",
+            (
+                "means over blocks, because they add up, and Student's interval; each part is measured by itself, so what went"
+                " on at the same time is counted twice, and unexplained is less by that much, or below 0"
+            ),
+        )
     helps = {
         label(row.metric): row.metric.help
         for cell in report.cells
