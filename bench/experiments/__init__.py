@@ -45,6 +45,7 @@ class Experiment(Protocol):
 
 _MODULES = {
     "inference": "bench.experiments.inference",
+    "network": "bench.experiments.network",
 }
 NAMES = tuple(_MODULES)
 

@@ -1,0 +1,260 @@
+"""What passes say: goodput, percentiles, CPU, the share of raw TCP, and what a transfer's time is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+
+from bench.experiments.network.points import Point
+from bench.experiments.network.ways import Burst
+from bench.model import Interval, Measured, Metric, Sample
+
+GOODPUT = Metric(
+    name="goodput_bytes_per_second",
+    unit="B/s",
+    better="higher",
+    kind="rate",
+    help="Payload that came, was acknowledged and was checked, by the seconds on the clock; without a point: of the"
+    " largest payload, one at a time.",
+)
+FIRST = Metric(
+    name="first_transfer_seconds",
+    unit="s",
+    better="lower",
+    kind="time",
+    help="The first payload of the largest size that ever went this way: connections are made, pages are touched.",
+)
+SHARES = (50, 90, 99)
+
+
+def _percentile(what: str, share: int, help: str) -> Metric:
+    middle = "" if share == 50 else f"_p{share}"
+    return Metric(
+        name=f"{what}{middle}_seconds", unit="s", better="lower", kind="time", help=f"{help}, {share} % of all."
+    )
+
+
+ROUND_TRIP = {
+    share: _percentile("round_trip", share, "From the first byte sent until the last acknowledgement")
+    for share in SHARES
+}
+ONE_WAY = {
+    share: _percentile("one_way", share, "From the first byte sent until the last one was there, by one clock")
+    for share in SHARES
+}
+HALF = {
+    share: _percentile("half_round_trip", share, "Half of the round trip: these nodes share no clock")
+    for share in SHARES
+}
+SENDER_CPU, RECEIVER_CPU = (
+    Metric(
+        name=f"{side}_cpu_seconds_per_gigabyte",
+        unit="s/GB",
+        better="lower",
+        kind="time",
+        help=f"CPU of the {side}'s process and its raylet, without checks; a raylet of both is the sender's.",
+    )
+    for side in ("sender", "receiver")
+)
+SHARE_OF_TCP = Metric(
+    name="share_of_raw_tcp",
+    unit="1",
+    better="higher",
+    kind="ratio",
+    help="Goodput by that of our own sockets at the same point, in the same turn.",
+)
+PARTS = {
+    part: Metric(name=f"{part}_share_of_transfer", unit="1", better="lower", kind="ratio", help=help)
+    for part, help in {
+        "copy": "Of put and get: serialising and copying into the object store.",
+        "raw_tcp": "Of put and get between nodes: what raw TCP takes for the same bytes.",
+        "call": "Of put and get: an actor call with the smallest payload, which tells the receiver.",
+        "unaccounted": "Of put and get: all that the other parts do not explain.",
+    }.items()
+}
+BEST_SIZE = Metric(
+    name="recommended_object_bytes",
+    unit="B",
+    better="lower",
+    kind="size",
+    help="The least object that reaches 90 % of the best goodput of put and get in this run.",
+)
+BEST_STREAMS = Metric(
+    name="recommended_streams",
+    unit="objects",
+    better="lower",
+    kind="count",
+    help="Objects of that size to have on their way at once: the fewest that reach it.",
+)
+CHUNK = Metric(
+    name="chunk_bytes",
+    unit="B",
+    better="lower",
+    kind="size",
+    help="RAY_object_manager_default_chunk_size, in which objects went between nodes: these figures hold for it.",
+)
+METRICS = (
+    *(GOODPUT, FIRST, *ROUND_TRIP.values(), *ONE_WAY.values(), *HALF.values()),
+    *(SENDER_CPU, RECEIVER_CPU, SHARE_OF_TCP, *PARTS.values(), BEST_SIZE, BEST_STREAMS, CHUNK),
+)
+
+NEAR_BEST = 0.9
+MOST_SHARE = 1.05  # of raw TCP between two nodes: above it the harness is at fault, or the machine was busy
+GIGABYTE = 1e9
+
+Passes = Measured[Burst]
+Key = tuple[str, Point]  # an arm's name, and a point
+
+
+def goodput(passes: Passes) -> float:
+    """Payload bytes per second on the clock, over all passes of a sample."""
+    return sum(one.bytes for one in passes.results) / sum(sum(one.seconds) for one in passes.results)
+
+
+def round_seconds(passes: Passes) -> float:
+    """Mean seconds of a round."""
+    every = [seconds for one in passes.results for seconds in one.seconds]
+    return sum(every) / len(every)
+
+
+def problem_of(passes: Passes) -> str | None:
+    """What was wrong with a payload; None: nothing."""
+    return next((one.problem for one in passes.results if one.problem), None)
+
+
+def samples(passes: Passes, *, is_reference: bool) -> Iterator[Sample]:
+    """The values of one arm at one point in one turn."""
+    if problem := problem_of(passes):
+        yield passes.missing(GOODPUT, problem)
+        return
+    speed = passes.sample(GOODPUT, goodput(passes))
+    yield speed
+    if is_reference:
+        yield replace(speed, point="")
+    gigabytes = sum(one.bytes for one in passes.results) / GIGABYTE
+    for metric, used in (
+        (SENDER_CPU, [one.sender_cpu_seconds for one in passes.results]),
+        (RECEIVER_CPU, [one.receiver_cpu_seconds for one in passes.results]),
+    ):
+        counted = [seconds for seconds in used if seconds is not None]
+        if counted:
+            yield passes.sample(metric, sum(counted) / gigabytes)
+
+
+@dataclass(kw_only=True)
+class Story:
+    """What the turns of one run say together."""
+
+    is_between_nodes: bool
+    smallest: Point
+    kept: dict[Key, list[Passes]] = field(default_factory=dict)  # warm-ups left out
+
+    def turn(self, done: Mapping[Key, Passes], *, is_warmup: bool) -> Iterator[Sample]:
+        """The arms beside each other inside one turn."""
+        yield from shares_of_tcp(done)
+        yield from self._parts(done)
+        if not is_warmup:
+            for key, passes in done.items():
+                self.kept.setdefault(key, []).append(passes)
+
+    def of(self, arm: str) -> dict[Point, list[Passes]]:
+        """What one arm did, by point."""
+        return {point: passes for (name, point), passes in self.kept.items() if name == arm}
+
+    def too_fast(self) -> list[str]:
+        """A reason for each of Ray's ways that beat the socket it goes through: that is a fault of the harness.
+
+        The best turn of each is compared, for a busy machine only makes slower. Inside a node Ray shares memory and
+        uses no socket.
+        """
+        best = {key: max(goodput(passes) for passes in timed) for key, timed in self.kept.items()}
+        return [
+            f"{arm} at {point} reached {speed / best['tcp', point]:.2f} of raw TCP: nothing is faster than its socket"
+            for (arm, point), speed in best.items()
+            if self.is_between_nodes and has_share(arm) and arm.startswith("ray-") and ("tcp", point) in best
+            if speed > MOST_SHARE * best["tcp", point]
+        ]
+
+    def _parts(self, done: Mapping[Key, Passes]) -> Iterator[Sample]:
+        call = done.get(("ray-call", self.smallest))
+        for (arm, point), passes in done.items():
+            raw = done.get(("tcp", point))
+            if arm != "ray-put-get" or call is None or raw is None:
+                continue
+            copies = [seconds for one in passes.results for seconds in one.copy_seconds]
+            shares = parts(
+                whole=round_seconds(passes),
+                copy=sum(copies) / len(copies),
+                raw_tcp=round_seconds(raw) if self.is_between_nodes else None,
+                call=round_seconds(call),
+            )
+            for part, share in shares.items():
+                yield passes.sample(PARTS[part], share)
+
+
+def has_share(arm: str) -> bool:
+    """Whether `arm` can be set beside raw TCP: a broadcast goes to several at once."""
+    return arm not in ("tcp", "ray-broadcast")
+
+
+def shares_of_tcp(done: Mapping[Key, Passes]) -> Iterator[Sample]:
+    """Each arm's goodput by that of raw TCP."""
+    for (arm, point), passes in done.items():
+        raw = done.get(("tcp", point))
+        if raw is not None and has_share(arm):
+            yield passes.sample(SHARE_OF_TCP, goodput(passes) / goodput(raw))
+
+
+def parts(*, whole: float, copy: float, raw_tcp: float | None, call: float) -> dict[str, float]:
+    """Shares of `whole` seconds, which add up to 1. Without `raw_tcp` no byte crossed a network.
+
+    The unaccounted share is negative where parts overlap: with several objects on their way one is put while another
+    travels.
+    """
+    known = {"copy": copy, "raw_tcp": raw_tcp, "call": call}
+    shares = {part: seconds / whole for part, seconds in known.items() if seconds is not None}
+    return {**shares, "unaccounted": 1.0 - sum(shares.values())}
+
+
+def percentiles(timed: Sequence[Passes], *, is_one_clock: bool) -> Iterator[Sample]:
+    """Over all rounds of an invocation at one point: percentiles of samples must not be averaged."""
+    bursts = [one for passes in timed for one in passes.results]
+    whole = replace(timed[-1], interval=Interval(timed[0].interval.begin, timed[-1].interval.end))
+    trips = [seconds for one in bursts for seconds in one.seconds]
+    yield from _percentiles(whole, ROUND_TRIP, trips)
+    there = [seconds for one in bursts for seconds in one.one_way_seconds]
+    if not is_one_clock:
+        yield from _percentiles(whole, HALF, [seconds / 2 for seconds in trips])
+    elif min(there, default=0.0) < 0:
+        yield whole.missing(ONE_WAY[50], "a payload came before it was sent: the two clocks are not one")
+    elif there:
+        yield from _percentiles(whole, ONE_WAY, there)
+
+
+def _percentiles(whole: Passes, metrics: Mapping[int, Metric], seconds: Sequence[float]) -> Iterator[Sample]:
+    import numpy as np
+
+    for share, metric in metrics.items():
+        needed = 1 if share == 50 else 1000 // (100 - share)
+        if len(seconds) < needed:
+            yield whole.missing(metric, f"{len(seconds)} rounds; p{share} needs {needed}")
+        else:  # one that was measured, not one between two
+            yield whole.sample(metric, float(np.percentile(seconds, share, method="inverted_cdf")))
+
+
+def recommended(speeds: Mapping[Point, Sequence[float]]) -> Point:
+    """The least size that reaches NEAR_BEST of the best goodput, with the fewest streams that do."""
+    middle = {point: median(found) for point, found in speeds.items()}
+    good = [point for point, speed in middle.items() if speed >= NEAR_BEST * max(middle.values())]
+    return min(good, key=lambda point: (point.size, point.streams))
+
+
+def settings(timed: Mapping[Point, Sequence[Passes]], chunk_bytes: int) -> Iterator[Sample]:
+    """The settings that this run speaks for."""
+    if timed:
+        best = recommended({point: [goodput(one) for one in found] for point, found in timed.items()})
+        last = replace(timed[best][-1], point="")
+        yield last.sample(BEST_SIZE, best.size)
+        yield last.sample(BEST_STREAMS, best.streams)
+        yield last.sample(CHUNK, chunk_bytes)

@@ -1,0 +1,115 @@
+"""Raw TCP: a connection a stream, kept from one pass to the next, and a thread for each at the receiving end."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from bench.experiments.network.points import Point
+from bench.experiments.network.ways import Way
+
+if TYPE_CHECKING:
+    from bench.experiments.network.payload import Checker, Words
+
+TIMEOUT_SECONDS = 60.0
+SIZE = struct.Struct("<Q")
+ARRIVAL = struct.Struct("<d")
+NUMBER = struct.Struct("<Q")
+
+
+class Server:
+    """The receiving end: it takes connections until it is closed."""
+
+    def __init__(self, address: str, checker: Checker) -> None:
+        self._checker = checker
+        self._listener = socket.create_server((address, 0), backlog=64)
+        self.port: int = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:  # closed: the only way to end a wait for a connection
+                return
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        """One stream: a size, the payload, when it was there, and after that whether it is what was sent."""
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        buffer = bytearray()
+        with connection, suppress(ConnectionError):  # the sender has gone: if that was too early, it knows
+            while announced := connection.recv(SIZE.size, socket.MSG_WAITALL):
+                (size,) = SIZE.unpack(announced)
+                if len(buffer) < size:
+                    buffer = bytearray(size)
+                view = memoryview(buffer)[:size]
+                receive(connection, view)
+                connection.sendall(ARRIVAL.pack(monotonic()))
+                connection.sendall(NUMBER.pack(self._checker.number_of(view)))
+                view.release()
+
+
+class Tcp(Way):
+    """The sending end."""
+
+    def __init__(self, address: str, port: int) -> None:
+        self._address = address, port
+        self._connections: list[socket.socket] = []
+        self._threads = ThreadPoolExecutor(64)
+        self._used: list[socket.socket] = []
+
+    def begin(self, point: Point) -> None:
+        while len(self._connections) < point.streams:
+            connection = socket.create_connection(self._address, timeout=TIMEOUT_SECONDS)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._connections.append(connection)
+        self._used = self._connections[: point.streams]
+
+    def prepare(self, payloads: Sequence[Words]) -> None:
+        for connection, words in zip(self._used, payloads, strict=True):
+            connection.sendall(SIZE.pack(words.nbytes))
+
+    def carry(self, payloads: Sequence[Words]) -> list[float]:
+        if len(payloads) == 1:  # a thread would add more than a small payload takes
+            return [_carry(self._used[0], payloads[0])]
+        return list(self._threads.map(_carry, self._used, payloads))
+
+    def received(self) -> list[int]:
+        return [NUMBER.unpack(_read(connection, NUMBER.size))[0] for connection in self._used]
+
+    def close(self) -> None:
+        for connection in self._connections:
+            connection.close()
+        self._threads.shutdown()
+
+
+def receive(connection: socket.socket, view: memoryview) -> None:
+    """Fill `view`. Raises ConnectionError where the other end stops before."""
+    done = 0
+    while done < len(view):
+        count = connection.recv_into(view[done:])
+        if count == 0:
+            raise ConnectionError(f"the connection ended {len(view) - done} bytes early")
+        done += count
+
+
+def _carry(connection: socket.socket, words: Words) -> float:
+    connection.sendall(words.data.cast("B"))
+    arrival: float = ARRIVAL.unpack(_read(connection, ARRIVAL.size))[0]
+    return arrival
+
+
+def _read(connection: socket.socket, count: int) -> bytes:
+    buffer = bytearray(count)
+    receive(connection, memoryview(buffer))
+    return bytes(buffer)
