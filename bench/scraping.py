@@ -8,9 +8,8 @@ from pathlib import Path
 
 SCRAPE_SECONDS = 2.0
 MONITORING = Path(__file__).parents[1] / "k8s/monitoring"  # the configuration and the rules, for every target
-PORTS = {"metrics": 8080, "as-metrics": 44217, "dash-metrics": 44227, "bench-metrics": 8090}
-"""The pages of a cluster by the names of their ports: of every node; and of the head alone, autoscaler, dashboard and
-exporter."""
+PORTS = {"metrics": 8080, "dash-metrics": 44227, "bench-metrics": 8090}
+"""The pages of a cluster by the names of their ports: of every node; and of the head alone, dashboard and exporter."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +28,7 @@ class Page:
 def pages(nodes: Sequence[str]) -> tuple[Page, ...]:
     """Every page of a cluster's nodes, the head being the first of `nodes`; addresses by the nodes' names."""
     head = nodes[0]
-    of_head = [name for name in PORTS if name not in ("metrics", "as-metrics")]  # no target runs the autoscaler
+    of_head = [name for name in PORTS if name != "metrics"]
     found = [Page(job="ray", instance=node, endpoint="metrics") for node in nodes]
     found += [Page(job="bench" if name == "bench-metrics" else "ray", instance=head, endpoint=name) for name in of_head]
     return tuple(replace(page, address=f"{page.instance}:{PORTS[page.endpoint]}") for page in found)

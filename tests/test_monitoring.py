@@ -27,6 +27,7 @@ from bench.dashboards.queries import other_expressions, queries
 from bench.jobs.exporter import serve
 from bench.prometheus import Grafana, Prometheus
 from bench.scraping import MONITORING, PORTS, Page, pages, rules, static_config
+from bench.targets import docker_windows
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
@@ -79,12 +80,28 @@ def test_prometheus_may_read_pods_of_its_namespace_and_nothing_else() -> None:
     assert tokens == {"prometheus": True, "grafana": False}
 
 
-def test_grafana_fetches_nothing_and_has_no_password_of_ours() -> None:
+def test_grafana_has_no_user_unless_a_secret_says_so() -> None:
+    (grafana,) = [each for each in DEPLOYMENTS if each["metadata"]["name"] == "grafana"]
+    (container,) = grafana["spec"]["template"]["spec"]["containers"]
+    # What comes last counts, and `env` counts more than `envFrom`: none of these may stand there.
+    access, secret = container["envFrom"]
+    assert access == {"configMapRef": {"name": "grafana-access"}}
+    assert secret == {"secretRef": {"name": "grafana-admin", "optional": True}}
+    made = yaml.safe_load((MONITORING / "kustomization.yaml").read_text())["configMapGenerator"]
+    (literals,) = [each["literals"] for each in made if each["name"] == "grafana-access"]
+    closed = dict(literal.split("=") for literal in literals)
+    assert closed == {
+        "GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION": "true",
+        "GF_AUTH_DISABLE_LOGIN_FORM": "true",
+        "GF_AUTH_BASIC_ENABLED": "false",
+    }
+    assert not closed.keys() & {each["name"] for each in container["env"]}
+    assert closed.items() <= docker_windows._GRAFANA.items(), "beside Docker it is as closed"
+
+
+def test_grafana_fetches_nothing() -> None:
     (grafana,) = [each for each in DEPLOYMENTS if each["metadata"]["name"] == "grafana"]
     environment = {each["name"]: each for each in grafana["spec"]["template"]["spec"]["containers"][0]["env"]}
-    assert environment["GF_SECURITY_ADMIN_PASSWORD"]["valueFrom"] == {
-        "secretKeyRef": {"name": "grafana-admin", "key": "password"}
-    }
     assert environment["GF_AUTH_ANONYMOUS_ORG_ROLE"]["value"] == "Viewer"
     for name in ("GF_ANALYTICS_CHECK_FOR_UPDATES", "GF_ANALYTICS_REPORTING_ENABLED", "GF_NEWS_NEWS_FEED_ENABLED"):
         assert environment[name]["value"] == "false"
@@ -122,6 +139,13 @@ def test_nothing_but_grafana_comes_to_prometheus() -> None:
     assert let_out == set(PORTS.values())
 
 
+def test_whoever_scrapes_by_pod_monitors_is_let_in_to_the_same_pages() -> None:
+    policies = {each["metadata"]["name"]: each["spec"] for each in DOCUMENTS if each["kind"] == "NetworkPolicy"}
+    (way_in,) = policies["ray-podmonitors"]["ingress"]
+    assert {each["port"] for each in way_in["ports"]} == set(PORTS.values())
+    assert policies["ray-podmonitors"]["podSelector"] == {"matchLabels": {"ray.io/is-ray-node": "yes"}}
+
+
 def test_pod_monitors_ask_for_the_same_ports_and_drop_the_same_series() -> None:
     monitors = [each for each in DOCUMENTS if each["kind"] == "PodMonitor"]
     ends = [end for each in monitors for end in each["spec"]["podMetricsEndpoints"]]
@@ -145,7 +169,8 @@ def test_kustomize_builds_the_manifests_with_names_that_meet() -> None:
         documents = [each for each in yaml.safe_load_all(built.stdout) if each]
         maps = {each["metadata"]["name"] for each in documents if each["kind"] == "ConfigMap"}
         deployments = [each for each in documents if each["kind"] == "Deployment"]
-        assert {each["name"] for each in _values(deployments, "configMap")} == maps
+        mounted_or_read = (*_values(deployments, "configMap"), *_values(deployments, "configMapRef"))
+        assert {each["name"] for each in mounted_or_read} == maps
         assert {each["metadata"]["namespace"] for each in documents} == {"raymeter"}
 
 

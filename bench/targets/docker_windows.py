@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,12 +36,13 @@ BOARDS = SOURCE.parent / "grafana"
 READY_SECONDS = 60.0
 
 _CONFIG = "io.raymeter.config"
-_PASSWORD = "/run/raymeter/password"  # noqa: S105, where it lies, and not what it is
-_GRAFANA_USER = 472
 _GRAFANA = {
     "GF_AUTH_ANONYMOUS_ENABLED": "true",
     "GF_AUTH_ANONYMOUS_ORG_ROLE": "Viewer",
-    "GF_SECURITY_ADMIN_PASSWORD__FILE": _PASSWORD,
+    # Nobody can log in: there is no user at all, and so no password to be guessed.
+    "GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION": "true",
+    "GF_AUTH_DISABLE_LOGIN_FORM": "true",
+    "GF_AUTH_BASIC_ENABLED": "false",
     "GF_ANALYTICS_REPORTING_ENABLED": "false",
     "GF_ANALYTICS_CHECK_FOR_UPDATES": "false",
     "GF_ANALYTICS_CHECK_FOR_PLUGIN_UPDATES": "false",
@@ -80,7 +80,6 @@ def windows(appliance: str, nodes: Sequence[str]) -> tuple[Window, ...]:
     config, boards = prometheus_files(appliance, nodes), grafana_files(BOARDS)
     if not config or not boards:
         return ()
-    password = {_PASSWORD: File(content=secrets.token_hex(16).encode(), mode=0o400, owner=_GRAFANA_USER)}
     prometheus = Window(
         name="prometheus",
         image=PROMETHEUS_IMAGE,
@@ -96,7 +95,6 @@ def windows(appliance: str, nodes: Sequence[str]) -> tuple[Window, ...]:
         health="/api/health",
         environment=_GRAFANA,
         files=boards,
-        other_files=password,
     )
     return prometheus, grafana
 
