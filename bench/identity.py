@@ -9,6 +9,9 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 
 SOURCE = Path(__file__).parent
+# What a driver may be told in its environment: the code that its caller has, and the image of each node, as JSON.
+CALLERS_CODE = "RAYMETER_CALLERS_CODE"
+IMAGES = "RAYMETER_IMAGES"
 
 
 @cache

@@ -5,8 +5,10 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable
+from dataclasses import fields
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
@@ -41,7 +43,12 @@ LoadWith = Annotated[
     str | None, typer.Option(metavar="COMMAND", help="Kubernetes: what carries {image} to its nodes, for you.")
 ]
 OperatorManifests = Annotated[
-    str | None, typer.Option(metavar="FOLDER", help="Kubernetes: KubeRay's config/default, if not from its repository.")
+    str | None,
+    typer.Option(
+        metavar="FOLDER",
+        envvar="RAYMETER_OPERATOR_MANIFESTS",
+        help="Kubernetes: KubeRay's config/default, if not from its repository.",
+    ),
 ]
 SessionName = Annotated[
     str, typer.Argument(metavar="SESSION", help="Its id, the beginning of it, a folder, or latest.")
@@ -49,16 +56,51 @@ SessionName = Annotated[
 
 DEFAULT_OUT = store.DEFAULT_FOLDER
 
+OF_TARGET: dict[str, Any] = {
+    "name": Appliance,
+    "isolation": IsolationName,
+    "link_rate": LinkRate,
+    "image": Image,
+    "dev": Dev,
+    "context": Context,
+    "load_with": LoadWith,
+    "operator_manifests": OperatorManifests,
+}
+"""How each field of a target's Options is asked for; its default is the field's."""
 
-def target_options(*, isolation: str, **said: Any) -> Options:
+
+def target_options(*, isolation: str, operator_manifests: str | None = None, **said: Any) -> Options:
     """What was said about the target. Raises BadInput."""
-    from typing import get_args
-
     from bench.errors import BadInput
 
     if isolation not in get_args(Isolation):
         raise BadInput(f"--isolation {isolation}: there is no such.", f"There are: {', '.join(get_args(Isolation))}.")
-    return Options(isolation=isolation, **said)  # type: ignore[arg-type]  # checked above
+    # A session may be resumed from another folder.
+    folder = None if operator_manifests is None else str(Path(operator_manifests).expanduser().resolve())
+    return Options(isolation=isolation, operator_manifests=folder, **said)  # type: ignore[arg-type]  # checked above
+
+
+def asking_target(work: Callable[..., None]) -> Callable[..., None]:
+    """A command with all that can be said of a target, handed to `work` as one value in the place of its `options`."""
+    defaults = {each.name: each.default for each in fields(Options)}
+    hints = get_type_hints(work, include_extras=True)
+    asked: list[Parameter] = []
+    for parameter in signature(work).parameters.values():
+        if parameter.name == "options":
+            asked += [
+                Parameter(name, Parameter.KEYWORD_ONLY, default=defaults[name], annotation=annotation)
+                for name, annotation in OF_TARGET.items()
+            ]
+        else:
+            asked.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[parameter.name]))
+
+    def command(**said: Any) -> None:
+        work(options=target_options(**{name: said.pop(name) for name in OF_TARGET}), **said)
+
+    command.__signature__ = Signature(asked)  # type: ignore[attr-defined]  # what typer reads a command's options from
+    command.__annotations__ = {each.name: each.annotation for each in asked}
+    command.__doc__ = work.__doc__
+    return command
 
 
 def as_options(options: Options) -> dict[str, Value]:
@@ -76,6 +118,7 @@ def asking(work: Callable[[Wish, Options, Path], None]) -> Callable[..., None]:
 
     def command(
         experiments: Experiments,
+        options: Options,
         profile: Profile = "tiny",
         sets: Set = [],  # noqa: B006, typer reads it and never changes it
         topology: TopologyName = "both",
@@ -86,26 +129,8 @@ def asking(work: Callable[[Wish, Options, Path], None]) -> Callable[..., None]:
         blocks: Blocks = None,
         seed: Seed = 1,
         target: TargetName = "auto",
-        name: Appliance = "raymeter",
-        isolation: IsolationName = "auto",
-        link_rate: LinkRate = None,
-        image: Image = None,
-        dev: Dev = False,
-        context: Context = None,
-        load_with: LoadWith = None,
-        operator_manifests: OperatorManifests = None,
         out: Out = DEFAULT_OUT,
     ) -> None:
-        options = target_options(
-            name=name,
-            isolation=isolation,
-            link_rate=link_rate,
-            image=image,
-            dev=dev,
-            context=context,
-            load_with=load_with,
-            operator_manifests=operator_manifests,
-        )
         wish = Wish(
             experiments=tuple(experiments),
             profile=profile,
@@ -123,4 +148,4 @@ def asking(work: Callable[[Wish, Options, Path], None]) -> Callable[..., None]:
         work(wish, options, out)
 
     command.__doc__ = work.__doc__
-    return command
+    return asking_target(command)

@@ -8,24 +8,18 @@ from bench import plan
 from bench.commands import options as o
 from bench.errors import BadInput
 from bench.plan import Wish
-from bench.targets import NOTHING_IS_UP, choose
+from bench.targets import NOTHING_IS_UP, Options, choose
 
 
+@o.asking_target
 def command(
+    options: Options,
     topology: o.TopologyName = "multi",
     nodes: o.Nodes = 2,
     cpus: o.Cpus = None,
     memory_mib: o.MemoryMib = 4096,
     object_store_mib: o.ObjectStoreMib = 1024,
     target: o.TargetName = "auto",
-    name: o.Appliance = "raymeter",
-    isolation: o.IsolationName = "auto",
-    link_rate: o.LinkRate = None,
-    image: o.Image = None,
-    dev: o.Dev = False,
-    context: o.Context = None,
-    load_with: o.LoadWith = None,
-    operator_manifests: o.OperatorManifests = None,
 ) -> None:
     """Stand a topology up and leave it there, for `bench run` and for you to look at.
 
@@ -40,16 +34,6 @@ def command(
         cpus=cpus,
         memory_mib=memory_mib,
         object_store_mib=object_store_mib,
-    )
-    options = o.target_options(
-        name=name,
-        isolation=isolation,
-        link_rate=link_rate,
-        image=image,
-        dev=dev,
-        context=context,
-        load_with=load_with,
-        operator_manifests=operator_manifests,
     )
     choice = choose(target, options)
     if choice.why == NOTHING_IS_UP:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from typing import Literal, Protocol
@@ -38,6 +38,7 @@ class Cluster:
     nodes: tuple[str, ...]  # their names, the head first
     link: str  # what joins the nodes
     python: str = "python"  # what runs a driver there
+    environment: Mapping[str, str] = field(default_factory=dict)  # what a driver is told besides its Spec
     prometheus_url: str | None = None
     grafana_url: str | None = None
 
@@ -70,6 +71,20 @@ class Target(Protocol):
 
     def status(self) -> Standing:
         """Look, and change nothing."""
+        ...
+
+    def trouble(self) -> str:
+        """What befell the nodes since they were stood up: one that ended or was restarted, or whose memory was full.
+
+        In words, for the record of a run; empty where nothing did, and where nobody can be asked.
+        """
+        ...
+
+    def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:
+        """What a command prints on each node, by the node's name.
+
+        A node on which it fails is left out, and so are nodes that are nothing but processes of this machine.
+        """
         ...
 
 

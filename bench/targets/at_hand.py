@@ -24,13 +24,10 @@ def _choice(name: str, options: Options, why: str) -> Choice:
 
 
 def _laptop_context() -> str | None:
-    """A context of kind or minikube that answers, the current one first: what is anyone else's cluster has to be named."""
     try:
-        known, current = kubectl.contexts()
+        return kubectl.laptop_context()
     except BenchError:
         return None
-    laptops = [name for name in (current, *known) if kubectl.is_of_laptop(name)]
-    return next((name for name in laptops if kubectl.Kubectl(str(name)).answers()), None)
 
 
 def _engine_answers() -> bool:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from bench import image
 from bench.errors import BadInput, BenchError, CannotWrite, DoesNotFit, TargetFailed
+from bench.identity import CALLERS_CODE, code_hash
 from bench.model import Topology, from_json
-from bench.targets import Cluster, Options, Standing, docker_windows
+from bench.targets import Cluster, Options, Standing, docker_windows, memory_kills
 from bench.targets import docker_engine as engine
 from bench.targets import docker_plan as plan
 from bench.targets.bounds import check_name, check_sizes, mib
 from bench.targets.docker_plan import LINK, Plan
-from bench.targets.docker_readiness import Watch, raise_for_ended
+from bench.targets.docker_readiness import Watch, raise_for_ended, why_ended
 from bench.targets.ledger import Home
 
 if TYPE_CHECKING:
@@ -82,6 +85,30 @@ class DockerTarget:
             return Standing(cluster=None, leftovers=(there,))
         leftovers = tuple(name for name, _ in engine.leftovers(client, plan.labels(self.options.name)))
         return self._standing(client, leftovers)
+
+    def trouble(self) -> str:
+        """What the engine and the control groups say befell the nodes."""
+        with suppress(BenchError):
+            there = self._nodes()
+            ended = [f"{name} ended: {why}" for name, each in there.items() if (why := why_ended(each))]
+            return "; ".join(ended) or memory_kills.in_words(self.ask_nodes(memory_kills.COMMAND))
+        return ""
+
+    def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:
+        """What a command prints in each node's container."""
+        said: dict[str, str] = {}
+        for name, container in self._nodes().items():
+            with suppress(TargetFailed), engine.in_words(f"a look into {container.name}"):
+                done = container.exec_run(list(words), stderr=False)
+                if done.exit_code == 0:
+                    said[name] = cast(bytes, done.output).decode(errors="replace")
+        return said
+
+    def _nodes(self) -> dict[str, Container]:
+        if not self._note.exists():
+            return {}
+        there = Watch(engine.connect(), self.options.name, "").containers()
+        return {name: each for name, each in there.items() if name != "exporter"}
 
     @property
     def _home(self) -> Home:
@@ -156,7 +183,8 @@ class DockerTarget:
             raise_for_ended(watch.containers())  # it says more than that another one cannot join its network
             raise
         docker_windows.wait(client, planned.appliance, planned.nodes)
-        return _cluster(client, there, planned.topology, token)
+        environment = {} if self.options.dev else {CALLERS_CODE: code_hash()}
+        return replace(_cluster(client, there, planned.topology, token), environment=environment)
 
     def _start(self, client: DockerClient, planned: Plan, token: str) -> None:
         files = plan.files(planned, token)

@@ -108,11 +108,17 @@ class Watch:
 def raise_for_ended(there: Mapping[str, Container]) -> None:
     """Raise TargetFailed, with its own last words, for a container that has ended while it was starting."""
     for name, container in there.items():
-        if container.status in ("exited", "dead"):
-            state = container.attrs["State"]
-            was_killed = "it was killed, as its memory was full" if state.get("OOMKilled") else ""
-            why = was_killed or f"exit code {state['ExitCode']}"
-            raise TargetFailed(f"{name} ended while it was starting, {why}: {_said(container)}.")
+        if why := why_ended(container):
+            raise TargetFailed(f"{name} ended while it was starting, {why}.")
+
+
+def why_ended(container: Container) -> str:
+    """How a container ended, with its own last words; empty for one that runs."""
+    if container.status not in ("exited", "dead"):
+        return ""
+    state = container.attrs["State"]
+    how = "it was killed, as its memory was full" if state.get("OOMKilled") else f"exit code {state['ExitCode']}"
+    return f"{how}: {_said(container)}"
 
 
 def _agent_answers(container: Container) -> bool:

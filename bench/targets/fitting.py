@@ -6,12 +6,15 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import psutil
+
 from bench.errors import DoesNotFit
 from bench.model import Topology
 from bench.targets.kubectl import Object
 from bench.targets.rendering import requests, size
 
 RESOURCES = {"cpu": "CPUs", "memory": "memory", "ephemeral-storage": "disk"}
+_OPTIONS = {"cpu": "--cpus", "memory": "--memory-mib", "ephemeral-storage": "fewer nodes"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,21 +66,25 @@ def _why_closed(node: Object) -> str:
 
 
 def assign(name: str, asked: Sequence[Mapping[str, float]], there: Sequence[Place]) -> list[str]:
-    """A node for every pod, each its own as long as there are enough. Raises DoesNotFit with the numbers."""
+    """A node for every pod, as evenly as the manifests' spread constraint wants it. Raises DoesNotFit with the numbers."""
     _check_hosts(name, asked, there)
-    left = {place.name: dict(place.free) for place in there}
+    open_places = [place for place in there if not place.closed]
+    left = {place.name: dict(place.free) for place in open_places}
     taken = dict.fromkeys(left, 0)
     chosen: list[str] = []
     # The largest first: it has the fewest places to go to.
     for pod in sorted(asked, key=lambda pod: -pod["cpu"]):
-        open_places = [
+        fewest = min(taken.values(), default=0)
+        with_room = [
             place
-            for place in there
-            if not place.closed and all(amount <= left[place.name][kind] + 1e-6 for kind, amount in pod.items())
+            for place in open_places
+            # No node gets a second pod while another one that the scheduler counts has none, be it full or not.
+            if taken[place.name] <= fewest
+            and all(amount <= left[place.name][kind] + 1e-6 for kind, amount in pod.items())
         ]
-        if not open_places:
+        if not with_room:
             raise DoesNotFit(_too_little(name, asked, there, placed=len(chosen)), "Ask for less, or make room.")
-        best = min(open_places, key=lambda place: (taken[place.name], not place.is_preferred))
+        best = min(with_room, key=lambda place: not place.is_preferred)
         taken[best.name] += 1
         for kind, amount in pod.items():
             left[best.name][kind] -= amount
@@ -86,12 +93,19 @@ def assign(name: str, asked: Sequence[Mapping[str, float]], there: Sequence[Plac
 
 
 def check_machine(topology: Topology) -> None:
-    """Raise DoesNotFit where a cluster of kind on this machine would have too few CPUs; it has none of its own."""
-    wanted, has = topology.totals["CPUs"], os.cpu_count() or 1
-    if wanted > has:
+    """Raise DoesNotFit where a cluster of kind on this machine would have too little; it has nothing of its own."""
+    cpus, has_cpus = topology.totals["CPUs"], os.cpu_count() or 1
+    if cpus > has_cpus:
         raise DoesNotFit(
-            f"Topology {topology.name!r} asks for {wanted} CPUs, and this machine, of which kind makes nodes, has {has}.",
+            f"Topology {topology.name!r} asks for {cpus} CPUs, and this machine, of which kind makes nodes, has {has_cpus}.",
             "Ask for fewer CPUs: --cpus.",
+        )
+    memory, has_memory = topology.totals["memory"], psutil.virtual_memory().total
+    if memory > has_memory:
+        raise DoesNotFit(
+            f"Topology {topology.name!r} asks for {memory / 2**30:.1f} GiB of memory, and this machine, of which kind makes"
+            f" nodes, has {has_memory / 2**30:.1f} GiB.",
+            "Ask for less: --memory-mib.",
         )
 
 
@@ -101,14 +115,17 @@ def _check_hosts(name: str, asked: Sequence[Mapping[str, float]], there: Sequenc
     hosts: dict[str, list[Place]] = {}
     for place in open_places:
         hosts.setdefault(place.boot_id or place.name, []).append(place)
-    capacity = sum(max(place.allocatable["cpu"] for place in group) for group in hosts.values())
-    wanted = sum(pod["cpu"] for pod in asked)
-    if wanted > capacity and len(hosts) < len(open_places):
-        raise DoesNotFit(
-            f"Topology {name!r} asks for {wanted:g} CPUs, and the {len(open_places)} Kubernetes nodes share"
-            f" {len(hosts)} machine{'s' if len(hosts) > 1 else ''} with {capacity:g}.",
-            "Ask for fewer CPUs: --cpus.",
-        )
+    if len(hosts) == len(open_places):
+        return
+    for resource, how in _OPTIONS.items():
+        capacity = sum(max(place.allocatable[resource] for place in group) for group in hosts.values())
+        wanted = sum(pod[resource] for pod in asked)
+        if wanted > capacity:
+            raise DoesNotFit(
+                f"Topology {name!r} asks for {_amount(resource, wanted)}, and the {len(open_places)} Kubernetes nodes share"
+                f" {len(hosts)} machine{'s' if len(hosts) > 1 else ''} with {_amount(resource, capacity)}.",
+                f"Ask for less: {how}.",
+            )
 
 
 def _too_little(name: str, asked: Sequence[Mapping[str, float]], there: Sequence[Place], *, placed: int) -> str:
@@ -117,12 +134,20 @@ def _too_little(name: str, asked: Sequence[Mapping[str, float]], there: Sequence
         f"{place.name} {place.closed}" if place.closed else f"{place.name} has {_words(place.free)} free"
         for place in there
     )
+    evenly = ", as they are spread evenly" if placed > 0 else ""
     return (
         f"Topology {name!r} asks for {len(asked)} pod{'s' if len(asked) > 1 else ''} of {_words(pod)},"
-        f" and there is room for {placed}: {free or 'the cluster has no nodes'}."
+        f" and there is room for {placed}{evenly}: {free or 'the cluster has no nodes'}."
     )
 
 
 def _words(amounts: Mapping[str, float]) -> str:
-    memory_gib, disk_gib = amounts["memory"] / 2**30, amounts["ephemeral-storage"] / 2**30
-    return f"{amounts['cpu']:g} CPUs, {memory_gib:.1f} GiB of memory and {disk_gib:.0f} GiB of disk"
+    *first, last = (_amount(resource, amounts[resource]) for resource in RESOURCES)
+    return f"{', '.join(first)} and {last}"
+
+
+def _amount(resource: str, amount: float) -> str:
+    """2 CPUs, 4.0 GiB of memory, 8 GiB of disk."""
+    if resource == "cpu":
+        return f"{amount:g} CPUs"
+    return f"{amount / 2**30:.{1 if resource == 'memory' else 0}f} GiB of {RESOURCES[resource]}"

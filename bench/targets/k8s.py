@@ -6,9 +6,8 @@ import hashlib
 import json
 import os
 import re
-import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from bench import image as images
 from bench.errors import BadInput, BenchError, TargetFailed
-from bench.identity import SOURCE
+from bench.identity import CALLERS_CODE, IMAGES, SOURCE, code_hash
 from bench.model import Topology
 from bench.targets import (
     Cluster,
@@ -25,22 +24,24 @@ from bench.targets import (
     Target,
     fitting,
     image_delivery,
+    k8s_windows,
     kind,
     kuberay,
+    memory_kills,
     port_forward,
     processes,
     ray_readiness,
     rendering,
     sent_code,
 )
+from bench.targets.k8s_context import Where
 from bench.targets.k8s_ledger import Home, Ledger, new_mark
-from bench.targets.kubectl import Kubectl, Object, command, contexts, is_of_laptop, kustomize
+from bench.targets.kubectl import Kubectl, Object, contexts, is_of_laptop, kustomize
 from bench.targets.ray_pods import RayPods
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "k8s"
 GONE_SECONDS = 60.0
 LINK = "pod network"
-PASSWORD = "grafana-admin"  # noqa: S105, the Secret's name
 REMOTE = {"dashboard": 8265, "exporter": 8090}
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,30}[a-z0-9])?")
 
@@ -58,26 +59,28 @@ class K8sTarget:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._home = Home(options.name)
+        self._where = Where(options, self._home, MANIFESTS / "kind.yaml")
 
     def check(self, topology: Topology) -> None:
-        """Refuse what cannot be meant, and what the nodes have no room for."""
+        """Refuse what cannot be meant, an image with other code, and what the nodes have no room for."""
         self._check_options()
-        rendered = self.render(topology, digest=self._digest())
-        context = self._context()
+        self._check_image()
+        context = self._where.context()
         if context is None:
-            self._check_kind()
+            self._where.check_kind()
             fitting.check_machine(topology)
         else:
-            self._check_namespace(Kubectl(context))
-            self._assign(Kubectl(context), topology, rendered)
+            self._where.check_namespace(Kubectl(context))
+            self._assign(Kubectl(context), topology, self.render(topology))
 
     def up(self, topology: Topology) -> Cluster:
         """Stand `topology` up on a fresh Ray cluster; whatever else is right already stays as it is."""
         self._check_options()
+        self._check_image()
         with self._home.lock():
-            kubectl = self._cluster_there()
-            self._check_namespace(kubectl)
-            rendered = self.render(topology, digest=self._digest())
+            kubectl = self._where.cluster()
+            self._where.check_namespace(kubectl)
+            rendered = self.render(topology)
             chosen = self._assign(kubectl, topology, rendered)
             self._end_ray(kubectl)
             # To every node that the scheduler may choose, and not to those alone that would do.
@@ -85,11 +88,15 @@ class K8sTarget:
             image_delivery.deliver(kubectl, self._image(), nodes, load_with=self._options.load_with)
             self._settle(kubectl, rendered)
             try:
-                return self._start_ray(kubectl, topology, rendered, nodes_wanted=len(set(chosen)))
+                cluster = self._start_ray(kubectl, topology, rendered, nodes_wanted=len(set(chosen)))
+                k8s_windows.wait(
+                    kubectl, self._options.name, prometheus_url=cluster.prometheus_url, grafana_url=cluster.grafana_url
+                )
             except BaseException:
                 with suppress(BenchError):
                     self._end_ray(kubectl)
                 raise
+            return cluster
 
     def down(self) -> tuple[str, ...]:
         """End all that this appliance ever made; says what was ended."""
@@ -107,7 +114,7 @@ class K8sTarget:
             if ledger.kind_cluster:
                 kind.delete(ledger.kind_cluster)
             elif ledger.context in contexts()[0]:
-                self._empty(Kubectl(ledger.context), ledger)
+                ended += self._empty(Kubectl(ledger.context))
             elif not is_of_laptop(ledger.context):  # one of a laptop has gone with all that was in it
                 raise TargetFailed(
                     f"kubectl does not know the context {ledger.context} now, where the namespace {self._options.name} is.",
@@ -132,12 +139,18 @@ class K8sTarget:
         return Standing(cluster=None, leftovers=leftovers)
 
     def trouble(self) -> str:
-        """What pods and events say is wrong with the nodes now; empty where nothing is."""
+        """What pods, events and control groups say befell the nodes."""
+        with suppress(BenchError):
+            ledger = self._home.read()
+            if ledger is not None and ledger.topology is not None:
+                found = RayPods(Kubectl(ledger.context), self._options.name).trouble()
+                return found.what if found else memory_kills.in_words(self.ask_nodes(memory_kills.COMMAND))
+        return ""
+
+    def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:
+        """What a command prints in each pod's container of Ray."""
         ledger = self._home.read()
-        if ledger is None:
-            return ""
-        found = RayPods(Kubectl(ledger.context), self._options.name).trouble()
-        return found.what if found else ""
+        return {} if ledger is None else RayPods(Kubectl(ledger.context), self._options.name).ask(words)
 
     # ---- what was asked for
 
@@ -154,25 +167,18 @@ class K8sTarget:
     def _image(self) -> str:
         return self._options.image or images.default_tag()
 
-    def _digest(self) -> str | None:
-        """What the image is called by, its code checked: as far as this machine's engine knows it."""
-        reference = self._image()
-        if "@" in reference:
-            return reference.partition("@")[2]
-        found = image_delivery.of_engine(reference)
-        if found is None:
-            return None
-        images.check_code(reference, found.labels, is_dev=self._options.dev)
-        return images.digest_fact(found.id, is_dev=self._options.dev)
+    def _check_image(self) -> None:
+        """Raise BadInput for an image of other code, as far as this machine's engine knows it; its driver knows it too."""
+        found = image_delivery.of_engine(self._image())
+        if found is not None:
+            images.check_code(self._image(), found.labels, is_dev=self._options.dev)
 
-    def render(self, topology: Topology, *, digest: str | None = None) -> list[Object]:
+    def render(self, topology: Topology) -> list[Object]:
         """The manifests for `topology`, as they are applied."""
         folder = MANIFESTS / ("single" if topology.nodes == 1 else "multi")
         if not folder.is_dir():
             raise TargetFailed(f"{folder} is not there: the manifests are used from a checkout.", "Get one.")
-        shape = rendering.Shape(
-            topology=topology, appliance=self._options.name, image=self._image(), image_digest=digest
-        )
+        shape = rendering.Shape(topology=topology, appliance=self._options.name, image=self._image())
         rendered = rendering.render(kustomize(folder), shape)
         return sent_code.with_code(rendered, self._code) if self._options.dev else rendered
 
@@ -180,73 +186,6 @@ class K8sTarget:
     def _code(self) -> bytes:
         """Packed once: all clusters of a session run the same code, whatever is edited meanwhile."""
         return sent_code.pack(SOURCE)
-
-    # ---- the cluster
-
-    def _context(self) -> str | None:
-        """The user's context to use, None where kind has to make a cluster first. Raises BadInput and TargetFailed."""
-        known, current = contexts()
-        ledger, asked = self._home.read(), self._options.context
-        if ledger is not None and ledger.context in known and asked in (None, ledger.context):
-            return ledger.context
-        # The current context may be anybody's cluster: only one of a laptop is taken without being named.
-        wanted = asked or next((each for each in (current, *known) if is_of_laptop(each)), None)
-        own = kind.context(self._options.name)
-        if wanted in known and Kubectl(str(wanted)).answers():
-            return wanted
-        if wanted not in (None, own) and (asked or not kind.is_here()):
-            if wanted in known:
-                raise TargetFailed(
-                    f"The cluster of the context {wanted} does not answer.", "Start it, or name another."
-                )
-            raise BadInput(f"--context {wanted}: there is no such.", f"There are: {', '.join(known) or 'none'}.")
-        return own if own in known and Kubectl(own).answers() else None
-
-    def _check_kind(self) -> None:
-        if not kind.is_here():
-            raise TargetFailed(
-                "There is no Kubernetes cluster to use, and kind and docker to make one with are not both on PATH.",
-                "Install them, or use another target: --target local.",
-            )
-
-    def _cluster_there(self) -> Kubectl:
-        context, name = self._context(), self._options.name
-        if context is not None:
-            ledger = self._home.read()
-            if ledger is not None and ledger.context != context and ledger.context in contexts()[0]:
-                raise TargetFailed(
-                    f"The appliance {name!r} is in {ledger.context}, and not in {context}.",
-                    "Take it down first, or use another --name.",
-                )
-            if ledger is None or ledger.context != context:
-                self._check_namespace(Kubectl(context))  # before it counts as ours, and `down` may delete it
-                self._home.write(Ledger(context=context, kubeconfig=os.environ.get("KUBECONFIG")))
-            return Kubectl(context)
-        self._check_kind()
-        context, made = kind.context(name), self._home.read()
-        if name in kind.clusters() and (made is None or made.kind_cluster != name):
-            raise TargetFailed(
-                f"kind has a cluster {name} that does not answer, and that raymeter did not make.",
-                f"Start it, or end it with `kind delete cluster --name {name}`, or use another --name.",
-            )
-        self._home.write(Ledger(context=context, kubeconfig=os.environ.get("KUBECONFIG"), kind_cluster=name))
-        if name in kind.clusters():
-            kind.delete(name)
-        _, previous = contexts()
-        kind.create(name, MANIFESTS / "kind.yaml")
-        if previous:
-            command("kubectl", "config", "use-context", previous)  # kind makes its own the current one
-        kubectl = Kubectl(context)
-        # kind itself waits for the control plane alone.
-        kubectl.run("wait", "--for=condition=Ready", "nodes", "--all", "--timeout=60s", timeout_seconds=70)
-        return kubectl
-
-    def _check_namespace(self, kubectl: Kubectl) -> None:
-        found = kubectl.get("namespace", self._options.name)
-        if found and found[0]["metadata"].get("labels", {}).get("app.kubernetes.io/part-of") != "raymeter":
-            raise BadInput(
-                f"The namespace {self._options.name} in {kubectl.context} is not raymeter's.", "Use another --name."
-            )
 
     def _assign(self, kubectl: Kubectl, topology: Topology, rendered: Iterable[Object]) -> list[str]:
         """The Kubernetes nodes that have room for the pods. Raises DoesNotFit."""
@@ -262,29 +201,16 @@ class K8sTarget:
         stays = [each for each in rendered if each["kind"] != "RayCluster"]
         settled = hashlib.sha256(json.dumps(stays, sort_keys=True).encode()).hexdigest()
         ledger = self._ledger()
-        if ledger.settled == settled and kubectl.get("namespace", self._options.name):
-            return
-        # A namespace first: what goes into it is refused as long as it is not there.
-        kubectl.apply(each for each in stays if each["kind"] == "Namespace")
-        self._need_password(kubectl)
-        kubectl.apply(each for each in stays if each["kind"] != "Namespace")
-        self._forward_services(stays)
-        self._home.write(replace(self._ledger(), settled=settled))
-
-    def _need_password(self, kubectl: Kubectl) -> None:
-        """Grafana's, made once: nobody need know it, as everybody may look."""
-        where = ("--namespace", self._options.name)
-        if not kubectl.get("secret", PASSWORD, *where):
-            metadata = {"name": PASSWORD, "namespace": self._options.name}
-            data = {"password": secrets.token_urlsafe(24)}
-            kubectl.apply([{"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data}])
+        if ledger.settled != settled or not kubectl.get("namespace", self._options.name):
+            # A namespace first: what goes into it is refused as long as it is not there.
+            kubectl.apply(each for each in stays if each["kind"] == "Namespace")
+            kubectl.apply(each for each in stays if each["kind"] != "Namespace")
+            self._home.write(replace(self._ledger(), settled=settled))
+        self._forward_services(stays)  # their processes may have ended, though nothing else has changed
 
     def _need_operator(self, kubectl: Kubectl) -> None:
         if not kuberay.is_there(kubectl):
-            instead = self._options.operator_manifests
-            objects = kuberay.manifests(MANIFESTS / "operator", instead)
-            self._home.write(replace(self._ledger(), operator=instead or "pinned"))
-            kuberay.install(kubectl, objects)
+            kuberay.install(kubectl, kuberay.manifests(MANIFESTS / "operator", self._options.operator_manifests))
 
     def _forward_services(self, objects: Iterable[Object]) -> None:
         """Lead local ports to Prometheus and Grafana, which outlive a Ray cluster."""
@@ -330,7 +256,13 @@ class K8sTarget:
         self._forward(f"pod/{head}", {local[name]: remote for name, remote in REMOTE.items()}, mark, log="head")
         cluster = self._cluster(kubectl, self._ledger())
         pods.wait_until_ready(topology, until, nodes_wanted=nodes_wanted, lack=lambda: self._lack(cluster))
-        return cluster
+        return replace(cluster, environment=self._environment(pods))
+
+    def _environment(self, pods: RayPods) -> dict[str, str]:
+        """What a driver checks and writes down: the code that it should have, and the image that each node really has."""
+        is_dev = self._options.dev
+        digests = {node: images.digest_fact(identity, is_dev=is_dev) for node, identity in pods.images().items()}
+        return {IMAGES: json.dumps(digests), **({} if is_dev else {CALLERS_CODE: code_hash()})}
 
     def _lack(self, cluster: Cluster) -> str:
         return ray_readiness.lack(
@@ -364,16 +296,13 @@ class K8sTarget:
         self._home.write(replace(ledger, topology=None, pods=""))
         RayPods(kubectl, self._options.name).end()
 
-    def _empty(self, kubectl: Kubectl, ledger: Ledger) -> None:
-        """Take namespace and operator out of a cluster that stays."""
-        self._check_namespace(kubectl)
+    def _empty(self, kubectl: Kubectl) -> tuple[str, ...]:
+        """Take the namespace out of a cluster that stays, and the operator if it was ours and nobody needs it now."""
+        self._where.check_namespace(kubectl)
         until = time.monotonic() + GONE_SECONDS
         kubectl.run("delete", "namespace", self._options.name, "--ignore-not-found", "--wait=false")
         kuberay.wait_gone(kubectl, "namespace", self._options.name, until)
-        if ledger.operator is None or kubectl.get("rayclusters.ray.io", "--all-namespaces"):
-            return  # it was there before us, or is needed by others
-        instead = None if ledger.operator == "pinned" else ledger.operator
-        kuberay.remove(kubectl, kuberay.manifests(MANIFESTS / "operator", instead), GONE_SECONDS)
+        return ("KubeRay's operator",) if kuberay.remove_if_ours_and_idle(kubectl, GONE_SECONDS) else ()
 
     def _found_by_label(self) -> Ledger | None:
         """What stands in the cluster by this name, where it was applied by hand or its ledger is lost."""
@@ -383,7 +312,7 @@ class K8sTarget:
             return None
         if not Kubectl(context).get("namespace", self._options.name):
             return None
-        self._check_namespace(Kubectl(context))
+        self._where.check_namespace(Kubectl(context))
         return Ledger(context=context, kubeconfig=os.environ.get("KUBECONFIG"))
 
     def _there(self, ledger: Ledger) -> tuple[str, ...]:
@@ -396,8 +325,7 @@ class K8sTarget:
         ]
         if ledger.kind_cluster:
             return (*running, f"kind cluster {ledger.kind_cluster}")
-        operator = ["KubeRay's operator"] if ledger.operator else []
-        return (*running, f"namespace {name} in {ledger.context}", *operator)
+        return (*running, f"namespace {name} in {ledger.context}")
 
     def _ledger(self) -> Ledger:
         ledger = self._home.read()

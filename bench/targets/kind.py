@@ -9,7 +9,7 @@ from bench.errors import TargetFailed
 from bench.targets.kubectl import command
 
 CREATE_SECONDS = 300.0
-DELETE_SECONDS = 60.0
+DELETE_SECONDS = 180.0
 
 
 def is_here() -> bool:

@@ -71,9 +71,16 @@ def contexts() -> tuple[list[str], str | None]:
         return names, None
 
 
-def is_of_laptop(context: str | None) -> bool:
-    """Whether a context is one of kind or minikube; any other cluster has to be named."""
-    return context is not None and (context.startswith("kind-") or context == "minikube")
+def is_of_laptop(context: str) -> bool:
+    """Whether a context is one of kind or minikube."""
+    return context.startswith("kind-") or context == "minikube"
+
+
+def laptop_context() -> str | None:
+    """A context of kind or minikube that answers, the current one first: any other cluster has to be named."""
+    known, current = contexts()
+    laptops = dict.fromkeys(name for name in (current, *known) if name is not None and is_of_laptop(name))
+    return next((name for name in laptops if Kubectl(name).answers()), None)
 
 
 def kustomize(folder: Path) -> list[Object]:

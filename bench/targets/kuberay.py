@@ -16,6 +16,8 @@ from bench.targets.kubectl import Kubectl, Object, kustomize
 OLDEST = (1, 6)  # of which the manifests know the fields
 DEFINITION = "rayclusters.ray.io"
 DEADLINE_SECONDS = 60.0
+OURS = {"raymeter.io/installed": "true"}  # on all of an operator that `up` has installed, its definitions left out
+KINDS = "rayclusters.ray.io,rayjobs.ray.io,rayservices.ray.io"
 _REPOSITORY = re.compile(r"^(\s*-\s*)https://github\.com/ray-project/kuberay/\S+$", re.MULTILINE)
 _IMAGE = re.compile(r"(?:^|/)kuberay(?:/|-)operator:v?(\d+)\.(\d+)\.(\d+)\S*$")
 
@@ -82,20 +84,36 @@ def install(kubectl: Kubectl, objects: Iterable[Object]) -> None:
         *(f"customresourcedefinition/{each['metadata']['name']}" for each in definitions),
         timeout_seconds=DEADLINE_SECONDS + 10,
     )
-    kubectl.apply(each for each in objects if each["kind"] != "CustomResourceDefinition")
+    kubectl.apply(labelled(each) for each in objects if each["kind"] != "CustomResourceDefinition")
 
 
-def remove(kubectl: Kubectl, objects: Iterable[Object], deadline_seconds: float) -> None:
-    """Take the operator away. Its definitions stay: others may have objects of them."""
-    for each in objects:
-        if each["kind"] in ("Namespace", "ClusterRole", "ClusterRoleBinding"):
-            kubectl.run(
-                *("delete", each["kind"], each["metadata"]["name"], "--ignore-not-found", "--wait=false"),
-            )
+def labelled(each: Object) -> Object:
+    """An object of the operator's, marked as one that we have installed."""
+    metadata = each["metadata"]
+    return {**each, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **OURS}}}
+
+
+def remove_if_ours_and_idle(kubectl: Kubectl, deadline_seconds: float) -> bool:
+    """Take an operator away that an appliance has installed, once nobody has anything that it looks after.
+
+    Whichever appliance goes last does so. The definitions stay: others may have objects of them.
+    """
+    label = ",".join(f"{name}={value}" for name, value in OURS.items())
+    namespaces = kubectl.get("namespaces", "--selector", label)
+    if not namespaces or _is_needed(kubectl):
+        return False
+    for kind in ("namespaces", "clusterroles", "clusterrolebindings"):
+        kubectl.run("delete", kind, "--selector", label, "--ignore-not-found", "--wait=false")
     until = time.monotonic() + deadline_seconds
-    for each in objects:
-        if each["kind"] == "Namespace":
-            wait_gone(kubectl, "namespace", each["metadata"]["name"], until)
+    for each in namespaces:
+        wait_gone(kubectl, "namespace", each["metadata"]["name"], until)
+    return True
+
+
+def _is_needed(kubectl: Kubectl) -> bool:
+    """Whether there is another appliance, which may have no Ray cluster just now, or anything of Ray's."""
+    appliances = kubectl.get("namespaces", "--selector", "app.kubernetes.io/part-of=raymeter")
+    return bool(appliances or kubectl.get(KINDS, "--all-namespaces"))
 
 
 def wait_gone(kubectl: Kubectl, kind: str, name: str, until: float, *arguments: str) -> None:

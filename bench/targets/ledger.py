@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import msgspec
-from filelock import FileLock, Timeout
-from platformdirs import user_state_dir
+from filelock import FileLock
 
-from bench.errors import CannotWrite, TargetFailed
-from bench.model import Topology, from_json, to_json
+from bench.model import Topology
+from bench.targets import home
+
+KEPT_IN = "appliances"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +107,7 @@ class Home:
 
     @property
     def path(self) -> Path:
-        return _appliances() / self.appliance
+        return home.folder(KEPT_IN) / self.appliance
 
     @property
     def token_path(self) -> Path:
@@ -134,15 +134,8 @@ class Home:
 
     def read(self) -> Ledger | None:
         """The ledger, or None where nothing was ever written."""
-        try:
-            return from_json((self.path / "ledger.json").read_bytes(), Ledger)
-        except FileNotFoundError:
-            return None
-        except (OSError, msgspec.MsgspecError) as error:
-            raise TargetFailed(
-                f"{self.path / 'ledger.json'} says what this appliance started, and cannot be read: {error}.",
-                f"If no process has RAYMETER_APPLIANCE={self.appliance} in its environment, delete {self.path}.",
-            ) from error
+        mend = f"If no process has RAYMETER_APPLIANCE={self.appliance} in its environment, delete {self.path}."
+        return home.read_ledger(self.path, Ledger, mend=mend)
 
     def write(self, ledger: Ledger) -> None:
         """Put the ledger on disk, before anything that it names is made."""
@@ -150,19 +143,16 @@ class Home:
             for folder in (self.path / "logs", self.records, self.ray_home):
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             _write_private(self.token_path, secrets.token_hex(32))
-            _write_private(self.path / "ledger.json.new", to_json(ledger).decode())
-            (self.path / "ledger.json.new").replace(self.path / "ledger.json")
         except OSError as error:
-            raise CannotWrite(
-                f"Cannot write to {self.path}: {error.strerror}.", "Set XDG_STATE_HOME to a folder that is yours."
-            ) from error
+            raise home.cannot_write(self.path, error) from error
+        home.write_ledger(self.path, ledger)
 
     def remove(self) -> None:
         """Delete the folder, the ledger last, so that a crash here can be mended by another `down`."""
         if not self.path.exists():
             return
         for entry in self.path.iterdir():
-            if entry.name == "ledger.json":
+            if entry.name == home.LEDGER:
                 continue
             if entry.is_dir() and not entry.is_symlink():
                 shutil.rmtree(entry, ignore_errors=True)
@@ -171,21 +161,8 @@ class Home:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def lock(self) -> FileLock:
-        """Held by the one `up` or `down` at a time. The system lets go of it when its holder dies."""
-        folder = _appliances()
-        try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            lock = FileLock(folder / f".{self.appliance}.lock", timeout=15)
-            return lock.acquire().lock
-        except Timeout as error:
-            raise TargetFailed(
-                f"Another raymeter is standing the appliance {self.appliance!r} up or taking it down.",
-                "Wait for it, or use another --name.",
-            ) from error
-        except OSError as error:
-            raise CannotWrite(
-                f"Cannot write to {folder}: {error.strerror}.", "Set XDG_STATE_HOME to a folder that is yours."
-            ) from error
+        """Held by the one `up` or `down` at a time."""
+        return home.lock(KEPT_IN, self.appliance)
 
 
 def last_line(log: Path) -> str:
@@ -200,10 +177,6 @@ def last_line(log: Path) -> str:
 def now() -> float:
     """Seconds since the epoch: kept on disk, and compared with when files were made."""
     return time.time()
-
-
-def _appliances() -> Path:
-    return Path(user_state_dir("raymeter")) / "appliances"
 
 
 def _write_private(path: Path, text: str) -> None:

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -78,6 +78,14 @@ class LocalTarget:
                 options = replace(self._options, isolation=ledger.isolation, link_rate=ledger.link_rate)
                 return Standing(cluster=self._cluster(ledger), leftovers=self._there(ledger), options=options)
         return Standing(cluster=None, leftovers=self._there(ledger))
+
+    def trouble(self) -> str:
+        """Nothing that a run does not notice by itself: a node here has no limit of memory that could be enforced."""
+        return ""
+
+    def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:  # noqa: ARG002, the contract has it
+        """Nodes here are processes of this machine: there is nothing to ask that this machine does not say."""
+        return {}
 
     def _check_options(self) -> None:
         """Refuse what is said of containers and pods."""

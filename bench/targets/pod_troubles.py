@@ -41,6 +41,19 @@ def trouble(pods: Sequence[Object], events: Iterable[Object], there: Sequence[Pl
     return None
 
 
+def restart(pods: Sequence[Object]) -> Trouble | None:
+    """The first container that ended and was begun again: what was going on in it is lost."""
+    for pod in pods:
+        for container in pod.get("status", {}).get("containerStatuses", []):
+            if times := container.get("restartCount", 0):
+                end = container.get("lastState", {}).get("terminated") or {}
+                why = f" after {end.get('reason', '')}, exit code {end['exitCode']}" if "exitCode" in end else ""
+                where = pod["spec"].get("nodeName", "no node")
+                what = f"{name_of(pod)}: its container {container['name']} was restarted on {where}{why}"
+                return Trouble(what=what + (f", {times} times" if times > 1 else ""))
+    return None
+
+
 def waiting(pods: Sequence[Object], events: Iterable[Object]) -> str:
     """What the pods that are not ready were last heard to do, for a deadline that has passed."""
     last: dict[str, str] = {}

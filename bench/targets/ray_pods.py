@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from bench.errors import TargetFailed
@@ -54,8 +55,23 @@ class RayPods:
             time.sleep(POLL_SECONDS)
 
     def trouble(self) -> pod_troubles.Trouble | None:
-        """What is wrong with the pods now."""
-        return pod_troubles.trouble(*self._look())
+        """What is wrong with the pods now, or befell them since they were ready."""
+        pods, events = self._look()
+        return pod_troubles.trouble(pods, events) or pod_troubles.restart(pods)
+
+    def images(self) -> dict[str, str]:
+        """What Ray really runs on each node: the image's digest, as the node's container runtime has it."""
+        pods, _ = self._look()
+        return {pod_troubles.name_of(pod): digest for pod in pods if (digest := _digest_of_ray(pod))}
+
+    def ask(self, words: Sequence[str]) -> dict[str, str]:
+        """What a command prints in the container of Ray, by the node's name; a pod in which it fails is left out."""
+        said: dict[str, str] = {}
+        for pod in self._look()[0]:
+            inside = ("exec", pod["metadata"]["name"], "--namespace", self.appliance, "--container", "ray", "--")
+            with suppress(TargetFailed):
+                said[pod_troubles.name_of(pod)] = self.kubectl.run(*inside, *words)
+        return said
 
     def token(self) -> str:
         """What Ray's ports want to hear; the operator has made it."""
@@ -94,24 +110,24 @@ class RayPods:
         return pods, events
 
     def _look(self) -> tuple[list[Object], list[Object]]:
-        found = self.kubectl.get("pods,events", "--namespace", self.appliance)
+        found = self.kubectl.get(f"pods,events,{RAY_CLUSTERS}", "--namespace", self.appliance)
         pods = [each for each in found if each["kind"] == "Pod" and self._is_own(each)]
-        names = {RAY_CLUSTER, *(pod["metadata"]["name"] for pod in pods)}
-        # Events outlive what they tell of: only those of the pods that there are, and of this very RayCluster.
-        since = min((pod["metadata"]["creationTimestamp"] for pod in pods), default="")
-        return pods, [
-            each
-            for each in found
-            if each["kind"] == "Event"
-            and each["involvedObject"]["name"] in names
-            and (each.get("lastTimestamp") or each.get("eventTime") or "") >= since
-        ]
+        clusters = [each for each in found if each["kind"] == "RayCluster" and each["metadata"]["name"] == RAY_CLUSTER]
+        # Events outlive what they tell of, and the next pod may have the name: only the id tells them apart.
+        known = {each["metadata"]["uid"] for each in (*pods, *clusters)}
+        return pods, [each for each in found if each["kind"] == "Event" and each["involvedObject"].get("uid") in known]
 
     def _is_own(self, pod: Object) -> bool:
         metadata = pod["metadata"]
         return bool(
             metadata["namespace"] == self.appliance and metadata.get("labels", {}).get("ray.io/cluster") == RAY_CLUSTER
         )
+
+
+def _digest_of_ray(pod: Object) -> str:
+    """Such as sha256:12ab…; empty as long as the container has not begun. Runtimes put the repository before it."""
+    statuses = pod.get("status", {}).get("containerStatuses", [])
+    return next((str(each["imageID"]).rpartition("@")[2] for each in statuses if each["name"] == "ray"), "")
 
 
 def _check_spread(pods: Sequence[Object], nodes_wanted: int) -> None:

@@ -24,7 +24,6 @@ class Shape:
     topology: Topology
     appliance: str
     image: str
-    image_digest: str | None = None
 
 
 def render(objects: Iterable[Object], shape: Shape) -> list[Object]:
@@ -96,8 +95,6 @@ def _render_group(group: Object, shape: Shape) -> None:
     for variable in ray["env"]:
         if variable["name"] in THREAD_VARIABLES:
             variable["value"] = str(topology.threads_per_node)
-    if shape.image_digest:
-        ray["env"].append({"name": "RAYMETER_IMAGE_DIGEST", "value": shape.image_digest})
     shared = next(volume for volume in pod["volumes"] if volume["name"] == "shared-memory")
     shared["emptyDir"]["sizeLimit"] = in_mib(
         math.ceil(topology.object_store_bytes_per_node * SHARED_MEMORY_SHARE / MIB) * MIB

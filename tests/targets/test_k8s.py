@@ -14,7 +14,7 @@ from builders import a_topology
 
 from bench.errors import BadInput, TargetFailed
 from bench.model import Topology
-from bench.targets import Options, create, k8s
+from bench.targets import Options, create, k8s, k8s_context, kubectl
 from bench.targets.image_delivery import Image, is_same
 from bench.targets.k8s_ledger import Home, Ledger
 from bench.targets.port_forward import free_ports
@@ -160,8 +160,9 @@ class ForeignCluster:
 @pytest.fixture
 def foreign(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> type[ForeignCluster]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(k8s, "Kubectl", ForeignCluster)
-    monkeypatch.setattr(k8s, "contexts", lambda: (["prod", "kind-x"], "prod"))
+    for module in (k8s, k8s_context, kubectl):
+        monkeypatch.setattr(module, "Kubectl", ForeignCluster)
+        monkeypatch.setattr(module, "contexts", lambda: (["prod", "kind-x"], "prod"))
     monkeypatch.setattr(ForeignCluster, "asked", [])
     return ForeignCluster
 
@@ -178,8 +179,26 @@ def test_a_namespace_of_somebody_else_is_neither_taken_nor_ever_deleted(foreign:
 
 
 def test_the_current_context_is_not_taken_unless_it_is_a_laptops_or_named(foreign: type[ForeignCluster]) -> None:
-    assert k8s.K8sTarget(Options())._context() == "kind-x"
-    assert k8s.K8sTarget(Options(context="prod"))._context() == "prod"
+    assert where(Options()).context() == "kind-x"
+    assert where(Options(context="prod")).context() == "prod"
+
+
+def test_a_laptops_cluster_that_is_stopped_is_passed_over_for_one_that_answers(
+    foreign: type[ForeignCluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubectl, "contexts", lambda: (["kind-x", "kind-y"], "kind-x"))
+    monkeypatch.setattr(foreign, "answers", lambda self: self.context != "kind-x")
+    assert where(Options()).context() == "kind-y"
+    monkeypatch.setattr(foreign, "answers", lambda self: False)
+    assert where(Options()).context() is None
+    with pytest.raises(TargetFailed, match="prod does not answer"):
+        where(Options(context="prod")).context()
+    with pytest.raises(BadInput, match="nowhere: there is no such"):
+        where(Options(context="nowhere")).context()
+
+
+def where(options: Options) -> k8s_context.Where:
+    return k8s_context.Where(options, Home(options.name), k8s.MANIFESTS / "kind.yaml")
 
 
 def test_down_does_not_forget_a_namespace_that_it_cannot_reach(foreign: type[ForeignCluster]) -> None:
@@ -192,7 +211,8 @@ def test_down_does_not_forget_a_namespace_that_it_cannot_reach(foreign: type[For
 def test_a_kind_cluster_that_raymeter_did_not_make_is_not_deleted(
     foreign: type[ForeignCluster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(k8s, "contexts", lambda: ([], None))
+    for module in (k8s, k8s_context, kubectl):
+        monkeypatch.setattr(module, "contexts", lambda: ([], None))
     monkeypatch.setattr(k8s.kind, "clusters", lambda: ["mine"])
     monkeypatch.setattr(k8s.kind, "is_here", lambda: True)
     monkeypatch.setattr(k8s.kind, "delete", lambda name: pytest.fail(f"{name} was deleted"))

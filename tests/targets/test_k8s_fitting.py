@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -82,6 +83,36 @@ def test_nodes_that_share_a_machine_cannot_give_it_twice() -> None:
         assign("multi", asked(4, 4), places(containers, []))
 
 
+@pytest.mark.parametrize(
+    ("memory", "words"),
+    [("3Gi", "asks for 4.0 GiB of memory, and the 2 Kubernetes nodes share 1 machine with 3.0 GiB")],
+)
+def test_their_memory_can_be_given_once_too(memory: str, words: str) -> None:
+    containers = [a_node(name, memory=memory, boot_id="one machine") for name in ("w1", "w2")]
+    with pytest.raises(DoesNotFit, match=words):
+        assign("multi", asked(1, 1), places(containers, []))
+
+
+def test_their_disk_can_be_given_once_too() -> None:
+    containers = [a_node(name, boot_id="one machine") for name in ("w1", "w2")]
+    pods = [{**pod, "ephemeral-storage": 60 * GIB} for pod in asked(1, 1)]
+    with pytest.raises(DoesNotFit, match=r"asks for 120 GiB of disk, and .* 1 machine with 100 GiB"):
+        assign("multi", pods, places(containers, []))
+
+
+def test_no_pod_is_put_where_the_spread_constraint_would_not_let_it() -> None:
+    full = a_pod("other", node="w2", cpu="2")
+    with pytest.raises(DoesNotFit, match=r"room for 1, as they are spread evenly: w1 has 2 CPUs.*w2 has 0 CPUs"):
+        assign("multi", asked(1, 1), places(WORKERS, [full]))
+    assert assign("single", asked(1), places(WORKERS, [full])) == ["w1"]
+    # A node that takes no pods at all is not counted.
+    assert assign("multi", asked(1, 1), places([CONTROL, WORKERS[0]], [])) == ["w1", "w1"]
+
+
+def test_more_pods_than_nodes_go_round() -> None:
+    assert sorted(assign("multi", asked(0.5, 0.5, 0.5), places(WORKERS, []))) == ["w1", "w1", "w2"]
+
+
 def test_no_node_at_all_is_said() -> None:
     with pytest.raises(DoesNotFit, match="the cluster has no nodes"):
         assign("single", asked(1), [])
@@ -90,6 +121,8 @@ def test_no_node_at_all_is_said() -> None:
 def test_a_machine_that_is_too_small_for_any_kind_cluster_is_refused_before_one_is_made() -> None:
     with pytest.raises(DoesNotFit, match="asks for 4096 CPUs"):
         check_machine(a_topology(cpus=4096))
+    with pytest.raises(DoesNotFit, match=r"asks for 1048576\.0 GiB of memory"):
+        check_machine(replace(a_topology(cpus=1), memory_bytes_per_node=2**50))
 
 
 def test_a_pod_is_counted_as_the_scheduler_counts_it() -> None:

@@ -11,7 +11,7 @@ import pytest
 from bench.errors import BadInput, TargetFailed
 from bench.targets.k8s import MANIFESTS
 from bench.targets.kubectl import Kubectl
-from bench.targets.kuberay import check_version, find, install, manifests
+from bench.targets.kuberay import KINDS, check_version, find, install, labelled, manifests, remove_if_ours_and_idle
 
 STUB = """#!/bin/sh
 echo "$@" >>"$TRACE"
@@ -68,6 +68,51 @@ def test_definitions_are_applied_server_side_and_established_before_the_operator
     assert "customresourcedefinition/rayclusters.ray.io" in lines[3]
     assert lines[4].startswith("--context here apply --server-side")
     assert '"kind": "Deployment"' in lines[5:]
+
+
+class Cluster:
+    """kubectl for a cluster with these objects; it remembers what was deleted, and then has it no more."""
+
+    context = "here"
+
+    def __init__(self, **there: list[str]) -> None:
+        self.there = there
+        self.deleted: list[str] = []
+
+    def get(self, what: str, *arguments: str) -> list[dict[str, Any]]:
+        if what == "namespaces":
+            what = "operator" if "raymeter.io/installed=true" in arguments else "appliances"
+        names = self.there.get("rays" if what == KINDS else what, [])
+        return [{"metadata": {"name": name}} for name in names]
+
+    def run(self, verb: str, what: str, *arguments: str) -> str:
+        assert verb == "delete"
+        assert "raymeter.io/installed=true" in arguments
+        self.deleted.append(what)
+        self.there.pop("operator", None)
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("there", "gone"),
+    [
+        ({"operator": ["kuberay-system"]}, True),
+        ({}, False),  # it was there before us
+        ({"operator": ["kuberay-system"], "appliances": ["b"]}, False),  # which may be between two Ray clusters
+        ({"operator": ["kuberay-system"], "rays": ["somebody's"]}, False),
+    ],
+)
+def test_the_last_appliance_takes_an_operator_away_that_one_of_them_installed(
+    there: dict[str, list[str]], *, gone: bool
+) -> None:
+    cluster = Cluster(**there)
+    assert remove_if_ours_and_idle(cluster, 1.0) is gone  # type: ignore[arg-type]
+    assert cluster.deleted == (["namespaces", "clusterroles", "clusterrolebindings"] if gone else [])
+
+
+def test_what_is_installed_is_marked_and_keeps_its_own_labels() -> None:
+    mine = labelled({"kind": "Namespace", "metadata": {"name": "kuberay-system", "labels": {"a": "b"}}})
+    assert mine["metadata"] == {"name": "kuberay-system", "labels": {"a": "b", "raymeter.io/installed": "true"}}
 
 
 def test_a_folder_without_a_kustomization_is_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from kubernetes_objects import a_container, a_node, a_pod, an_event
 
 from bench.errors import DoesNotFit
 from bench.targets.fitting import places
-from bench.targets.pod_troubles import is_ready, trouble, waiting
+from bench.targets.pod_troubles import is_ready, restart, trouble, waiting
 
 BACK_OFF = 'Back-off pulling image "nobody/nothing:1":\n failed to resolve reference'
 CASES = {
@@ -114,3 +114,12 @@ def test_a_pod_that_is_being_deleted_is_not_ready() -> None:
     pod = a_pod("head", conditions=[{"type": "Ready", "status": "True"}])
     pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:09Z"
     assert not is_ready(pod)
+
+
+def test_a_container_that_was_begun_again_is_told_of_with_how_it_ended() -> None:
+    ended = {"terminated": {"reason": "Error", "exitCode": 1}}
+    again = a_container(restartCount=2, state={"running": {}}, lastState=ended)
+    found = restart([a_pod("worker-1"), a_pod("head", node="w1", containerStatuses=[again])])
+    assert found is not None
+    assert found.what == "head: its container ray was restarted on w1 after Error, exit code 1, 2 times"
+    assert restart([a_pod("head", containerStatuses=[a_container(restartCount=0)])]) is None
