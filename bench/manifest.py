@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
-import shlex
 from collections.abc import Iterable, Sequence
 
 from bench.errors import BadInput
-from bench.model import Session, Spec, to_json
+from bench.identity import CALLERS_CODE, code_hash
+from bench.jobs import submit
+from bench.model import Session, Spec
 from bench.targets.kubectl import Object
 from bench.targets.rendering import pod_templates, ray_cluster
 
@@ -63,8 +64,8 @@ def rayjob(rendered: Iterable[Object], specs: Sequence[Spec], *, name: str, toke
 
 
 def entrypoint(specs: Sequence[Spec]) -> str:
-    """What runs them, one after the other; it fails with the first that fails."""
-    return " && ".join(f"python -m bench.jobs.entry {shlex.quote(to_json(spec).decode())}" for spec in specs)
+    """What runs them, one after the other; it fails with the first that fails, and where the image has other code than this."""
+    return " && ".join(submit.entrypoint(spec, environment={CALLERS_CODE: code_hash()}) for spec in specs)
 
 
 def _is_needed(each: Object) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -100,14 +100,29 @@ def perform(
                 cluster = target.up(spec.topology)
                 stop.may_interrupt = False
             listener.run_begun(spec)
-            closing = run_one(folder, spec, cluster=cluster, digests=digests, listener=listener, stop=stop)
+            closing = run_one(
+                folder,
+                spec,
+                cluster=cluster,
+                trouble=target.trouble,
+                digests=digests,
+                listener=listener,
+                stop=stop,
+            )
             listener.run_ended(spec, closing)
             if closing.status != "ok":
                 cluster = None  # what broke the run may have broken its cluster
 
 
-def run_one(
-    folder: Path, spec: Spec, *, cluster: Cluster, digests: dict[str, str], listener: Listener, stop: Stop
+def run_one(  # noqa: PLR0913, where, what, on what, and who is told: none of them goes with another
+    folder: Path,
+    spec: Spec,
+    *,
+    cluster: Cluster,
+    trouble: Callable[[], str],
+    digests: dict[str, str],
+    listener: Listener,
+    stop: Stop,
 ) -> Closing:
     """Submit one Spec, bring its record home line by line, and close it. What the run did is never raised; what no run here could do is."""
     path = store.begin_run(folder, spec)
@@ -115,13 +130,14 @@ def run_one(
     collector = Collector(exporter_url=cluster.exporter_url, token=cluster.token, spec=spec, path=path)
     job_id = ""
     try:
-        job_id = api.submit(spec, python=cluster.python)
+        job_id = api.submit(spec, python=cluster.python, environment=cluster.environment)
         closing = _follow(api, job_id, collector, listener=listener, stop=stop)
     except (AuthFailed, TargetFailed) as error:
         store.close_run(folder, spec, _closed_here(path, "failed", str(error)))
         raise  # no run after this one would do better
     except (BenchError, requests.RequestException) as error:
         closing = _closed_here(path, "failed", str(error))
+    closing = _ask_nodes(closing, trouble)
     if job_id and closing.status != "ok":
         closing = replace(closing, log_end=api.log_end(job_id)[-store.LOG_END_BYTES :])
     closing = _look_through_window(collector, _judge(path, closing, digests=digests), cluster)
@@ -198,6 +214,13 @@ def _judge(path: Path, closing: Closing, *, digests: dict[str, str]) -> Closing:
         if digests.setdefault(name, digest) != digest
     ]
     return replace(closing, status="invalid", reasons=(*closing.reasons, *wrong)) if wrong else closing
+
+
+def _ask_nodes(closing: Closing, trouble: Callable[[], str]) -> Closing:
+    """What befell the nodes meanwhile is the first reason: what the driver saw of it came after."""
+    if closing.status == "stopped" or not (befell := trouble()):
+        return closing
+    return replace(closing, status="invalid", reasons=(befell, *closing.reasons))
 
 
 def known_digests(runs: list[Run]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -125,6 +125,7 @@ class FakeTarget:
     name: str = "local"
     ups: list[str] = field(default_factory=list)
     is_up: bool = False
+    befell: str = ""  # the nodes
 
     def check(self, topology: Topology) -> None:
         pass
@@ -140,6 +141,12 @@ class FakeTarget:
 
     def status(self) -> Standing:
         return Standing(cluster=self.cluster if self.is_up else None)
+
+    def trouble(self) -> str:
+        return self.befell
+
+    def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:
+        return {}
 
 
 @contextmanager

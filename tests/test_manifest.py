@@ -11,6 +11,7 @@ from builders import a_session, a_spec, a_topology
 from manifests import appliance
 
 from bench.errors import BadInput
+from bench.identity import CALLERS_CODE, code_hash
 from bench.manifest import rayjob, specs_of
 from bench.model import Spec, from_json
 from bench.targets.rendering import pod_templates
@@ -30,8 +31,9 @@ def of_kind(kind: str) -> dict[str, Any]:
 def test_the_specs_arrive_unchanged_one_after_the_other() -> None:
     commands = of_kind("RayJob")["spec"]["entrypoint"].split(" && ")
     words = [shlex.split(command) for command in commands]
-    assert [each[:3] for each in words] == [["python", "-m", "bench.jobs.entry"]] * 2
-    assert [from_json(each[3], Spec) for each in words] == SPECS
+    told = ["env", f"{CALLERS_CODE}={code_hash()}"]  # an image of other code must not measure it
+    assert [each[:5] for each in words] == [[*told, "python", "-m", "bench.jobs.entry"]] * 2
+    assert [from_json(each[5], Spec) for each in words] == SPECS
 
 
 def test_a_job_is_done_once_and_its_record_stays() -> None:

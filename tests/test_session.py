@@ -192,3 +192,21 @@ def test_a_cluster_that_goes_away_fails_the_run(
     (run,) = do(tmp_path, target)
     assert run.status == "failed"
     assert "has not answered" in run.reasons[0]
+
+
+@pytest.mark.parametrize("ends", ["ok", "failed"])
+def test_what_befell_the_nodes_makes_a_run_invalid_and_is_its_first_reason(
+    tmp_path: Path, target: FakeTarget, head: FakeHead, ends: str
+) -> None:
+    def driver(spec: Spec, folder: Path) -> str:
+        if ends == "ok":
+            return good_driver(spec, folder)
+        Recorder(folder, spec).close("failed", ("ActorDiedError: the actor died",))
+        return "FAILED"
+
+    head.driver = driver
+    target.befell = "the memory of worker-1 was full, and the kernel killed 1 of its processes"
+    (run,) = do(tmp_path, target)
+    assert run.status == "invalid"
+    assert run.reasons[0] == target.befell
+    assert run.reasons[1:] == (() if ends == "ok" else ("ActorDiedError: the actor died",))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import traceback
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bench import params as parameters
 from bench.errors import RunInvalid
 from bench.experiments import Experiment, load
+from bench.identity import CALLERS_CODE, IMAGES, code_hash
 from bench.jobs.invocation import QUIET, Invocation, NodeProbe
 from bench.jobs.recorder import Recorder
 from bench.model import Facts, NodeFacts, Spec, from_json
@@ -30,6 +33,7 @@ def main(spec_text: str) -> int:
     recorder = Recorder(folder, spec)
     (Path(os.environ["RAYMETER_RECORDS"]) / QUIET).unlink(missing_ok=True)  # of a driver that was killed
     try:
+        check_code("this driver", code_hash())
         reasons = run(spec, load(spec.experiment), recorder)
     except Unfit as error:
         recorder.close("failed", (str(error),))
@@ -69,6 +73,16 @@ def run(spec: Spec, experiment: Experiment, recorder: Recorder) -> list[str]:
     reasons += idle_nodes(invocation.work_by_node, busy)
     ray.shutdown()
     return reasons
+
+
+def check_code(whose: str, has: str) -> None:
+    """Raise Unfit where it is not the code of who submitted this job, as far as they said: it would measure other code."""
+    wanted = os.environ.get(CALLERS_CODE)
+    if wanted is not None and has != wanted:
+        raise Unfit(
+            f"{whose} has the code {has}, and who submitted it has {wanted}: build the image anew with `task image`,"
+            " or send the local code with --dev"
+        )
 
 
 def connect() -> None:
@@ -146,9 +160,11 @@ def collect_facts(spec: Spec, probes: list[NodeProbe]) -> Facts:
         timeout=60,
     )
     for node in nodes:
+        check_code(node.node, node.code_hash)
         check_node(spec, node)
+    images: dict[str, str] = json.loads(os.environ.get(IMAGES, "{}"))  # as who stood the nodes up has seen them
     return Facts(
-        nodes=tuple(nodes),
+        nodes=tuple(replace(node, image_digest=images.get(node.node, node.image_digest)) for node in nodes),
         cluster=ray._private.worker.global_worker.node.cluster_id.hex(),  # noqa: SLF001, there is no public way
         ray_config=_ray_config(),
         data={},

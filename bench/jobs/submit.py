@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal, cast
 
 import requests
@@ -36,7 +38,9 @@ class JobsApi:
     token: str = field(repr=False)
     ready_seconds: float = READY_SECONDS
 
-    def submit(self, spec: Spec, *, python: str = "python") -> str:
+    def submit(
+        self, spec: Spec, *, python: str = "python", environment: Mapping[str, str] = MappingProxyType({})
+    ) -> str:
         """Start the driver of `spec`; the job's id, which is its own for ever. Raises TargetFailed, RunFailed, AuthFailed.
 
         Tried again only while the head is not ready: the id is unique, so that a second try cannot run it twice.
@@ -44,7 +48,7 @@ class JobsApi:
         job_id = f"{spec.session}.{spec.folder}"
         body = {
             "submission_id": job_id,
-            "entrypoint": f"exec {shlex.quote(python)} -m bench.jobs.entry {shlex.quote(to_json(spec).decode())}",
+            "entrypoint": f"exec {entrypoint(spec, python=python, environment=environment)}",
             "metadata": {"session": spec.session, "run": spec.folder},
         }
         patiently = tenacity.Retrying(
@@ -122,6 +126,12 @@ class JobsApi:
                 "Stand it up again with `bench up`.",
             )
         return answer
+
+
+def entrypoint(spec: Spec, *, python: str = "python", environment: Mapping[str, str] = MappingProxyType({})) -> str:
+    """What a shell runs as the driver of `spec`, with variables that it alone gets."""
+    told = [f"{name}={value}" for name, value in environment.items()]
+    return shlex.join([*(["env", *told] if told else []), python, "-m", "bench.jobs.entry", to_json(spec).decode()])
 
 
 def _end(text: str) -> str:

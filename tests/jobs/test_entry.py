@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from builders import a_spec, a_topology
 
-from bench.jobs.entry import Unfit, check_node, check_resources, idle_nodes
+from bench.identity import CALLERS_CODE, code_hash
+from bench.jobs.entry import Unfit, check_code, check_node, check_resources, idle_nodes
 from bench.model import Closing, NodeFacts, from_json, to_json
 
 MULTI = a_spec(topology=a_topology("multi", nodes=2))
@@ -79,3 +80,24 @@ def test_a_driver_without_a_cluster_fails_and_starts_no_ray_of_its_own(tmp_path:
     assert done.returncode == 1
     assert closing.status == "failed"
     assert "RAY_ADDRESS is not set" in closing.reasons[0]
+
+
+def test_code_that_is_not_the_callers_is_refused_before_anything_else_is_done(tmp_path: Path) -> None:
+    spec = a_spec(experiment="unknown-to-older-code")
+    environment = {**os.environ, "RAYMETER_RECORDS": str(tmp_path), CALLERS_CODE: "0123456789abcdef"}
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.jobs.entry", to_json(spec).decode()], env=environment, timeout=60, check=False
+    )
+    closing = from_json((tmp_path / spec.session / "runs" / spec.folder / "run.json").read_bytes(), Closing)
+    assert (done.returncode, closing.status) == (1, "failed")
+    for words in (code_hash(), "0123456789abcdef", "task image", "--dev"):
+        assert words in closing.reasons[0]
+
+
+def test_a_node_with_other_code_than_the_callers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(CALLERS_CODE, raising=False)
+    check_code("worker-1", "other")  # nobody says what it should be: the local code was sent
+    monkeypatch.setenv(CALLERS_CODE, "mine")
+    check_code("worker-1", "mine")
+    with pytest.raises(Unfit, match="worker-1 has the code other, and who submitted it has mine"):
+        check_code("worker-1", "other")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,8 @@ from builders import a_spec
 from fakes import TOKEN, FakeHead, serving
 
 from bench.errors import AuthFailed, RunFailed, TargetFailed
-from bench.jobs.submit import JobsApi
+from bench.jobs.submit import JobsApi, entrypoint
+from bench.model import to_json
 
 NO_AGENT = (500, "RuntimeError: No available agent to submit job, please try again later.")
 
@@ -57,3 +60,14 @@ def test_a_log_without_end_is_cut(tmp_path: Path) -> None:
         end = JobsApi(address, TOKEN).log_end("j")
     assert len(end) <= 200_000
     assert end.endswith("the last words")
+
+
+def test_a_driver_is_told_in_its_environment_what_a_shell_leaves_as_it_is(tmp_path: Path) -> None:
+    told = {"A": "1", "IMAGES": '{"head": "sha256:1 with local code"}'}
+    shown = tmp_path / "python"
+    shown.write_text('#!/bin/sh\nprintf "%s|%s|%s" "$A" "$IMAGES" "$3"\n')
+    shown.chmod(0o755)
+    command = f"exec {entrypoint(a_spec(), python=str(shown), environment=told)}"
+    said = subprocess.check_output(["/bin/sh", "-c", command], text=True, timeout=10)
+    assert said.split("|") == ["1", told["IMAGES"], to_json(a_spec()).decode()]
+    assert shlex.split(entrypoint(a_spec()))[:3] == ["python", "-m", "bench.jobs.entry"]
