@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,7 +14,7 @@ import psutil
 import requests
 
 from bench import targets
-from bench.targets import Cluster
+from bench.targets import Cluster, Options
 
 Level = Literal["good", "note", "bad"]
 
@@ -103,18 +103,21 @@ def versions() -> Iterator[Finding]:
             yield Finding(package, "bad", "is not installed", "Run `task setup`.")
 
 
-def standing() -> Iterator[Finding]:
-    """What is up, whether it answers, whether its token is asked for, and what is left of what was."""
-    for name in targets.NAMES:
-        found = targets.create(name, targets.Options()).status()
-        if found.cluster is not None:
-            yield Finding(f"target {name}", "good", f"{found.cluster.topology.name} is up")
-            yield from cluster(found.cluster)
-            yield from windows(found.cluster)
-        elif found.leftovers:
-            yield Finding(f"target {name}", "bad", f"left over: {', '.join(found.leftovers)}", "Run `bench down`.")
-        else:
-            yield Finding(f"target {name}", "good", "nothing is up, nothing is left over")
+def standing(name: str, options: Options) -> Iterator[Finding]:
+    """What is up on a target, whether all of it answers and is as it should be, and what is left of what was."""
+    from bench import node_checks
+
+    target = targets.create(name, options)
+    found = target.status()
+    if found.cluster is not None:
+        yield Finding(f"target {name}", "good", f"{found.cluster.topology.name} is up")
+        yield from cluster(found.cluster)
+        yield from node_checks.findings(target, found.cluster.topology)
+        yield from windows(found.cluster)
+    elif found.leftovers:
+        yield Finding(f"target {name}", "bad", f"left over: {', '.join(found.leftovers)}", "Run `bench down`.")
+    else:
+        yield Finding(f"target {name}", "good", "nothing is up, nothing is left over")
 
 
 def cluster(found: Cluster) -> Iterator[Finding]:
@@ -154,7 +157,12 @@ def windows(found: Cluster) -> Iterator[Finding]:
     )
 
 
-CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (machine, isolation, clock, versions, standing)
+def findings(names: Sequence[str], options: Options) -> Iterator[Finding]:
+    """All that there is to be said of this machine, and of the appliance on the targets of these names."""
+    for check in (machine, isolation, clock, versions):
+        yield from check()
+    for name in names:
+        yield from standing(name, options)
 
 
 def _gib(free: int, total: int) -> str:

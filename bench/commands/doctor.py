@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import typer
 
+from bench import targets
+from bench.commands import options as o
 
-def command() -> None:
+
+def command(target: o.TargetName = "auto", name: o.Appliance = "raymeter", context: o.Context = None) -> None:
     """Look at the machine and at what is up; say of each thing whether it is fit, and what to do if not.
 
     Example: bench doctor
     """
-    from bench.doctor import CHECKS
+    from bench import doctor
     from bench.errors import TargetFailed
 
-    found = [finding for check in CHECKS for finding in check()]
+    names = targets.NAMES if target == "auto" else (target,)
+    found = list(doctor.findings(names, targets.Options(name=name, context=context)))
     for finding in found:
         typer.echo(
             f"{finding.level:4}  {finding.about:20} {finding.seen}{f'. {finding.to_do}' if finding.to_do else ''}"

@@ -1,0 +1,112 @@
+"""What `bench doctor` finds on each node of a cluster: is it there, is it as its topology says, does its clock agree."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from bench.doctor import Finding
+from bench.identity import code_hash
+from bench.model import Topology, from_json
+from bench.targets import Target
+
+LOOK = ("python", "-m", "bench.jobs.look")
+MOST_CLOCK_SECONDS = 2.0  # apart: boards place samples and scrapes by the clocks of two machines
+MOST_THROTTLED = 0.01  # of the periods, as in the alert rules
+SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """What a node says of itself; see bench/jobs/look.py."""
+
+    time: float
+    clock: str
+    shared_memory_bytes: int
+    periods: int | None
+    throttled_periods: int | None
+    code_hash: str
+    versions: Mapping[str, str]
+
+
+def findings(target: Target, topology: Topology) -> Iterator[Finding]:
+    """One line a node where all is well with it, and one for everything that is not."""
+    if befell := target.trouble():
+        yield Finding(
+            "nodes", "bad", befell, "Run `bench up` again; give the nodes more with --memory-mib if it was memory."
+        )
+    before = time.time()
+    said = target.ask_nodes(LOOK)
+    after = time.time()
+    if not said and target.name == "local":
+        yield Finding("nodes", "good", "they are processes of this machine: what is said of it above holds for them")
+        return
+    looks: dict[str, Look] = {}
+    for name in names(topology):
+        if name not in said:
+            yield Finding(f"node {name}", "bad", "does not say how it is", "See `bench status`; run `bench up` again.")
+            continue
+        try:
+            looks[name] = from_json(said[name].encode(), Look)
+        except msgspec.MsgspecError as error:
+            yield Finding(f"node {name}", "bad", f"its image has other code: {error}", _REBUILD)
+            continue
+        yield from of_node(name, looks[name], topology, asked=(before, after))
+    yield from of_versions(looks)
+
+
+def names(topology: Topology) -> tuple[str, ...]:
+    """What the nodes of a topology are called, on every target."""
+    return ("head", *(f"worker-{index}" for index in range(1, topology.nodes)))
+
+
+def of_node(name: str, look: Look, topology: Topology, *, asked: tuple[float, float]) -> Iterator[Finding]:
+    """What is wrong with a node that was asked between two moments of this machine's clock, or that nothing is."""
+    wrong = list(_wrong(f"node {name}", look, topology, asked))
+    yield from wrong
+    if not wrong:
+        share = f", throttled in {_throttled(look):.1%} of its periods" if look.periods else ""
+        shared = look.shared_memory_bytes / 2**20
+        yield Finding(f"node {name}", "good", f"/dev/shm has {shared:.0f} MiB, clock {look.clock}{share}")
+
+
+def of_versions(looks: Mapping[str, Look]) -> Iterator[Finding]:
+    """Whether all nodes have the same packages: Ray itself wants that, down to Python's patch version."""
+    found = {tuple(sorted(look.versions.items())) for look in looks.values()}
+    if len(found) == 1:
+        yield Finding("nodes' versions", "good", ", ".join(f"{name} {number}" for name, number in found.pop()))
+    elif found:
+        differing = sorted({pair for one in found for pair in one if not all(pair in other for other in found)})
+        said = ", ".join(f"{name} {number}" for name, number in differing)
+        yield Finding("nodes' versions", "bad", f"they are not the same: {said}", "Let all nodes have one image.")
+
+
+def _wrong(about: str, look: Look, topology: Topology, asked: tuple[float, float]) -> Iterator[Finding]:
+    store = topology.object_store_bytes_per_node
+    if look.shared_memory_bytes < store:
+        sizes = f"/dev/shm has {look.shared_memory_bytes / 2**20:.0f} MiB, and the object store {store / 2**20:.0f} MiB"
+        yield Finding(about, "bad", sizes, "Objects would lie on a disk: make it larger.")
+    if look.code_hash != code_hash():
+        yield Finding(about, "bad", f"it has the code {look.code_hash}, and this is {code_hash()}", _REBUILD)
+    apart = max(asked[0] - look.time, look.time - asked[1], 0.0)
+    if apart > MOST_CLOCK_SECONDS:
+        yield Finding(about, "bad", f"its clock is {apart:.1f} s off", "Let both keep time by NTP: boards go by it.")
+    if look.clock in SLOW_CLOCKS:
+        yield Finding(about, "note", f"its clock is {look.clock}", "Reading it takes microseconds: use long samples.")
+    if _throttled(look) > MOST_THROTTLED:
+        yield Finding(
+            about,
+            "note",
+            f"it was throttled in {_throttled(look):.1%} of its periods since it was started",
+            "Ray's start is part of that. A report's doubts say which samples were; more CPUs a node help.",
+        )
+
+
+def _throttled(look: Look) -> float:
+    return (look.throttled_periods or 0) / look.periods if look.periods else 0.0
+
+
+_REBUILD = "Run `task image`, and `bench up` again."
