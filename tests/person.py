@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -22,7 +24,6 @@ SMALL = (
     "--set",
     "data_path=by-value",
 )
-MINUTES = 60.0
 
 
 @dataclass(frozen=True)
@@ -43,16 +44,25 @@ class Bench:
             start_new_session=True,
         )
 
-    def __call__(self, *words: str) -> tuple[int, str, str]:
-        process = self.start(*words)
-        out, err = process.communicate(timeout=5 * MINUTES)
-        return process.returncode, out, err
+    def __call__(self, *words: str, minutes: float = 5) -> tuple[int, str, str]:
+        return ended(self.start(*words), f"bench {' '.join(words)}", minutes)
 
-    def session(self) -> Session:
-        return store.load_session(self.session_folder())
+    def session(self, name: str = "latest") -> Session:
+        return store.load_session(self.session_folder(name))
 
-    def session_folder(self) -> Path:
-        return store.find(self.folder / "results", "latest")
+    def session_folder(self, name: str = "latest") -> Path:
+        return store.find(self.folder / "results", name)
 
-    def runs(self) -> list[Run]:
-        return store.load_runs(self.session_folder(), self.session())
+    def runs(self, session: str = "latest") -> list[Run]:
+        return store.load_runs(self.session_folder(session), self.session(session))
+
+
+def ended(process: subprocess.Popen[str], typed: str, minutes: float) -> tuple[int, str, str]:
+    """How a command ended, and what it printed. One that does not end is ended with all that it has started."""
+    try:
+        out, err = process.communicate(timeout=60 * minutes)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        out, err = process.communicate()
+        raise AssertionError(f"`{typed}` did not end within {minutes:g} min.\n{out[-1000:]}\n{err[-2000:]}") from None
+    return process.returncode, out, err

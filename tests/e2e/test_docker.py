@@ -11,23 +11,30 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
+import boards
 import docker
+import memory
 import pytest
 import requests
 from docker import DockerClient
-from person import SMALL, Bench
+from person import SMALL, Bench, ended
 
 from bench import image
+from bench.errors import RunInvalid
+from bench.experiments import NAMES
 from bench.identity import code_hash, version
 from bench.model import Run
-from bench.prometheus import Grafana, Prometheus
+from bench.prometheus import Prometheus
 from bench.targets import docker_engine
 from bench.targets.docker_engine import APPLIANCE
 from bench.targets.docker_plan import resource_name
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(900)]
 
+LITTLE = {"inference": SMALL}  # how little of an experiment will do; of the others, their tiny profile
+LONGER = ("--set", "batch=1000", "--set", "inputs=50000", "--set", "data_path=by-value")
 ONE_CPU = ("--topology", "single", "--nodes", "1", "--cpus", "1", "--memory-mib", "2048", "--object-store-mib", "200")
 
 
@@ -66,23 +73,54 @@ def appliance(engine: DockerClient, bench: Bench) -> Iterator[str]:
     assert left(engine, name) == []
 
 
+@dataclass(frozen=True)
+class Appliance:
+    """One that stays up while sessions are run on it, the first of which is that of the experiment inference."""
+
+    bench: Bench
+    name: str
+    sessions: dict[str, str] = field(default_factory=dict)  # by experiment
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return ("--target", "docker", "--name", self.name)
+
+    def run(self, experiment: str) -> str:
+        """The session of one block of an experiment, which is run where it was not yet."""
+        if experiment not in self.sessions:
+            few = LITTLE.get(experiment, ())
+            code, out, err = self.bench("run", experiment, "--blocks", "1", *few, *self.words, minutes=10)
+            assert code == 0, f"{out}\n{err}"
+            self.sessions[experiment] = self.bench.session().id
+        return self.sessions[experiment]
+
+    def urls(self) -> dict[str, str]:
+        code, out, _ = self.bench("status", *self.words)
+        assert code == 0
+        return {line.split()[0]: line.split()[1] for line in out.splitlines()[1:]}
+
+
 @pytest.fixture(scope="module")
-def session(engine: DockerClient, bench: Bench, built: str) -> Iterator[str]:
-    """The name of an appliance on which one block has been run, and which is still up."""
-    name = f"e2e-{secrets.token_hex(3)}"
-    there = ("--target", "docker", "--name", name)
+def appliance_up(engine: DockerClient, bench: Bench, built: str) -> Iterator[Appliance]:
+    """An appliance on which one block of inference has been run, and which is still up."""
+    up = Appliance(bench, f"e2e-{secrets.token_hex(3)}")
     try:
-        code, out, err = bench("up", *there, "--topology", "single")
+        code, out, err = bench("up", *up.words, "--topology", "single")
         assert code == 0, err
         assert "Prometheus http://127.0.0.1:" in out
-        prometheus = engine.containers.get(resource_name(name, "prometheus")).id
-        code, out, err = bench("run", "inference", *SMALL, "--blocks", "1", *there)
-        assert code == 0, f"{out}\n{err}"
-        assert engine.containers.get(resource_name(name, "prometheus")).id == prometheus
-        yield name
+        prometheus = engine.containers.get(resource_name(up.name, "prometheus")).id
+        up.run("inference")
+        assert engine.containers.get(resource_name(up.name, "prometheus")).id == prometheus
+        yield up
     finally:
-        bench("down", *there)
-    assert left(engine, name) == []
+        bench("down", *up.words)
+    assert left(engine, up.name) == []
+
+
+@pytest.fixture(scope="module")
+def session(appliance_up: Appliance) -> str:
+    """The session of inference."""
+    return appliance_up.run("inference")
 
 
 class TestTheImage:
@@ -107,7 +145,7 @@ class TestTheImage:
 
 class TestASession:
     def test_its_runs_are_good_and_say_where_they_were_done(self, bench: Bench, session: str, built: str) -> None:
-        runs = bench.runs()
+        runs = bench.runs(session)
         assert {run.spec.topology.name for run in runs} == {"single", "multi"}
         for run in runs:
             assert (run.status, run.reasons, run.reconciled) == ("ok", (), True)
@@ -122,7 +160,7 @@ class TestASession:
                 assert node.memory_limit_bytes == run.spec.topology.memory_bytes_per_node
 
     def test_each_container_is_counted_by_itself(self, bench: Bench, session: str) -> None:
-        (multi,) = [run for run in bench.runs() if run.spec.topology.name == "multi"]
+        (multi,) = [run for run in bench.runs(session) if run.spec.topology.name == "multi"]
         head, worker = (usage_of(multi, node) for node in ("head", "worker-1"))
         payload_bytes = 5000 * 784 // 2  # half of the inputs go to the other node, by value, at a byte a pixel or more
         assert worker["received_bytes"] > payload_bytes
@@ -131,27 +169,54 @@ class TestASession:
             assert node["cpu_seconds"] > 0
             assert node["peak_memory_bytes"] < multi.spec.topology.memory_bytes_per_node
 
-    def test_prometheus_has_both_topologies_and_grafana_has_the_boards(
-        self, engine: DockerClient, bench: Bench, session: str
-    ) -> None:
-        code, out, _ = bench("status", "--target", "docker", "--name", session)
-        assert code == 0
-        urls = {line.split()[0]: line.split()[1] for line in out.splitlines()[1:]}
-        prometheus = Prometheus(urls["Prometheus"])
-        mine = f'bench_sample_value{{session="{bench.session().id}"}}'
+    def test_prometheus_has_both_topologies(self, appliance_up: Appliance, session: str) -> None:
+        prometheus = Prometheus(appliance_up.urls()["Prometheus"])
+        mine = f'bench_sample_value{{session="{session}"}}'
         found = prometheus.label_values("topology", mine, begin=time.time() - 600, end=time.time())
         assert set(found) == {"single", "multi"}
         assert [target.error for target in prometheus.targets() if not target.is_up] == []
-        assert Grafana(urls["Grafana"]).boards()
 
-    def test_it_takes_no_job_without_the_token(self, engine: DockerClient, session: str) -> None:
-        head = engine.containers.get(resource_name(session, "head"))
+    # For every experiment here, and for one in Kubernetes: the queries are the same there, and what could be another
+    # one there, the counters of nodes, are in every experiment's boards.
+    @pytest.mark.parametrize("experiment", NAMES)
+    def test_every_panel_shows_something_of_every_experiment(
+        self, bench: Bench, appliance_up: Appliance, experiment: str
+    ) -> None:
+        session = bench.session(appliance_up.run(experiment))
+        assert boards.empty(appliance_up.urls()["Grafana"], session, experiment) == []
+
+    def test_the_doctor_finds_all_of_it_well(self, bench: Bench, appliance_up: Appliance, session: str) -> None:
+        code, out, err = bench("doctor", *appliance_up.words)
+        assert code == 0, f"{out}\n{err}"
+        good = {line[6:26].strip() for line in out.splitlines() if line.startswith("good")}
+        assert {"target docker", "Jobs API", "exporter", "token", "nodes' versions", "pages", "panels"} <= good
+        nodes = [line for line in out.splitlines() if line[6:].startswith("node ")]
+        assert {line[6:26].strip() for line in nodes} >= {"node head"}
+        assert not [line for line in out.splitlines() if line.startswith("bad")]
+
+    def test_it_takes_no_job_without_the_token(self, engine: DockerClient, appliance_up: Appliance) -> None:
+        head = engine.containers.get(resource_name(appliance_up.name, "head"))
         (port,) = head.ports["8265/tcp"]
         assert port["HostIp"] == "127.0.0.1"
         assert requests.get(f"http://127.0.0.1:{port['HostPort']}/api/jobs/", timeout=10).status_code == 401
         token = docker_engine.read_file(head, "/run/raymeter/token").decode()
         assert len(token) == 64
         assert token not in str(head.attrs)
+
+    def test_a_node_whose_memory_gets_full_makes_its_run_invalid_and_says_so(
+        self, engine: DockerClient, bench: Bench, appliance_up: Appliance
+    ) -> None:
+        before = memory.sessions(bench)
+        running = bench.start("run", "inference", "--blocks", "1", "--topology", "multi", *LONGER, *appliance_up.words)
+        memory.wait_until_measuring(bench, before)
+        worker = engine.containers.get(resource_name(appliance_up.name, "worker-1"))
+        worker.exec_run(list(memory.EAT), detach=True)
+        code, out, err = ended(running, "bench run", 5)
+        assert code == RunInvalid.exit_code, f"{out}\n{err}"
+        (run,) = bench.runs()
+        assert run.status == "invalid"
+        assert "memory" in run.reasons[0]
+        assert "worker-1" in run.reasons[0]
 
 
 def test_two_appliances_do_not_meet(engine: DockerClient, bench: Bench, built: str, appliance: str) -> None:

@@ -23,6 +23,10 @@ BY_CI = {  # what .ci/run does, since a test cannot run the tests: the line of i
     "task test:docker": 'step "task test:docker" run_task test:docker',
     "task test:k8s": 'step "task test:k8s" run_task test:k8s',
 }
+BY_TESTS = {  # what a test types in these very words: the line of it that shows so
+    "task up TARGET=k8s": ("test_k8s.py", 'task(bench, "up", "TARGET=k8s"'),
+    "task down TARGET=k8s": ("test_k8s.py", 'task(bench, "down", "TARGET=k8s"'),
+}
 BY_OTHERS = {  # what tests under tests/e2e/ do on a Docker engine or a Kubernetes cluster, word for word or nearly so
     "docker": ("TARGET=docker", "--target docker", "bench image", "task image"),
     "k8s": ("TARGET=k8s", "--target k8s", "kubectl", "kind", "bench manifest"),
@@ -45,6 +49,9 @@ def test_what_is_left_to_ci_is_in_ci() -> None:
     for command in BY_CI.keys() & shown:
         assert BY_CI[command] in script, command
     assert "go-task-bin" in script
+    for command, (file, words) in BY_TESTS.items():
+        assert command in shown
+        assert words in (Path(__file__).parent / file).read_text(), command
 
 
 @pytest.mark.root

@@ -1,0 +1,24 @@
+"""What a person would see on the boards: each panel's query, asked through Grafana, for one experiment of a session."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+
+from bench import window_checks
+from bench.model import Session
+from bench.prometheus import Grafana
+
+
+def empty(grafana_url: str, session: Session, experiment: str) -> list[str]:
+    """The panels that show nothing of an experiment, each with its metrics."""
+    grafana = Grafana(grafana_url)
+    chosen = {"session": session.id, "experiment": experiment}
+    begin = datetime.fromisoformat(session.created).timestamp()
+    boards = grafana.boards()
+    assert len(boards) == 4
+    return [
+        f"{found}, asked as {found.asked}"
+        for board in boards.values()
+        for found in window_checks.empty_panels(grafana.source, board, chosen=chosen, begin=begin, end=time.time())
+    ]
