@@ -117,8 +117,8 @@ def asking(work: Callable[[Wish, Options, Path], None]) -> Callable[..., None]:
     """A command with all the options of a wish, which hands it to `work`: `run` and `plan` take the same ones."""
 
     def command(
+        *,
         experiments: Experiments,
-        options: Options,
         profile: Profile = "tiny",
         sets: Set = [],  # noqa: B006, typer reads it and never changes it
         topology: TopologyName = "both",
@@ -129,6 +129,7 @@ def asking(work: Callable[[Wish, Options, Path], None]) -> Callable[..., None]:
         blocks: Blocks = None,
         seed: Seed = 1,
         target: TargetName = "auto",
+        options: Options,
         out: Out = DEFAULT_OUT,
     ) -> None:
         wish = Wish(

@@ -13,13 +13,14 @@ from bench.targets import NOTHING_IS_UP, Options, choose
 
 @o.asking_target
 def command(
-    options: Options,
+    *,
     topology: o.TopologyName = "multi",
     nodes: o.Nodes = 2,
     cpus: o.Cpus = None,
     memory_mib: o.MemoryMib = 4096,
     object_store_mib: o.ObjectStoreMib = 1024,
     target: o.TargetName = "auto",
+    options: Options,
 ) -> None:
     """Stand a topology up and leave it there, for `bench run` and for you to look at.
 
