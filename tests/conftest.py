@@ -68,6 +68,8 @@ def lacks_docker() -> str | None:
 def lacks_k8s() -> str | None:
     if not shutil.which("kubectl"):
         return "needs the command kubectl"
+    if not shutil.which("task"):
+        return "needs the command task, of the package go-task-bin"
     if answers("kubectl", "get", "--raw", "/readyz", "--request-timeout=5s"):
         return None
     if shutil.which("kind") and not lacks_docker():

@@ -98,6 +98,14 @@ def remove(where: Mounts, group: str, *, deadline_seconds: float = 2.0) -> None:
                 (root / parent).rmdir()
 
 
+def memory_events(where: Mounts, group: str) -> str:
+    """What the kernel counted when the memory of `group` was full, as it writes it; see memory_kills.count."""
+    if where.unified:
+        return _read(where.unified / group / "memory.events")
+    memory = where.controllers.get("memory")
+    return _read(memory / group / "memory.oom_control") if memory else ""
+
+
 def available_memory_bytes(where: Mounts) -> int | None:
     """What the control group at the root of what we see still lets us use; None where it has no limit."""
     if where.unified:

@@ -16,7 +16,19 @@ import psutil
 
 from bench.errors import BadInput, BenchError, DoesNotFit
 from bench.model import Topology
-from bench.targets import Cluster, Options, Standing, Target, cgroups, namespaces, ports, processes, ray_node, readiness
+from bench.targets import (
+    Cluster,
+    Options,
+    Standing,
+    Target,
+    cgroups,
+    memory_kills,
+    namespaces,
+    ports,
+    processes,
+    ray_node,
+    readiness,
+)
 from bench.targets.bounds import check_name, check_sizes, mib
 from bench.targets.ledger import Home, Ledger, Node, Ports, boot_id, new_id, now, run_folder
 
@@ -80,7 +92,11 @@ class LocalTarget:
         return Standing(cluster=None, leftovers=self._there(ledger))
 
     def trouble(self) -> str:
-        """Nothing that a run does not notice by itself: a node here has no limit of memory that could be enforced."""
+        """What the nodes' control groups count; that a process of Ray has ended, a run notices by itself."""
+        with suppress(BenchError):
+            ledger, mounts = self._home.read(), cgroups.mounts()
+            nodes = ledger.nodes if ledger else ()
+            return memory_kills.in_words({n.name: cgroups.memory_events(mounts, n.cgroup) for n in nodes if n.cgroup})
         return ""
 
     def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:  # noqa: ARG002, the contract has it
