@@ -218,3 +218,24 @@ def test_a_kind_cluster_that_raymeter_did_not_make_is_not_deleted(
     monkeypatch.setattr(k8s.kind, "delete", lambda name: pytest.fail(f"{name} was deleted"))
     with pytest.raises(TargetFailed, match="that raymeter did not make"):
         create("k8s", Options(name="mine")).up(a_topology())
+
+
+def test_a_forward_that_has_ended_is_begun_again_though_nothing_else_has_changed(
+    foreign: type[ForeignCluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(k8s.port_forward, "start", lambda *, subject, **_: started.append(subject))
+    monkeypatch.setattr(k8s.kuberay, "is_there", lambda _: True)
+    monkeypatch.setattr(ForeignCluster, "apply", lambda *_: None, raising=False)
+    services = [{"kind": "Service", "metadata": {"name": name}, "spec": {"ports": [{"port": 1}]}} for name in WINDOWS]
+    Home("forwards").write(Ledger(context="prod", kubeconfig=None))
+    target = k8s.K8sTarget(Options(name="forwards"))
+    for _ in range(2):  # what was started has never lived
+        target._settle(ForeignCluster("prod"), services)  # type: ignore[arg-type]
+    assert started == [f"service/{name}" for name in WINDOWS] * 2
+    ledger = Home("forwards").read()
+    assert ledger is not None
+    assert set(ledger.ports) == set(WINDOWS)
+
+
+WINDOWS = ("prometheus", "grafana")
