@@ -11,7 +11,7 @@ import msgspec
 from bench.doctor import Finding
 from bench.identity import code_hash
 from bench.model import Topology, from_json
-from bench.targets import Target
+from bench.targets import Target, node_names
 
 LOOK = ("python", "-m", "bench.jobs.look")
 MOST_CLOCK_SECONDS = 2.0  # apart: boards place samples and scrapes by the clocks of two machines
@@ -45,7 +45,7 @@ def findings(target: Target, topology: Topology) -> Iterator[Finding]:
         yield Finding("nodes", "good", "they are processes of this machine: what is said of it above holds for them")
         return
     looks: dict[str, Look] = {}
-    for name in names(topology):
+    for name in node_names(topology):
         if name not in said:
             yield Finding(f"node {name}", "bad", "does not say how it is", "See `bench status`; run `bench up` again.")
             continue
@@ -56,11 +56,6 @@ def findings(target: Target, topology: Topology) -> Iterator[Finding]:
             continue
         yield from of_node(name, looks[name], topology, asked=(before, after))
     yield from of_versions(looks)
-
-
-def names(topology: Topology) -> tuple[str, ...]:
-    """What the nodes of a topology are called, on every target."""
-    return ("head", *(f"worker-{index}" for index in range(1, topology.nodes)))
 
 
 def of_node(name: str, look: Look, topology: Topology, *, asked: tuple[float, float]) -> Iterator[Finding]:

@@ -52,6 +52,11 @@ class Standing:
     options: Options | None = None  # that it was stood up with, where they are known
 
 
+def node_names(topology: Topology) -> tuple[str, ...]:
+    """What the nodes of a topology are called on every target, the head first."""
+    return ("head", *(f"worker-{index}" for index in range(1, topology.nodes)))
+
+
 class Target(Protocol):
     """A place that can stand a topology up and take it away without a trace."""
 

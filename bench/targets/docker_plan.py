@@ -10,7 +10,7 @@ from typing import Any
 
 from bench.identity import SOURCE
 from bench.model import Topology, to_json
-from bench.targets import Options
+from bench.targets import Options, node_names
 from bench.targets.docker_engine import APPLIANCE, File, folder_files
 
 PART = "io.raymeter.part"  # of the appliance: cluster, or window
@@ -46,7 +46,7 @@ class Plan:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        return ("head", *(f"worker-{index}" for index in range(1, self.topology.nodes)))
+        return node_names(self.topology)
 
     @property
     def measured_cpus(self) -> tuple[tuple[int, ...], ...]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bench.errors import TargetFailed
 from bench.model import Topology
 from bench.targets import docker_engine as engine
+from bench.targets import node_names
 from bench.targets.docker_plan import (
     AGENT_PORT,
     DASHBOARD_PORT,
@@ -58,8 +59,11 @@ class Watch:
         head = there.get("head")
         base = published_url(head.attrs, DASHBOARD_PORT) if head else ""
         alive = self._alive(base) if base else {}
-        names = ["head", *(f"worker-{index}" for index in range(1, topology.nodes))]
-        late = [name for name in names if name not in there or not self._is_ready(there[name], name, alive, topology)]
+        late = [
+            name
+            for name in node_names(topology)
+            if name not in there or not self._is_ready(there[name], name, alive, topology)
+        ]
         exporter = published_url(head.attrs, EXPORTER_PORT) if head else ""
         if not exporter or get(f"{exporter}/healthz")[0] != 200:
             late.append(EXPORTER)

@@ -24,6 +24,7 @@ from bench.targets import (
     cgroups,
     memory_kills,
     namespaces,
+    node_names,
     ports,
     processes,
     ray_node,
@@ -158,7 +159,7 @@ class LocalTarget:
     ) -> Ledger:
         rate = self._options.link_rate
         slices = processes.slices(processes.allowed_cpus(), nodes=topology.nodes, cpus_per_node=topology.cpus_per_node)
-        names = ("head", *(f"worker-{index}" for index in range(1, topology.nodes)))
+        names = node_names(topology)
         nodes = tuple(
             Node(
                 name=name,

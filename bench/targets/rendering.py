@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from bench.model import Topology
+from bench.targets import node_names
 from bench.targets.kubectl import Object
 
 NAMESPACE = "raymeter"  # what the manifests call it; an appliance has one of its own name
@@ -34,11 +35,6 @@ def render(objects: Iterable[Object], shape: Shape) -> list[Object]:
 def ray_cluster(objects: Iterable[Object]) -> Object:
     """The RayCluster among them."""
     return next(each for each in objects if each["kind"] == "RayCluster")
-
-
-def node_names(topology: Topology) -> tuple[str, ...]:
-    """What the nodes are called, the head first."""
-    return ("head", *(f"worker-{index}" for index in range(1, topology.nodes)))
 
 
 def pod_templates(cluster: Object) -> dict[str, Object]:

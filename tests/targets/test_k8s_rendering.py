@@ -10,7 +10,8 @@ from builders import a_topology
 from manifests import appliance
 
 from bench.model import Topology
-from bench.targets.rendering import Shape, in_mib, node_names, pod_templates, ray_cluster, render, size
+from bench.targets import node_names
+from bench.targets.rendering import Shape, in_mib, pod_templates, ray_cluster, render, size
 from bench.targets.sent_code import FOLDER, with_code
 
 THREE = Topology(
