@@ -22,7 +22,7 @@ from docker import DockerClient
 from person import SMALL, Bench, ended
 
 from bench import image
-from bench.errors import RunInvalid
+from bench.errors import RunFailed, RunInvalid
 from bench.experiments import NAMES
 from bench.identity import code_hash, version
 from bench.model import Run
@@ -268,6 +268,22 @@ def test_an_image_of_other_code_is_refused_unless_the_local_code_is_sent(
         assert hash_there == subprocess_code_hash(bench)
         assert digest[0].strip() == f"{engine.images.get(other).id} with local code"
         bench("down", "--target", "docker", "--name", appliance)
+
+
+def test_a_driver_whose_image_lies_about_its_code_refuses_to_measure(
+    engine: DockerClient, bench: Bench, built: str, appliance: str
+) -> None:
+    changed = "USER 0\nRUN echo '# changed' >> /opt/raymeter/bench/errors.py\nUSER 1000:1000"
+    with derived(engine, built, changed) as other:
+        few = ("--blocks", "1", *SMALL)
+        there = ("--target", "docker", "--name", appliance, *ONE_CPU, "--image", other)
+        code, _, err = bench("run", "inference", *few, *there)
+        assert code == RunFailed.exit_code, err
+        (run,) = bench.runs()
+        assert run.status == "failed"
+        assert "this driver has the code" in run.reasons[0]
+        assert code_hash() in run.reasons[0]
+        assert run.samples == ()
 
 
 def test_a_node_that_ends_while_it_starts_is_told_of_in_its_own_words(
