@@ -176,7 +176,7 @@ def _keep(name: str, arrays: Mapping[str, Grey]) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{name}.", delete=False) as file:
             # Not compressed: the same arrays then give the same bytes, whatever zlib there is.
-            np.savez(file, allow_pickle=False, **{key: np.ascontiguousarray(arrays[key]) for key in seeded.ARRAYS})  # type: ignore[arg-type]  # a wrong stub: any keyword is an array
+            np.savez(file, allow_pickle=False, **{key: np.ascontiguousarray(arrays[key]) for key in seeded.ARRAYS})
         written = Path(file.name)
         path = folder / f"{name}.{seeded.sha256_of(written)}.npz"
         written.chmod(0o644)
