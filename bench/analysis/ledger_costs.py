@@ -13,6 +13,7 @@ from bench.model import Metric, Run
 NETWORK = "network"
 GOODPUT = "goodput_bytes_per_second"
 ROUND_TRIP = "round_trip_seconds"
+RAW_TCP = "tcp"  # its arm: plain sockets
 CALL = "ray-call"  # its arm: the argument of an actor call
 LEAST_LEVER = 2.0  # times the bytes of the barest calls: from less the cost of a byte cannot be told
 
@@ -95,8 +96,7 @@ def network_cost(question: Question, block: int) -> NetworkCost:
         absent = f"the session has no experiment `{NETWORK}`"
         return NetworkCost(absent, absent)
     baseline, candidate = question.topologies[0], question.topologies[-1]
-    raw = [arm.name for arm in question.session.arms[NETWORK] if arm.role == "ceiling"]
-    goodputs = _values(question, block, candidate, GOODPUT, raw)
+    goodputs = _values(question, block, candidate, GOODPUT, [RAW_TCP])
     trips = [_values(question, block, name, ROUND_TRIP, [CALL]) for name in (baseline, candidate)]
     return NetworkCost(
         1 / max(goodputs) if goodputs and max(goodputs) > 0 else f"`{NETWORK}` has no raw goodput in this block",

@@ -155,7 +155,7 @@ def the_network_experiment(
     """The same session with the experiment `network` in it: `round_trip` is what one takes longer between nodes."""
     size = Metric(name="goodput_bytes_per_second", unit="B/s", better="higher", kind="rate")
     trip = Metric(name="round_trip_seconds", unit="s", better="lower", kind="time")
-    raw, ray = Arm(name="tcp", help="", role="ceiling"), Arm(name="ray-call", help="")
+    raw, ray = Arm(name="tcp", help=""), Arm(name="ray-call", help="")
     added = []
     for run in runs:
         spec = _spec("network", run.spec.topology, run.spec.block)

@@ -285,3 +285,12 @@ def test_the_report_names_what_was_not_measured_and_keeps_its_lines_short():
     assert "; serialise/copy (this experiment does not measure it)" in lines
     assert "+ unexplained" in page
     assert max(map(len, page.splitlines())) <= 120
+
+
+def test_what_the_ledger_asks_of_the_experiment_network_is_there():
+    from bench.analysis import ledger_costs
+    from bench.experiments import load
+
+    asked = load(ledger_costs.NETWORK)
+    assert {ledger_costs.RAW_TCP, ledger_costs.CALL} <= {arm.name for arm in asked.ARMS}
+    assert {ledger_costs.GOODPUT, ledger_costs.ROUND_TRIP} <= {metric.name for metric in asked.METRICS}
