@@ -73,7 +73,7 @@ class _Pair:
 def network_ledger(
     question: Question, specs: Specs, metrics: Sequence[Metric], arms: Sequence[Arm], unit: str
 ) -> Ledger | None:
-    """The ledger of one cell; None where there is one topology, or no metric that has seconds."""
+    """The ledger of one cell; None where there is one topology only."""
     if len(question.topologies) < 2 or not metrics or not arms:
         return None
     baseline, candidate = question.topologies[0], question.topologies[-1]
@@ -112,19 +112,13 @@ def _pairs(question: Question, specs: Specs, headline: Metric, subject: str) -> 
     (baseline, singles), (candidate, multis) = runs.items()
     pairs, missing = {}, {}
     for block in sorted({*singles, *multis}):
-        found: list[tuple[Run, Amounts]] = []
-        gaps = []
-        for name, run in ((baseline, singles.get(block)), (candidate, multis.get(block))):
-            amount = _amounts(run, subject, headline)
-            if run is None or isinstance(amount, str):
-                gaps.append(f"{name}: {amount}")
-            else:
-                found.append((run, amount))
-        if gaps:
-            missing[block] = ", ".join(gaps)
+        single, multi = singles.get(block), multis.get(block)
+        one, many = _amounts(single, subject, headline), _amounts(multi, subject, headline)
+        if single is None or multi is None or isinstance(one, str) or isinstance(many, str):
+            gaps = ((baseline, one), (candidate, many))
+            missing[block] = ", ".join(f"{name}: {why}" for name, why in gaps if isinstance(why, str))
         else:
-            (single, at_single), (multi, at_multi) = found
-            pairs[block] = _Pair(single, multi, at_single, at_multi)
+            pairs[block] = _Pair(single, multi, one, many)
     return pairs, missing
 
 

@@ -12,8 +12,12 @@ pytestmark = [pytest.mark.ray, pytest.mark.root, pytest.mark.slow, pytest.mark.t
 
 # One actor sits on the worker: every input crosses the link, and the pool has no way around it. In batches of 100 it
 # takes some 30 times as long to send an input as to do all else, which leaves little to the noise of a busy machine.
-BY_VALUE = ("--set", "actors=1", "--set", "batch=100", "--set", "inputs=400", "--set", "data_path=by-value")
-INPUT_BYTES = 784 * 8
+BY_VALUE = tuple(
+    word
+    for setting in ("actors=1", "batch=100", "inputs=400", "dtype=float32", "data_path=by-value")
+    for word in ("--set", setting)
+)
+INPUT_BYTES = 784 * 4
 
 
 def ledger_at(bench: Bench, link_rate: str) -> Ledger:
