@@ -46,6 +46,9 @@ class Experiment(Protocol):
 _MODULES = {
     "inference": "bench.experiments.inference",
     "network": "bench.experiments.network",
+    "core-rates": "bench.experiments.core_rates",
+    "granularity": "bench.experiments.granularity",
+    "tune-overhead": "bench.experiments.tune_overhead",
 }
 NAMES = tuple(_MODULES)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
@@ -24,11 +24,11 @@ from bench.model import Arm, Context, NodeSlot, Sample, Turn
 METRICS = figures.METRICS
 
 PUT_GET = Arm(name="ray-put-get", help="ray.put at one end, ray.get at the other.", role="subject")
-GET = Arm(name="ray-get", help="ray.get of what was put at the other end before the clock.")
+GET = Arm(name="ray-get", help="ray.get of what was put at the other end before the clock.", role="ceiling")
 CALL = Arm(name="ray-call", help="The argument of an actor call.")
 MANY_SMALL = Arm(name="ray-many-small", help="Pieces of 1 KiB, all arguments of one actor call.")
 BROADCAST = Arm(name="ray-broadcast", help="ray.put at one end, ray.get by all receivers, the nodes in turn.")
-TCP = Arm(name="tcp", help="Our own sockets, a connection a payload on its way.", role="ceiling")
+TCP = Arm(name="tcp", help="Our own sockets, a connection a payload on its way.")
 IPERF = Arm(name="iperf3", help="iperf3, a connection a payload on its way; where it is installed.")
 SEND_RECV = Arm(name="gloo-send-recv", help="torch.distributed's send and receive, by gloo.")
 ALL_REDUCE = Arm(name="gloo-all-reduce", help="torch.distributed's all-reduce of as many bytes, by gloo, of both ends.")
@@ -41,6 +41,10 @@ READY_SECONDS = 120.0
 PASS_SECONDS = 120.0
 LEAST_OF_IPERF = 2**20  # bytes: below it its own start is what it measures
 MOST_OF_MANY_SMALL = 2**20  # bytes: 1,024 arguments
+NO_HEADLINE = {
+    MANY_SMALL.name: f"pieces of 1 KiB: it goes up to {in_words(MOST_OF_MANY_SMALL)}",
+    BROADCAST.name: "it goes to several at once: see it point by point",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +150,7 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
     context.leaves_idle([node.name for node in context.nodes if node not in pair.nodes])
     with ExitStack() as ends:
         ends.callback(pair.close)
-        for name, reason in pair.absent.items():
+        for name, reason in (*pair.absent.items(), *NO_HEADLINE.items()):
             yield context.time_once(name, lambda: None).missing(GOODPUT, reason)
         yield from _first_transfers(params, context, pair)
         yield from _turns(params, context, pair)
@@ -180,7 +184,7 @@ def start(params: Params, seed: int, nodes: Sequence[NodeSlot]) -> Pair:
     sender = make.options(**options, scheduling_strategy=on(sender_node)).remote(seed, params.largest)
     receivers = [make.options(**options, scheduling_strategy=on(node)).remote(seed, params.largest) for node in places]
     seats: list[Seat] = get_in_time([end.seat.remote() for end in (sender, *receivers)], READY_SECONDS, "Both ends")
-    absent = {MANY_SMALL.name: f"pieces of 1 KiB: it goes up to {in_words(MOST_OF_MANY_SMALL)}"}
+    absent: dict[str, str] = {}
     if not (seats[0].has_iperf and seats[1].has_iperf):
         absent[IPERF.name] = "iperf3 is not installed on both nodes"
     if reason := _join_gloo(sender, receivers[0], seats[0].address):
@@ -214,9 +218,9 @@ def _join_gloo(sender: Any, receiver: Any, address: str) -> str | None:
 def _first_transfers(params: Params, context: Context, pair: Pair) -> Iterator[Sample]:
     """The largest payload once by each way that carries it, before anything is warm."""
     for arm in ARMS:
-        if arm.name in pair.absent or arm in (UNWATCHED, IPERF):
+        if arm.name in pair.absent or arm in (UNWATCHED, IPERF) or not applies(arm, params.reference, params):
             continue
-        first = context.time_once(arm.name, partial(pair.send, arm, replace(params.reference, streams=1)))
+        first = context.time_once(arm.name, partial(pair.send, arm, params.reference))
         yield first.sample(FIRST, first.results[0].seconds[0])
 
 
@@ -225,14 +229,14 @@ def _turns(params: Params, context: Context, pair: Pair) -> Iterator[Sample]:
     story = figures.Story(is_between_nodes=pair.nodes[0] != pair.nodes[1], smallest=params.points[0])
     for turn in context.turns():
         done: dict[Key, Passes] = {}
-        for arm in turn.order(ARMS):
-            for point, passes in _sweep(arm, params, turn, pair):
-                problem = figures.problem_of(passes)
-                if problem is None:
-                    done[arm.name, point] = passes
-                else:
-                    context.invalid(problem)
-                yield from figures.samples(passes, is_reference=point == params.reference)
+        for arm, point, passes in _sweep(params, turn, pair):
+            problem = figures.problem_of(passes)
+            if problem is None:
+                done[arm.name, point] = passes
+            else:
+                context.invalid(problem)
+            # A broadcast goes to several at once: its goodput is not to be set beside the others'.
+            yield from figures.samples(passes, is_headline=point == params.reference and arm != BROADCAST)
         yield from story.turn(done, is_warmup=turn.warmup)
     for reason in story.too_fast():
         context.invalid(reason)
@@ -241,10 +245,9 @@ def _turns(params: Params, context: Context, pair: Pair) -> Iterator[Sample]:
     yield from figures.settings(story.of(PUT_GET.name), pair.chunk_bytes)
 
 
-def _sweep(arm: Arm, params: Params, turn: Turn, pair: Pair) -> Iterator[tuple[Point, Passes]]:
-    """One arm at each point that it has."""
-    if arm.name in pair.absent and arm != MANY_SMALL:
-        return
+def _sweep(params: Params, turn: Turn, pair: Pair) -> Iterator[tuple[Arm, Point, Passes]]:
+    """Every arm at each point that it has, one arm after the other at one point: what is compared is close in time."""
     for point in params.points:
-        if applies(arm, point, params):
-            yield point, turn.measure(arm, partial(pair.send, arm, point), pair.credit, point=str(point))
+        for arm in turn.order(ARMS):
+            if applies(arm, point, params) and arm.name not in pair.absent:
+                yield arm, point, turn.measure(arm, partial(pair.send, arm, point), pair.credit, point=str(point))

@@ -123,14 +123,14 @@ def problem_of(passes: Passes) -> str | None:
     return next((one.problem for one in passes.results if one.problem), None)
 
 
-def samples(passes: Passes, *, is_reference: bool) -> Iterator[Sample]:
+def samples(passes: Passes, *, is_headline: bool) -> Iterator[Sample]:
     """The values of one arm at one point in one turn."""
     if problem := problem_of(passes):
         yield passes.missing(GOODPUT, problem)
         return
     speed = passes.sample(GOODPUT, goodput(passes))
     yield speed
-    if is_reference:
+    if is_headline:
         yield replace(speed, point="")
     gigabytes = sum(one.bytes for one in passes.results) / GIGABYTE
     for metric, used in (
@@ -189,8 +189,11 @@ class Story:
                 raw_tcp=round_seconds(raw) if self.is_between_nodes else None,
                 call=round_seconds(call),
             )
-            for part, share in shares.items():
-                yield passes.sample(PARTS[part], share)
+            for part, metric in PARTS.items():
+                if part in shares:
+                    yield passes.sample(metric, shares[part])
+                else:
+                    yield passes.missing(metric, "inside one node objects do not go by TCP")
 
 
 def has_share(arm: str) -> bool:
@@ -226,10 +229,17 @@ def percentiles(timed: Sequence[Passes], *, is_one_clock: bool) -> Iterator[Samp
     there = [seconds for one in bursts for seconds in one.one_way_seconds]
     if not is_one_clock:
         yield from _percentiles(whole, HALF, [seconds / 2 for seconds in trips])
-    elif min(there, default=0.0) < 0:
-        yield whole.missing(ONE_WAY[50], "a payload came before it was sent: the two clocks are not one")
+        yield from _missing(whole, ONE_WAY, "the two ends share no clock: see half of the round trip")
+        return
+    yield from _missing(whole, HALF, "the two ends share a clock: see one way")
+    if min(there, default=0.0) < 0:
+        yield from _missing(whole, ONE_WAY, "a payload came before it was sent: the two clocks are not one")
     elif there:
         yield from _percentiles(whole, ONE_WAY, there)
+
+
+def _missing(whole: Passes, metrics: Mapping[int, Metric], reason: str) -> Iterator[Sample]:
+    return (whole.missing(metric, reason) for metric in metrics.values())
 
 
 def _percentiles(whole: Passes, metrics: Mapping[int, Metric], seconds: Sequence[float]) -> Iterator[Sample]:

@@ -1,0 +1,313 @@
+"""Core rates: tasks, actor calls and puts per second, by the names of Ray's own microbenchmark, on one node and across nodes.
+
+Same shapes as `ray microbenchmark`, so that people can compare; on several nodes the callers are on the first node and
+those who answer on the last. Every answer is counted and checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Option
+
+from bench.experiments import Profile
+from bench.experiments.placement import get_in_time, on
+from bench.model import Arm, Context, Measured, Metric, NodeSlot, Sample
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+CALLS = Metric(
+    name="calls_per_second",
+    unit="calls/s",
+    better="higher",
+    kind="rate",
+    help="Calls that were answered, and checked; without a point: 1:1 actor calls sync.",
+)
+PUT = Metric(
+    name="put_bytes_per_second",
+    unit="B/s",
+    better="higher",
+    kind="rate",
+    help="Bytes put into the object store. Ray's own figure takes its 839 MB for 0.8 GB, and is 5 % lower.",
+)
+METRICS = (CALLS, PUT)
+
+RAY = Arm(name="ray", help="Ray's tasks, actors and object store.", role="subject")
+UNWATCHED = Arm(name="ray-unwatched", help="As ray, while raymeter does not watch.", role="control", probed=False)
+ARMS = (RAY, UNWATCHED)
+
+HEADLINE = "1:1 actor calls sync"
+PUT_GIGABYTES = "single client put gigabytes"
+MULTI_PUT_GIGABYTES = "multi client put gigabytes"
+CLIENTS = 4  # of what Ray calls multi client, and n:n
+CONCURRENCY = 16
+PUTTERS = 10
+PUTTER_CALLS = 100
+ANSWER_SECONDS = 120.0
+OK = b"ok"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """What can be varied."""
+
+    calls: Annotated[
+        int, Option(min=10, max=10_000, metavar="CALLS", help="Calls in flight at once where calls do not wait.")
+    ] = 1000
+    put_bytes: Annotated[
+        int, Option(min=2**17, max=2**30, metavar="BYTES", help="One object of those that are put for gigabytes.")
+    ] = 32 * 2**20
+
+
+PROFILES = {
+    "tiny": Profile(
+        help="Minutes: all rates, 200 calls in flight.",
+        grids=({"calls": (200,)},),
+        blocks=6,
+        warmups=1,
+        samples=1,
+        sample_seconds=0.05,
+    ),
+    "lab": Profile(
+        help="Half an hour: all rates, 1,000 calls in flight as in Ray's own.",
+        grids=({"calls": (1000,)},),
+        blocks=6,
+        warmups=1,
+        samples=4,
+        sample_seconds=2.0,
+        deadline_seconds=3600.0,
+    ),
+    "full": Profile(
+        help="Hours: as lab, with 100 to 10,000 calls in flight.",
+        grids=({"calls": (100, 1000, 10_000)},),
+        blocks=12,
+        warmups=1,
+        samples=4,
+        sample_seconds=2.0,
+        deadline_seconds=4 * 3600.0,
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """One of the microbenchmark's: its name there, what one pass does, and how many calls or bytes that is."""
+
+    name: str
+    work: Callable[[], int]  # gives how many answers were right
+    amount: int
+    metric: Metric = CALLS
+
+
+class Server:
+    """It answers."""
+
+    def small_value(self) -> bytes:
+        """No work."""
+        return OK
+
+    def small_value_arg(self, _: Any) -> bytes:
+        """No work, with an argument."""
+        return OK
+
+
+class Client:
+    """It calls tasks or servers."""
+
+    def tasks(self, task: Any, calls: int) -> int:
+        """As many tasks at once; how many answered."""
+        return answered([task.remote() for _ in range(calls)])
+
+    def servers(self, servers: Sequence[Any], calls: int) -> int:
+        """As many calls of each server at once."""
+        return answered([server.small_value.remote() for server in servers for _ in range(calls)])
+
+    def servers_with_argument(self, servers: Sequence[Any], calls: int) -> int:
+        """As many calls of each server at once, with a reference as argument."""
+        import ray
+
+        argument = ray.put(0)
+        return answered([server.small_value_arg.remote(argument) for server in servers for _ in range(calls)])
+
+
+def run(params: Params, context: Context) -> Iterator[Sample]:
+    """One invocation: every rate in each turn."""
+    nodes = [node for node in context.nodes if node.cpus > 0]
+    ends = {nodes[0].name, nodes[-1].name}
+    context.leaves_idle([node.name for node in context.nodes if node.name not in ends])
+    with ExitStack() as exits:
+        rates = start(params, nodes, exits)
+        for turn in context.turns():
+            for rate in rates:
+                credit = partial(_credit, ends, rate.amount)
+                for arm in turn.order(ARMS):
+                    if arm == UNWATCHED and rate.name != HEADLINE:
+                        continue
+                    timed = turn.measure(arm, rate.work, credit, point=rate.name)
+                    yield from _samples(timed, rate, context)
+
+
+def guess_pass_seconds(params: Params) -> float:
+    """One pass of every rate, on two cores."""
+    return 0.3 + params.calls * 0.006 + params.put_bytes * 20 / 2e9
+
+
+def start(params: Params, nodes: Sequence[NodeSlot], exits: ExitStack) -> list[Rate]:
+    """The actors, ready, and what is done with them."""
+    import numpy as np
+    import ray
+
+    first, last = nodes[0], nodes[-1]
+    count = max(1, sum(node.cpus for node in nodes) // 2)  # Ray's own: half of the CPUs
+
+    def place(kind: type, node: NodeSlot, **options: Any) -> Any:
+        actor = ray.remote(kind).options(num_cpus=0, scheduling_strategy=on(node), **options).remote()
+        exits.callback(ray.kill, actor)
+        return actor
+
+    server = place(Server, last)
+    threaded = place(Server, last, max_concurrency=CONCURRENCY)
+    servers = [place(Server, nodes[-1 - index % len(nodes)]) for index in range(count)]
+    client = place(Client, first)
+    clients = [place(Client, nodes[index % len(nodes)]) for index in range(max(CLIENTS, count))]
+    get_in_time(
+        [one.small_value.remote() for one in (server, threaded, *servers)]
+        + [one.servers.remote([server], 1) for one in (client, *clients)],
+        ANSWER_SECONDS,
+        "Actors",
+    )
+    task = ray.remote(_small_value).options(scheduling_strategy=on(last))
+    anywhere = ray.remote(_small_value).options(scheduling_strategy="DEFAULT")
+    work = ray.remote(_round_robin).options(scheduling_strategy="SPREAD")
+    put_many = ray.remote(_put_many).options(scheduling_strategy="SPREAD")
+    put_large = ray.remote(_put_large).options(scheduling_strategy="SPREAD")
+    value = ray.put(0)
+    array = np.zeros(params.put_bytes // 8, dtype=np.int64)
+    calls, few = params.calls, max(1, params.calls // 20)
+
+    def shared(references: Sequence[Any]) -> int:
+        return sum(get_in_time(references, ANSWER_SECONDS, "Clients"))
+
+    return [
+        Rate(name="single client get calls (Plasma Store)", work=lambda: _get(value, calls), amount=calls),
+        Rate(name="single client put calls (Plasma Store)", work=lambda: _put_many(calls), amount=calls),
+        Rate(
+            name="multi client put calls (Plasma Store)",
+            work=lambda: shared([put_many.remote(PUTTER_CALLS) for _ in range(PUTTERS)]),
+            amount=PUTTERS * PUTTER_CALLS,
+        ),
+        Rate(name=PUT_GIGABYTES, work=lambda: _put(array), amount=array.nbytes, metric=PUT),
+        Rate(
+            name=MULTI_PUT_GIGABYTES,
+            work=lambda: shared([put_large.remote(params.put_bytes) for _ in range(PUTTERS)]),
+            amount=PUTTERS * array.nbytes,
+            metric=PUT,
+        ),
+        Rate(name="single client tasks sync", work=lambda: _one_by_one(task.remote, few), amount=few),
+        Rate(name="single client tasks async", work=lambda: _at_once(task.remote, calls), amount=calls),
+        Rate(
+            name="multi client tasks async",
+            work=lambda: shared([one.tasks.remote(anywhere, calls) for one in clients[:CLIENTS]]),
+            amount=CLIENTS * calls,
+        ),
+        Rate(name=HEADLINE, work=lambda: _one_by_one(server.small_value.remote, few), amount=few),
+        Rate(name="1:1 actor calls async", work=lambda: _at_once(server.small_value.remote, calls), amount=calls),
+        Rate(
+            name="1:1 actor calls concurrent",
+            work=lambda: _at_once(threaded.small_value.remote, calls),
+            amount=calls,
+        ),
+        Rate(
+            name="1:n actor calls async",
+            work=lambda: shared([client.servers.remote(servers, calls)]),
+            amount=calls * count,
+        ),
+        Rate(
+            name="n:n actor calls async",
+            work=lambda: shared([work.remote(servers, calls) for _ in range(CLIENTS)]),
+            amount=CLIENTS * calls,
+        ),
+        Rate(
+            name="n:n actor calls with arg async",
+            work=lambda: shared(
+                [
+                    one.servers_with_argument.remote([server], calls)
+                    for one, server in zip(clients[:count], servers, strict=True)
+                ]
+            ),
+            amount=count * calls,
+        ),
+    ]
+
+
+def answered(references: Sequence[Any]) -> int:
+    """How many of the calls gave the right answer."""
+    return sum(answer == OK for answer in get_in_time(references, ANSWER_SECONDS, "Calls"))
+
+
+def _samples(timed: Measured[int], rate: Rate, context: Context) -> Iterator[Sample]:
+    wrong = [done for done in timed.results if done != rate.amount]
+    if wrong:
+        reason = f"{rate.name}: {wrong[0]} of {rate.amount} were answered"
+        context.invalid(reason)
+        yield timed.missing(rate.metric, reason)
+        return
+    sample = timed.sample(rate.metric, rate.amount * len(timed.results) / timed.interval.seconds)
+    if timed.arm == RAY.name:
+        yield sample
+    if rate.name == HEADLINE:
+        yield replace(sample, point="")
+
+
+def _credit(ends: set[str], amount: int, _: int) -> Mapping[str, float]:
+    """Half of the calls to those who call, half to those who answer."""
+    return {name: amount / len(ends) for name in ends}
+
+
+def _small_value() -> bytes:
+    return OK
+
+
+def _round_robin(servers: Sequence[Any], calls: int) -> int:
+    return answered([servers[number % len(servers)].small_value.remote() for number in range(calls)])
+
+
+def _one_by_one(call: Callable[[], Any], calls: int) -> int:
+    return sum(answered([call()]) for _ in range(calls))
+
+
+def _at_once(call: Callable[[], Any], calls: int) -> int:
+    return answered([call() for _ in range(calls)])
+
+
+def _get(value: Any, calls: int) -> int:
+    import ray
+
+    return sum(ray.get(value) == 0 for _ in range(calls))
+
+
+def _put_many(calls: int) -> int:
+    import ray
+
+    for _ in range(calls):
+        ray.put(0)
+    return calls
+
+
+def _put(array: NDArray[np.int64]) -> int:
+    import ray
+
+    ray.put(array)
+    return array.nbytes
+
+
+def _put_large(put_bytes: int) -> int:
+    import numpy as np
+
+    return _put(np.zeros(put_bytes // 8, dtype=np.int64))

@@ -1,0 +1,185 @@
+"""Tune's own overhead: Ray's three scalability tests with their own parameters, scaled to the CPUs that there are.
+
+The names, the trainable and what counts as overhead are those of Ray's release tests; the trials sleep, so observed time
+above the minimum is Tune's, and the network's where trials are on other nodes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from json import loads
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+from typer import Option
+
+from bench.errors import RunInvalid
+from bench.experiments import Profile
+from bench.model import Arm, Context, Metric, Sample
+
+OVERHEAD = Metric(
+    name="overhead_ratio",
+    unit="1",
+    better="lower",
+    kind="ratio",
+    help="Observed time by the theoretical minimum; without a point: result throughput on a cluster.",
+)
+OBSERVED = Metric(
+    name="observed_seconds", unit="s", better="lower", kind="time", help="From the start of Tune until its end."
+)
+RESULTS = Metric(
+    name="results_per_second", unit="results/s", better="higher", kind="rate", help="Results that all trials reported."
+)
+METRICS = (OVERHEAD, OBSERVED, RESULTS)
+RAY = Arm(name="ray-tune", help="Ray Tune, trials of one CPU that sleep and report.", role="subject")
+ARMS = (RAY,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """What can be varied. Published: 100 to 300 s a trial, 96 to 1,000 trials, on 96 to 1,024 CPUs."""
+
+    trial_seconds: Annotated[int, Option(min=1, max=1000, metavar="SECONDS", help="How long each trial sleeps.")] = 100
+    waves: Annotated[
+        int, Option(min=1, max=1000, metavar="WAVES", help="Trials for each CPU, one after the other.")
+    ] = 1
+
+
+PROFILES = {
+    "tiny": Profile(
+        help="Minutes: trials of 2 s, far from what is published: their start weighs as much as they.",
+        grids=({"trial_seconds": (2,)},),
+        blocks=1,
+        warmups=0,
+        samples=1,
+        sample_seconds=0.01,
+    ),
+    "lab": Profile(
+        help="Hours: trials of 30 s.",
+        grids=({"trial_seconds": (30,)},),
+        blocks=6,
+        warmups=0,
+        samples=2,
+        sample_seconds=0.01,
+        deadline_seconds=3600.0,
+    ),
+    "full": Profile(
+        help="A day: trials of 100 s, as published.",
+        grids=({"trial_seconds": (100,)}, {"trial_seconds": (100,), "waves": (4,)}),
+        blocks=6,
+        warmups=0,
+        samples=2,
+        sample_seconds=0.01,
+        deadline_seconds=4 * 3600.0,
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Test:
+    """One of the three: its name there, and how many results each trial reports a second."""
+
+    name: str
+    results_per_second: float
+
+    def results(self, trial_seconds: int) -> int:
+        """Of one trial."""
+        return int(trial_seconds / (1.0 / self.results_per_second))
+
+
+# Published: 500 results/s on one node, 0.5 on a cluster, 0.01 for network overhead, where one result in 100 s is
+# reported; a shorter trial reports one at its begin.
+TESTS = (
+    Test(name="result throughput single node", results_per_second=500),
+    Test(name="result throughput cluster", results_per_second=0.5),
+    Test(name="network overhead", results_per_second=0.01),
+)
+HEADLINE = TESTS[1].name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """One test: its seconds, and how many trials ended in which state."""
+
+    seconds: float
+    states: Mapping[str, int]
+
+
+def run(params: Params, context: Context) -> Iterator[Sample]:
+    """One invocation: the three tests in each turn."""
+    cpus = {node.name: node.cpus for node in context.nodes}
+    trials = sum(cpus.values()) * params.waves
+    minimum_seconds = float(params.trial_seconds * params.waves)
+    for turn in context.turns():
+        for test in TESTS:
+            timed = turn.measure(
+                RAY,
+                partial(run_test, test, trials, params.trial_seconds),
+                lambda _: {name: float(count * params.waves) for name, count in cpus.items()},
+                point=test.name,
+            )
+            done = timed.results[0]
+            if done.states != {"TERMINATED": trials}:
+                reason = f"{test.name}: trials ended {dict(done.states)}, and {trials} should have terminated"
+                context.invalid(reason)
+                yield timed.missing(OVERHEAD, reason)
+                continue
+            overhead = timed.sample(OVERHEAD, done.seconds / minimum_seconds)
+            yield overhead
+            if test.name == HEADLINE:
+                yield replace(overhead, point="")
+            yield timed.sample(OBSERVED, done.seconds)
+            yield timed.sample(RESULTS, trials * max(1, test.results(params.trial_seconds)) / done.seconds)
+
+
+def guess_pass_seconds(params: Params) -> float:
+    """The three tests."""
+    return len(TESTS) * (params.trial_seconds * params.waves + 5.0)
+
+
+def run_test(test: Test, trials: int, trial_seconds: int) -> Done:
+    """One test by Ray's own harness, which writes what it found to a file."""
+    from ray.tune.utils.release_test_util import timed_tune_run
+
+    with TemporaryDirectory() as folder, _environment(Path(folder) / "tune_test.json") as output:
+        # With one result in 100 s a trial shorter than that would report none, and Tune call it failed.
+        rate = max(test.results_per_second, 1.0 / trial_seconds)
+        timed_tune_run(
+            name=test.name,
+            num_samples=trials,
+            results_per_second=rate,
+            trial_length_s=trial_seconds,
+            max_runtime=100 * trial_seconds,
+            resources_per_trial={"cpu": 1},
+            storage_path=folder,
+            verbose=0,
+        )
+        return read(output.read_text())
+
+
+def read(text: str) -> Done:
+    """What the harness wrote. Raises RunInvalid where that is not what it writes."""
+    try:
+        found = loads(text)
+        return Done(seconds=float(found["time_taken"]), states=dict(found["trial_states"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunInvalid(f"Tune's harness left no result that can be read: {text[:100]!r}") from error
+
+
+@contextmanager
+def _environment(output: Path) -> Iterator[Path]:
+    """Tell the harness where to write."""
+    kept = os.environ.get("TEST_OUTPUT_JSON")
+    os.environ["TEST_OUTPUT_JSON"] = str(output)
+    try:
+        yield output
+    finally:
+        if kept is None:
+            del os.environ["TEST_OUTPUT_JSON"]
+        else:
+            os.environ["TEST_OUTPUT_JSON"] = kept
