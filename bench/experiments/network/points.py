@@ -7,7 +7,7 @@ from dataclasses import dataclass
 WORD_BYTES = 8
 MOST_IN_FLIGHT_BYTES = 64 * 2**20  # fits an object store of 512 MiB several times: what is freed goes a little later
 STREAM_STEP = 4
-ROUNDS = 20  # of one pass, at most
+ROUNDS = 10  # of one pass, at most
 PASS_BYTES = 16 * 2**20  # after which a pass has had enough rounds
 
 
