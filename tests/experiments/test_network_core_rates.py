@@ -13,10 +13,10 @@ from time import monotonic
 from typing import Any
 
 import pytest
+from sweeping import SweepContext
 
 from bench.experiments import core_rates
 from bench.experiments.core_rates import HEADLINE, MULTI_PUT_GIGABYTES, PUT_GIGABYTES, Params
-from tests.experiments.sweeping import SweepContext
 
 NAME = "1:1 actor calls async"
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sweeping import SweepContext
 
 from bench.errors import BadInput
 from bench.experiments import granularity
 from bench.experiments.granularity import LABEL, Done, Params, Point
 from bench.experiments.granularity_numbers import batch_for, least_task_seconds, overhead_seconds
 from bench.model import Interval, Measured
-from tests.experiments.sweeping import SweepContext
 
 
 def simulated(overhead: float, lengths: Sequence[float]) -> dict[float, float]:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from sweeping import SweepContext
 
 from bench.errors import RunInvalid
 from bench.experiments import tune_overhead
 from bench.experiments.tune_overhead import TESTS, Done, Params
-from tests.experiments.sweeping import SweepContext
 
 
 def test_the_tests_report_as_often_as_the_published_ones() -> None:

@@ -1,0 +1,75 @@
+"""The network experiment on nodes that have a link between them: what Ray adds to a socket, and what it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from person import Bench
+
+from bench.model import Run
+
+pytestmark = [pytest.mark.ray, pytest.mark.root, pytest.mark.slow]
+
+SIZES = ("--set", "smallest=65536", "--set", "largest=16777216", "--set", "growth=16", "--set", "most_streams=1")
+ONCE = ("run", "network", "--blocks", "1", "--target", "local", "--isolation", "namespace")
+BETWEEN_NODES = ("ray-put-get", "ray-get", "ray-call")
+
+
+def values(run: Run, metric: str, point: str | None = None) -> Iterator[tuple[str, float]]:
+    """Each arm's values, warm-ups left out."""
+    return (
+        (s.arm, s.value)
+        for s in run.samples
+        if s.metric == metric and s.value is not None and not s.warmup and (point is None or s.point == point)
+    )
+
+
+def test_a_socket_and_ray_stand_side_by_side_and_the_parts_add_up(bench: Bench) -> None:
+    code, out, err = bench(*ONCE, *SIZES)
+    assert code == 0, err
+    runs = {run.spec.topology.name: run for run in bench.runs()}
+    for point in ("64 KiB x 1", "1 MiB x 1", "16 MiB x 1"):
+        for run in runs.values():
+            speeds = dict(values(run, "goodput_bytes_per_second", point))
+            assert {"tcp", *BETWEEN_NODES} <= set(speeds)
+        multi = dict(values(runs["multi"], "goodput_bytes_per_second", point))
+        assert all(multi[arm] <= 1.05 * multi["tcp"] for arm in BETWEEN_NODES)
+        parts = {
+            sample.metric: sample.value
+            for sample in runs["multi"].samples
+            if sample.metric.endswith("_share_of_transfer") and sample.point == point and not sample.warmup
+        }
+        assert len(parts) == 4
+        assert sum(value for value in parts.values() if value is not None) == pytest.approx(1.0, abs=0.05)
+    assert "same host" in out
+    assert "not a physical network" in out
+    assert "share of raw tcp" in out
+
+
+def test_every_payload_byte_crosses_the_link_once_and_only_between_nodes(bench: Bench) -> None:
+    code, _, err = bench(*ONCE, *SIZES)
+    assert code == 0, err
+    for run in bench.runs():
+        for arm in ("tcp", "ray-get", "gloo-send-recv"):
+            rows = [row for row in run.usage if row.arm == arm and row.point == "16 MiB x 1" and not row.warmup]
+            sent = sum(row.sent_bytes or 0 for row in rows)
+            payload = sum(row.work or 0.0 for row in rows)
+            if run.spec.topology.nodes > 1:
+                assert 1.0 <= sent / payload < 1.2, arm
+            else:
+                assert sent / payload < 0.2, arm
+
+
+def test_a_link_of_1_gbit_is_filled_by_large_objects(bench: Bench) -> None:
+    code, _, err = bench(
+        *(*ONCE, "--topology", "multi", "--link-rate", "1gbit"),
+        *("--set", "smallest=33554432", "--set", "largest=33554432", "--set", "most_streams=1"),
+    )
+    assert code == 0, err
+    (run,) = bench.runs()
+    speeds = dict(values(run, "goodput_bytes_per_second", "32 MiB x 1"))
+    assert speeds["tcp"] < 1.05 * 125e6
+    assert speeds["ray-get"] < 1.05 * speeds["tcp"]
+    # On a quiet machine it is more than 0.9; a CPU that others use takes some of it.
+    assert speeds["ray-get"] > 0.6 * speeds["tcp"]
