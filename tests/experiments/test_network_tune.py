@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sweeping import SweepContext
 
 from bench.errors import RunInvalid
@@ -16,6 +18,11 @@ from bench.experiments.tune_overhead import TESTS, Done, Params
 
 def test_the_tests_report_as_often_as_the_published_ones() -> None:
     assert [test.results(100) for test in TESTS] == [50_000, 50, 1]
+
+
+@given(trial_seconds=st.integers(1, 1000))
+def test_no_trial_is_too_short_to_report(trial_seconds: int) -> None:
+    assert all(test.results(trial_seconds) >= 1 for test in TESTS)
 
 
 def test_what_the_harness_wrote_is_read_or_refused() -> None:

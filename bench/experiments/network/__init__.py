@@ -221,7 +221,12 @@ def _first_transfers(params: Params, context: Context, pair: Pair) -> Iterator[S
         if arm.name in pair.absent or arm in (UNWATCHED, IPERF) or not applies(arm, params.reference, params):
             continue
         first = context.time_once(arm.name, partial(pair.send, arm, params.reference))
-        yield first.sample(FIRST, first.results[0].seconds[0])
+        burst = first.results[0]
+        if burst.problem:
+            context.invalid(burst.problem)
+            yield first.missing(FIRST, burst.problem)
+        else:
+            yield first.sample(FIRST, burst.seconds[0])
 
 
 def _turns(params: Params, context: Context, pair: Pair) -> Iterator[Sample]:
