@@ -159,91 +159,127 @@ def guess_pass_seconds(params: Params) -> float:
 
 
 def start(params: Params, nodes: Sequence[NodeSlot], exits: ExitStack) -> list[Rate]:
-    """The actors, ready, and what is done with them."""
+    """The actors, ready, and what is done with them. `exits` ends them."""
+    return [
+        *store_rates(params),
+        *task_rates(params, nodes, exits),
+        *one_to_one_rates(params, nodes[-1], exits),
+        *many_actors_rates(params, nodes, exits),
+    ]
+
+
+def store_rates(params: Params) -> list[Rate]:
+    """Puts and gets, of the driver and of several at once. Nothing that is put is kept."""
     import numpy as np
     import ray
 
-    first, last = nodes[0], nodes[-1]
-    count = max(1, sum(node.cpus for node in nodes) // 2)  # Ray's own: half of the CPUs
-
-    def place(kind: type, node: NodeSlot, **options: Any) -> Any:
-        actor = ray.remote(kind).options(num_cpus=0, scheduling_strategy=on(node), **options).remote()
-        exits.callback(ray.kill, actor)
-        return actor
-
-    server = place(Server, last)
-    threaded = place(Server, last, max_concurrency=CONCURRENCY)
-    servers = [place(Server, nodes[-1 - index % len(nodes)]) for index in range(count)]
-    client = place(Client, first)
-    clients = [place(Client, nodes[index % len(nodes)]) for index in range(max(CLIENTS, count))]
-    get_in_time(
-        [one.small_value.remote() for one in (server, threaded, *servers)]
-        + [one.servers.remote([server], 1) for one in (client, *clients)],
-        ANSWER_SECONDS,
-        "Actors",
-    )
-    task = ray.remote(_small_value).options(scheduling_strategy=on(last))
-    anywhere = ray.remote(_small_value).options(scheduling_strategy="DEFAULT")
-    work = ray.remote(_round_robin).options(scheduling_strategy="SPREAD")
     put_many = ray.remote(_put_many).options(scheduling_strategy="SPREAD")
     put_large = ray.remote(_put_large).options(scheduling_strategy="SPREAD")
     value = ray.put(0)
     array = np.zeros(params.put_bytes // 8, dtype=np.int64)
-    calls, few = params.calls, max(1, params.calls // 20)
-
-    def shared(references: Sequence[Any]) -> int:
-        return sum(get_in_time(references, ANSWER_SECONDS, "Clients"))
-
+    calls = params.calls
     return [
         Rate(name="single client get calls (Plasma Store)", work=lambda: _get(value, calls), amount=calls),
         Rate(name="single client put calls (Plasma Store)", work=lambda: _put_many(calls), amount=calls),
         Rate(
             name="multi client put calls (Plasma Store)",
-            work=lambda: shared([put_many.remote(PUTTER_CALLS) for _ in range(PUTTERS)]),
+            work=lambda: _together([put_many.remote(PUTTER_CALLS) for _ in range(PUTTERS)]),
             amount=PUTTERS * PUTTER_CALLS,
         ),
         Rate(name=PUT_GIGABYTES, work=lambda: _put(array), amount=array.nbytes, metric=PUT),
         Rate(
             name=MULTI_PUT_GIGABYTES,
-            work=lambda: shared([put_large.remote(params.put_bytes) for _ in range(PUTTERS)]),
+            work=lambda: _together([put_large.remote(params.put_bytes) for _ in range(PUTTERS)]),
             amount=PUTTERS * array.nbytes,
             metric=PUT,
         ),
-        Rate(name="single client tasks sync", work=lambda: _one_by_one(task.remote, few), amount=few),
-        Rate(name="single client tasks async", work=lambda: _at_once(task.remote, calls), amount=calls),
+    ]
+
+
+def task_rates(params: Params, nodes: Sequence[NodeSlot], exits: ExitStack) -> list[Rate]:
+    """Tasks of the driver on the last node, and of several clients anywhere."""
+    import ray
+
+    there = ray.remote(_small_value).options(scheduling_strategy=on(nodes[-1]))
+    anywhere = ray.remote(_small_value)
+    clients = [_place(Client, nodes[index % len(nodes)], exits) for index in range(CLIENTS)]
+    calls, few = params.calls, _few(params)
+    return [
+        Rate(name="single client tasks sync", work=lambda: _one_by_one(there.remote, few), amount=few),
+        Rate(name="single client tasks async", work=lambda: _at_once(there.remote, calls), amount=calls),
         Rate(
             name="multi client tasks async",
-            work=lambda: shared([one.tasks.remote(anywhere, calls) for one in clients[:CLIENTS]]),
+            work=lambda: _together([client.tasks.remote(anywhere, calls) for client in clients]),
             amount=CLIENTS * calls,
         ),
+    ]
+
+
+def one_to_one_rates(params: Params, node: NodeSlot, exits: ExitStack) -> list[Rate]:
+    """The driver calls one actor on `node`."""
+    server = _place(Server, node, exits)
+    threaded = _place(Server, node, exits, max_concurrency=CONCURRENCY)
+    calls, few = params.calls, _few(params)
+    return [
         Rate(name=HEADLINE, work=lambda: _one_by_one(server.small_value.remote, few), amount=few),
         Rate(name="1:1 actor calls async", work=lambda: _at_once(server.small_value.remote, calls), amount=calls),
         Rate(
-            name="1:1 actor calls concurrent",
-            work=lambda: _at_once(threaded.small_value.remote, calls),
-            amount=calls,
+            name="1:1 actor calls concurrent", work=lambda: _at_once(threaded.small_value.remote, calls), amount=calls
         ),
+    ]
+
+
+def many_actors_rates(params: Params, nodes: Sequence[NodeSlot], exits: ExitStack) -> list[Rate]:
+    """Clients from the first node on call servers from the last one on; n is half of the CPUs, as in Ray's own."""
+    import ray
+
+    count = max(1, sum(node.cpus for node in nodes) // 2)
+    servers = [_place(Server, nodes[-1 - index % len(nodes)], exits) for index in range(count)]
+    clients = [_place(Client, nodes[index % len(nodes)], exits) for index in range(count)]
+    work = ray.remote(_round_robin).options(scheduling_strategy="SPREAD")
+    calls = params.calls
+    return [
         Rate(
             name="1:n actor calls async",
-            work=lambda: shared([client.servers.remote(servers, calls)]),
+            work=lambda: _together([clients[0].servers.remote(servers, calls)]),
             amount=calls * count,
         ),
         Rate(
             name="n:n actor calls async",
-            work=lambda: shared([work.remote(servers, calls) for _ in range(CLIENTS)]),
+            work=lambda: _together([work.remote(servers, calls) for _ in range(CLIENTS)]),
             amount=CLIENTS * calls,
         ),
         Rate(
             name="n:n actor calls with arg async",
-            work=lambda: shared(
+            work=lambda: _together(
                 [
-                    one.servers_with_argument.remote([server], calls)
-                    for one, server in zip(clients[:count], servers, strict=True)
+                    client.servers_with_argument.remote([server], calls)
+                    for client, server in zip(clients, servers, strict=True)
                 ]
             ),
             amount=count * calls,
         ),
     ]
+
+
+def _place(kind: type, node: NodeSlot, exits: ExitStack, **options: Any) -> Any:
+    """An actor on `node`, that works."""
+    import ray
+
+    actor = ray.remote(kind).options(num_cpus=0, scheduling_strategy=on(node), **options).remote()
+    exits.callback(ray.kill, actor)
+    get_in_time([actor.__ray_ready__.remote()], ANSWER_SECONDS, f"An actor on {node.name}")
+    return actor
+
+
+def _few(params: Params) -> int:
+    """Calls of one pass where each waits for its answer."""
+    return max(1, params.calls // 20)
+
+
+def _together(references: Sequence[Any]) -> int:
+    """What all clients counted."""
+    return sum(get_in_time(references, ANSWER_SECONDS, "Clients"))
 
 
 def answered(references: Sequence[Any]) -> int:
