@@ -11,7 +11,7 @@ from bench import store
 from bench.commands.options import DEFAULT_OUT, Out, SessionName
 from bench.errors import BadInput
 
-Format = Annotated[str, typer.Option("--format", help="text or json.")]
+Format = Annotated[str, typer.Option("--format", help="text, markdown, json or csv.")]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to the terminal.")
 ]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.analysis import Report
-from bench.reports import json, text
+from bench.reports import csv, json, markdown, text
 
 FORMATS: dict[str, Callable[[Report], str]] = {
     "text": text.render,
+    "markdown": markdown.render,
     "json": json.render,
+    "csv": csv.render,
 }

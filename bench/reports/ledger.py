@@ -1,17 +1,14 @@
-"""The network ledger in the report for a terminal: from one topology's seconds to the other's, part by part."""
+"""The network ledger in a report: from one topology's seconds to the other's, part by part."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from bench.analysis.network_ledger import Ledger
 from bench.analysis.numbers import Scale, percent, plural, scale_for, with_interval
 from bench.model import Metric
-from bench.reports import tables
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+from bench.reports import grid
+from bench.reports.grid import Cell, Table
 
 
 def title(ledger: Ledger) -> str:
@@ -23,29 +20,30 @@ def title(ledger: Ledger) -> str:
     )
 
 
-def table(ledger: Ledger) -> RenderableType:
+def table(ledger: Ledger) -> Table:
     """The one topology, the parts of the gap, the other topology; the parts add up to the gap."""
-    from rich.text import Text
-
-    scale = _scale(ledger)
-    found = tables.blank(("seconds", False), (scale.unit, True), (f"of {ledger.baseline}", True), ("rests on", False))
+    scale = scale_of(ledger)
     base = ledger.seconds[ledger.baseline].value
-    found.add_row(Text(f"  {ledger.baseline}"), Text(with_interval(ledger.seconds[ledger.baseline], scale)))
-    for part in ledger.parts:
-        if part.seconds:
-            found.add_row(
-                Text(f"  + {part.title}"),
-                Text(with_interval(part.seconds, scale)),
-                Text(percent(part.seconds.value / base)),
-                Text(part.rests_on),
-            )
-    found.add_row(
-        Text(f"  {ledger.candidate}", style="bold"), Text(with_interval(ledger.seconds[ledger.candidate], scale))
-    )
+    lines = [grid.row([ledger.baseline, with_interval(ledger.seconds[ledger.baseline], scale)])]
+    lines += [
+        grid.row(
+            [
+                f"+ {part.title}",
+                with_interval(part.seconds, scale),
+                percent(part.seconds.value / base),
+                part.rests_on,
+            ]
+        )
+        for part in ledger.parts
+        if part.seconds
+    ]
+    candidate = with_interval(ledger.seconds[ledger.candidate], scale)
+    lines.append(grid.row([Cell(ledger.candidate, "strong"), candidate]))
     if ledger.gap:
-        gap = Text(with_interval(ledger.gap, scale))
-        found.add_row(Text("  the gap"), gap, Text(percent(ledger.gap.value / base)), Text("the sum of the parts"))
-    return found
+        gap = with_interval(ledger.gap, scale)
+        lines.append(grid.row(["the gap", gap, percent(ledger.gap.value / base), "the sum of the parts"]))
+    heads = [("seconds", False), (scale.unit, True), (f"of {ledger.baseline}", True), ("rests on", False)]
+    return grid.table(heads, lines)
 
 
 def notes(ledger: Ledger) -> Iterator[str]:
@@ -64,6 +62,7 @@ def notes(ledger: Ledger) -> Iterator[str]:
         yield f"not in the network ledger: block {', '.join(blocks)} ({why})"
 
 
-def _scale(ledger: Ledger) -> Scale:
+def scale_of(ledger: Ledger) -> Scale:
+    """The prefix that fits the seconds of both topologies."""
     metric = Metric(name="seconds", unit=f"s/{ledger.unit}", better="lower", kind="time")
     return scale_for(metric, [estimate.value for estimate in ledger.seconds.values()])

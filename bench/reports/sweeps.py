@@ -1,26 +1,23 @@
-"""Sweeps and curves in the report for a terminal: a table a metric, and a line of small bars a curve."""
+"""Sweeps and curves in a report: a table a metric, and a line of small bars a curve."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from bench.analysis.cells import CellReport
 from bench.analysis.curves import Curve
 from bench.analysis.numbers import label, quantity
 from bench.analysis.rows import MetricRow
 from bench.model import Metric
-from bench.reports import tables
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+from bench.reports import grid, tables
+from bench.reports.grid import Cell, Column, Table
 
 BARS = "▁▂▃▄▅▆▇█"
 BARS_WIDE = 24
 MOST_CURVES = 12  # of one metric; the JSON has all
 
 
-def sweeps(cell: CellReport, topologies: Sequence[str]) -> Iterator[tuple[str, RenderableType]]:
+def sweeps(cell: CellReport, topologies: Sequence[str]) -> Iterator[tuple[str, Table]]:
     """A title and a table for each metric that was measured at several points."""
     for name in dict.fromkeys(row.metric.name for row in cell.sweeps if _has_values(row)):
         rows = [row for row in cell.sweeps if row.metric.name == name and _has_values(row)]
@@ -32,51 +29,50 @@ def _has_values(row: MetricRow) -> bool:
     return any(side.values for side in row.sides.values())
 
 
-def _sweep(rows: Sequence[MetricRow], topologies: Sequence[str]) -> RenderableType:
-    from rich.text import Text
-
+def _sweep(rows: Sequence[MetricRow], topologies: Sequence[str]) -> Table:
     compared = next((row.comparison for row in rows if row.comparison), None)
     heads = [(tables.ratio_head(compared), True), ("verdict", False)] if compared else []
-    table = tables.blank(("point", False), ("arm", False), ("unit", False), *((t, True) for t in topologies), *heads)
-    before = ""
+    lines, before = [], ""
     for row in rows:
         scale = tables.row_scale(row)
-        table.add_row(
-            Text(f"  {row.point if row.point != before else ''}"),
-            Text(row.arm),
-            Text(scale.unit),
-            *(Text(tables.side_in_words(row.sides.get(name), scale, row)) for name in topologies),
-            *(tables.ratio_and_verdict(row) if compared else []),
-        )
+        cells: list[Cell | str] = [row.point if row.point != before else "", row.arm, scale.unit]
+        cells += [tables.side_in_words(row.sides.get(name), scale, row) for name in topologies]
+        lines.append(grid.row(cells + (tables.ratio_and_verdict(row) if compared else [])))
         before = row.point
-    return table
+    columns = [("point", False), ("arm", False), ("unit", False), *((name, True) for name in topologies), *heads]
+    return grid.table(columns, lines)
 
 
-def curves(cell: CellReport) -> Iterator[tuple[str, RenderableType]]:
+def curves(cell: CellReport) -> Iterator[tuple[str, Table]]:
     """A title and a table of small bars for each metric that is a curve."""
     for metric in dict.fromkeys(curve.metric for curve in cell.curves):
         those = [curve for curve in cell.curves if curve.metric == metric]
         yield f"{label(metric)} along {metric.axis}, median of the invocations", _curves(metric, those)
 
 
-def _curves(metric: Metric, found: Sequence[Curve]) -> RenderableType:
-    from rich.text import Text
-
-    table = tables.blank(
-        ("topology", False), ("arm", False), ("curve", False), ("from", True), ("to", True), (metric.axis, True)
-    )
-    for curve in found[:MOST_CURVES]:
-        table.add_row(
-            Text(f"  {curve.topology}"),
-            Text(f"{curve.arm} {curve.point}".strip()),
-            Text(bars(curve.middle)),
-            Text(quantity(metric, curve.middle[0])),
-            Text(quantity(metric, curve.middle[-1])),
-            Text(f"{curve.steps[-1]:g}"),
+def _curves(metric: Metric, found: Sequence[Curve]) -> Table:
+    lines = [
+        grid.row(
+            [
+                curve.topology,
+                f"{curve.arm} {curve.point}".strip(),
+                bars(curve.middle),
+                quantity(metric, curve.middle[0]),
+                quantity(metric, curve.middle[-1]),
+                f"{curve.steps[-1]:g}",
+            ]
         )
+        for curve in found[:MOST_CURVES]
+    ]
     if len(found) > MOST_CURVES:
-        table.add_row(Text(f"  and {len(found) - MOST_CURVES} more"))
-    return table
+        lines.append(grid.row([f"and {len(found) - MOST_CURVES} more"]))
+    columns = [
+        Column("topology"),
+        Column("arm"),
+        Column("curve", is_picture=True),
+        *(Column(head, is_number=True) for head in ("from", "to", metric.axis)),
+    ]
+    return grid.table(columns, lines)
 
 
 def bars(values: Sequence[float]) -> str:

@@ -1,11 +1,10 @@
-"""The tables of the report for a terminal."""
+"""The tables of a report: values and words, whatever format they are written in."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from bench.analysis import Report
 from bench.analysis.arms import ArmRow, cost_of_measuring
@@ -16,63 +15,33 @@ from bench.analysis.rows import MetricRow
 from bench.analysis.stats import FEWEST_FOR_VERDICT, Estimate
 from bench.analysis.usage import NodeRow
 from bench.model import Metric
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
+from bench.reports import grid
+from bench.reports.grid import Cell, Column, Table, Tone
 
 NOTHING = "-"
 _PERCENT = Scale(0.01, "")
-_COLOURS = {"faster": "green", "slower": "red", "equivalent": "green", "below margin": "", "undecided": "yellow"}
+_TONES: Mapping[str, Tone] = {"faster": "good", "slower": "bad", "equivalent": "good", "undecided": "open"}
 
 
-def entries(rows: Sequence[tuple[str, str]], width: int, indent: int = 0) -> RenderableType:
-    """Names and what they stand for, the second wrapped in its own column."""
-    return signed([(name, words, "") for name, words in rows], width, indent)
-
-
-def signed(rows: Sequence[tuple[str, str, str]], width: int, indent: int = 0) -> RenderableType:
-    """Sentences with a name or a sign in front, and a style."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, show_header=False, pad_edge=True, padding=(0, 1, 0, indent), width=width)
-    table.add_column(no_wrap=True)
-    table.add_column(ratio=1)
-    for name, words, style in rows:
-        table.add_row(Text(name, style=style), Text(words, style=style))
-    return table
-
-
-def blank(*columns: tuple[str, bool]) -> Table:
-    """A table without rows: the heads of its columns, and whether they hold numbers."""
-    from rich.table import Table
-
-    table = Table(box=None, header_style="dim", pad_edge=True, padding=(0, 1, 0, 1))
-    for head, is_number in columns:
-        table.add_column(head, justify="right" if is_number else "left", no_wrap=True)
-    return table
-
-
-def summary(report: Report) -> RenderableType:
+def summary(report: Report) -> Table:
     """A line a cell: the headline on each topology, the ratio, a picture of its interval, the verdict."""
-    from rich.text import Text
-
     topologies = [topology.name for topology in report.topologies]
     rows = [(cell, row) for cell in report.cells if (row := cell.headline) is not None]
     compared = [row.comparison for _, row in rows if row.comparison]
     axis = Axis.of([each.ratio for each in compared if each.ratio and each.ratio.n >= FEWEST_FOR_VERDICT])
     heads = [(ratio_head(compared[0]), True), ("verdict", False)] if compared else []
-    heads = [(axis.head, False), *heads] if axis else heads
-    table = blank(("cell", False), ("unit", False), *((name, True) for name in topologies), *heads)
+    picture = [Column(axis.head, is_picture=True)] if axis else []
+    lines = []
     several = len({cell.experiment for cell in report.cells}) > 1
     for cell, row in rows:
         scale, name = row_scale(row), f"{cell.experiment} {cell.cell}" if several else cell.cell
-        values = [Text(side_in_words(row.sides.get(topology), scale, row)) for topology in topologies]
-        picture = [Text(axis.bar(row.comparison.ratio if row.comparison else None))] if axis else []
+        values = [side_in_words(row.sides.get(topology), scale, row) for topology in topologies]
+        bar = [axis.bar(row.comparison.ratio if row.comparison else None)] if axis else []
         ratio_cells = ratio_and_verdict(row) if compared else []
-        table.add_row(Text(f"{name} {cell.title}".strip()), Text(scale.unit), *values, *picture, *ratio_cells)
-    return table
+        lines.append(grid.row([f"{name} {cell.title}".strip(), scale.unit, *values, *bar, *ratio_cells]))
+    return grid.table(
+        [("cell", False), ("unit", False), *((name, True) for name in topologies), *picture, *heads], lines
+    )
 
 
 def ratio_head(comparison: Comparison) -> str:
@@ -120,10 +89,8 @@ class Axis:
         return "".join(marks)
 
 
-def metrics(rows: Sequence[MetricRow], topologies: Sequence[str]) -> RenderableType:
+def metrics(rows: Sequence[MetricRow], topologies: Sequence[str]) -> Table:
     """Each metric on each topology, with the ratio and the verdict where there are two."""
-    from rich.text import Text
-
     compared = next((row.comparison for row in rows if row.comparison), None)
     shows = any(_smallest(row.comparison) for row in rows)
     columns = [("metric", False), ("unit", False), *((name, True) for name in topologies)]
@@ -132,20 +99,20 @@ def metrics(rows: Sequence[MetricRow], topologies: Sequence[str]) -> RenderableT
         columns += [("could show", True)] if shows else []
     else:
         columns += [(f"5-95 % on {name}", True) for name in topologies]
-    table = blank(*columns)
+    lines = []
     for row in rows:
         scale = row_scale(row)
-        cells: list[RenderableType] = [
-            Text(("* " if row.headline else "  ") + label(row.metric), style="bold" if row.headline else ""),
-            Text(scale.unit),
-            *(Text(side_in_words(row.sides.get(name), scale, row)) for name in topologies),
+        cells: list[Cell | str] = [
+            Cell(label(row.metric), "strong" if row.headline else ""),
+            scale.unit,
+            *(side_in_words(row.sides.get(name), scale, row) for name in topologies),
         ]
         if compared:
-            cells += ratio_and_verdict(row) + ([Text(_smallest(row.comparison))] if shows else [])
+            cells += ratio_and_verdict(row) + ([_smallest(row.comparison)] if shows else [])
         else:
-            cells += [Text(_range(row.sides.get(name), scale)) for name in topologies]
-        table.add_row(*cells)
-    return table
+            cells += [_range(row.sides.get(name), scale) for name in topologies]
+        lines.append(grid.row(cells, is_headline=row.headline))
+    return grid.table(columns, lines)
 
 
 def _smallest(found: Comparison | None) -> str:
@@ -172,14 +139,12 @@ def _range(side: Side | None, scale: Scale) -> str:
     return f"{plain(side.spread.p05 / scale.divisor)} to {plain(side.spread.p95 / scale.divisor)}"
 
 
-def ratio_and_verdict(row: MetricRow) -> list[RenderableType]:
+def ratio_and_verdict(row: MetricRow) -> list[Cell | str]:
     """Two cells of a table."""
-    from rich.text import Text
-
     found = row.comparison
     if found is None or found.ratio is None:
-        return [Text(NOTHING), Text("")]
-    return [Text(ratio(found.ratio)), Text(verdict(row.metric, found), style=_COLOURS.get(found.verdict or "", ""))]
+        return [NOTHING, ""]
+    return [ratio(found.ratio), Cell(verdict(row.metric, found), _TONES.get(found.verdict or "", ""))]
 
 
 def verdict(metric: Metric, found: Comparison) -> str:
@@ -217,27 +182,21 @@ def is_used(row: MetricRow) -> bool:
     return any(any(side.values.values()) for side in row.sides.values())
 
 
-def costs(cell: CellReport, topologies: Sequence[str]) -> RenderableType | None:
+def costs(cell: CellReport, topologies: Sequence[str]) -> Table | None:
     """What was used of network, CPU, memory and disk, where anything was; payload beside what went over the wire."""
-    from rich.text import Text
-
     rows = [row for row in cell.usage if is_used(row)]
     if not rows:
         return None
     payload = [row for row in cell.rows if row.metric.name.startswith("payload_bytes_per_")]
     compared = next((row.comparison for row in rows if row.comparison), None)
     heads = [(ratio_head(compared), True), ("verdict", False)] if compared else []
-    table = blank(("used", False), ("unit", False), *((name, True) for name in topologies), *heads)
+    lines = []
     for row in [*payload, *rows]:
         scale = row_scale(row)
-        ratio_cells = ratio_and_verdict(row) if row.comparison and row in rows else [Text(""), Text("")]
-        table.add_row(
-            Text(f"  {label(row.metric)}"),
-            Text(scale.unit),
-            *(Text(side_in_words(row.sides.get(name), scale, row)) for name in topologies),
-            *(ratio_cells if compared else []),
-        )
-    return table
+        values = [side_in_words(row.sides.get(name), scale, row) for name in topologies]
+        ratio_cells = ratio_and_verdict(row) if row.comparison and row in rows else []
+        lines.append(grid.row([label(row.metric), scale.unit, *values, *ratio_cells]))
+    return grid.table([("used", False), ("unit", False), *((name, True) for name in topologies), *heads], lines)
 
 
 def not_counted(cell: CellReport) -> Iterator[str]:
@@ -265,20 +224,18 @@ def _arms_scale(cell: CellReport) -> Scale:
     return scale_for(metric, [row.side.estimate.value for row in rows if row.side.estimate])
 
 
-def arms(cell: CellReport, topologies: Sequence[str]) -> RenderableType:
+def arms(cell: CellReport, topologies: Sequence[str]) -> Table:
     """Each arm's value of the headline, and the subject's share of it."""
-    from rich.text import Text
-
     rows = [row for row in cell.arms if row.metric == cell.rows[0].metric.name]
     scale = _arms_scale(cell)
     heads = [column for name in topologies for column in ((name, True), ("share", True))]
-    table = blank(("arm", False), ("role", False), *heads)
+    lines = []
     for name in dict.fromkeys(row.arm.name for row in rows):
         those = {row.topology: row for row in rows if row.arm.name == name}
         role = next(iter(those.values())).arm.role
-        values = [Text(words) for topology in topologies for words in _arm(those.get(topology), scale)]
-        table.add_row(Text(f"  {name}"), Text(role), *values)
-    return table
+        values = [words for topology in topologies for words in _arm(those.get(topology), scale)]
+        lines.append(grid.row([name, role, *values]))
+    return grid.table([("arm", False), ("role", False), *heads], lines)
 
 
 def _arm(row: ArmRow | None, scale: Scale) -> tuple[str, str]:
@@ -299,17 +256,18 @@ def cost_of_measuring_lines(cell: CellReport) -> Iterator[str]:
         yield (f"measuring itself costs this much {label(cell.rows[0].metric)}: {', '.join(parts)}")
 
 
-def nodes(cell: CellReport) -> RenderableType:
+def nodes(cell: CellReport) -> Table:
     """A row a node: share of the work, CPU, bytes in and out, peaks."""
-    from rich.text import Text
-
     columns = _node_columns(cell.unit)
     shown = [column for column in columns if any(getattr(row, column[1]) is not None for row in cell.nodes)]
-    table = blank(("topology", False), ("node", False), *((head, True) for head, _, _ in shown))
-    for row in cell.nodes:
-        values = [Text(_of_node(row, field, metric)) for _, field, metric in shown]
-        table.add_row(Text(f"  {row.topology}"), Text(row.node), *values)
-    return table
+    heads = [("topology", False), ("node", False), *((head, True) for head, _, _ in shown)]
+    return grid.table(
+        heads,
+        (
+            grid.row([row.topology, row.node, *(_of_node(row, field, metric) for _, field, metric in shown)])
+            for row in cell.nodes
+        ),
+    )
 
 
 def _node_columns(unit: str) -> tuple[tuple[str, str, Metric | None], ...]:

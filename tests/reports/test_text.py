@@ -80,3 +80,10 @@ def test_the_picture_of_an_interval_has_its_ends_its_estimate_and_1():
     assert axis.bar(an_estimate(1.0, 0.5, 2.0)) == "--------o--------"
     assert axis.bar(an_estimate(0.6, 0.5, 0.7)) == "--o--   |        "
     assert axis.bar(None) == ""
+
+
+def test_a_hostile_name_cannot_move_the_cursor():
+    session, runs = made_up(cells=1)
+    page = text.render(analysis.build(replace(session, command="bench \x1b[2J\x1b]0;owned\x07 run\x9b1m"), runs))
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", page)
+    assert "do it again" in page

@@ -1,0 +1,140 @@
+"""Every number of the report as CSV, unrounded: a line a value, for spreadsheets and data frames."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from io import StringIO
+
+from bench.analysis import Report
+from bench.analysis.cells import CellReport, NodeMetric
+from bench.analysis.comparison import Comparison, Side
+from bench.analysis.curves import Curve
+from bench.analysis.rows import MetricRow
+from bench.analysis.stats import Estimate
+from bench.analysis.usage import NodeRow
+from bench.model import to_json
+
+COLUMNS = (
+    "session",
+    "experiment",
+    "cell",
+    "params",
+    "what",  # one of WHAT
+    "metric",
+    "unit",
+    "better",
+    "headline",
+    "arm",
+    "point",
+    "topology",
+    "node",
+    "block",
+    "step",
+    "value",
+    "low",
+    "high",
+    "level",
+    "n",
+    "verdict",
+    "smallest_effect",
+    "p",
+    "p_adjusted",
+    "missing",
+)
+WHAT = ("median", "ratio", "invocation", "share", "node", "curve")
+_MEASURES = tuple(field.name for field in fields(NodeRow) if field.name not in ("topology", "node", "n"))
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+Line = dict[str, object]
+
+
+def render(report: Report) -> str:
+    """COLUMNS, then a line a median, ratio, invocation's value, arm's share, node's measure and step of a curve.
+
+    What is not known is empty. Numbers are as exact as in the JSON.
+    """
+    page = StringIO()
+    writer = csv.DictWriter(page, COLUMNS, restval="", lineterminator="\n")
+    writer.writeheader()
+    for cell in report.cells:
+        about: Line = {
+            "session": report.session,
+            "experiment": cell.experiment,
+            "cell": cell.cell,
+            "params": to_json(dict(cell.params)).decode(),
+        }
+        for line in _lines(cell):
+            writer.writerow({name: _safe(value) for name, value in (about | line).items()})
+    return page.getvalue()
+
+
+def _safe(value: object) -> object:
+    """Words that a spreadsheet would take for a formula get a ' in front; None is empty."""
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(_FORMULA) else value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None else value
+
+
+def _lines(cell: CellReport) -> Iterator[Line]:
+    for row in (*cell.rows, *cell.usage, *cell.sweeps):
+        yield from _of_row(row)
+    for arm in cell.arms:
+        about: Line = {"metric": arm.metric, "arm": arm.arm.name, "topology": arm.topology}
+        if arm.arm.role != "subject":
+            yield from _of_side(arm.side, about)
+        if arm.share:
+            yield {"what": "share", **about, **_estimate(arm.share), "verdict": arm.verdict}
+    for each in cell.node_metrics:
+        yield from _of_side(each.side, {**_metric_of(each), "topology": each.topology, "node": each.node})
+    for node in cell.nodes:
+        for name in _MEASURES:
+            place = {"topology": node.topology, "node": node.node}
+            yield {"what": "node", "metric": name, **place, "value": getattr(node, name), "n": node.n}
+    for curve in cell.curves:
+        about = {**_metric_of(curve), "arm": curve.arm, "point": curve.point, "topology": curve.topology}
+        for step, middle, low, high, n in zip(curve.steps, curve.middle, curve.low, curve.high, curve.n, strict=True):
+            yield {"what": "curve", **about, "step": step, "value": middle, "low": low, "high": high, "n": n}
+
+
+def _metric_of(row: MetricRow | NodeMetric | Curve) -> Line:
+    metric = row.metric
+    return {"metric": metric.name, "unit": metric.unit, "better": metric.better}
+
+
+def _of_row(row: MetricRow) -> Iterator[Line]:
+    about = {**_metric_of(row), "headline": row.headline, "arm": row.arm, "point": row.point}
+    for topology, side in row.sides.items():
+        yield from _of_side(side, about | {"topology": topology})
+    if row.comparison:
+        yield about | _ratio(row.comparison)
+
+
+def _of_side(side: Side, about: Mapping[str, object]) -> Iterator[Line]:
+    yield {"what": "median", **about, **_estimate(side.estimate)}
+    for block, value in side.values.items():
+        yield {"what": "invocation", **about, "block": block, "value": value}
+    for block, why in side.missing.items():
+        yield {"what": "invocation", **about, "block": block, "missing": why}
+
+
+def _ratio(found: Comparison) -> Line:
+    return {
+        "what": "ratio",
+        "topology": f"{found.candidate}/{found.baseline}",
+        **_estimate(found.ratio),
+        "verdict": "refused" if found.refused else found.verdict,
+        "smallest_effect": found.smallest_effect,
+        "p": found.p,
+        "p_adjusted": found.p_adjusted,
+        "missing": "" if found.verdict else found.why,
+    }
+
+
+def _estimate(found: Estimate | None) -> Line:
+    if found is None:
+        return {}
+    return {"value": found.value, "low": found.low, "high": found.high, "level": found.level, "n": found.n}

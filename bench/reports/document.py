@@ -1,0 +1,219 @@
+"""A report as sentences and tables in their order: what text, Markdown and HTML write, each in its own way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bench.analysis import Report
+from bench.analysis.answer import shape
+from bench.analysis.cells import CellReport
+from bench.analysis.evidence import SESSION, Doubt, Severity, about
+from bench.analysis.numbers import label, percent, plain, plural
+from bench.reports import ledger, sweeps, tables
+from bench.reports.grid import Table
+
+DOUBTS = "Reasons to doubt it"
+DESIGN = "How it was measured"
+SUMMARY = "The headline, cell by cell"
+LEGEND = "How to read this"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A table with what it is called, and remarks on it. The first section of a cell needs no title."""
+
+    title: str = ""
+    table: Table | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chapter:
+    """One cell."""
+
+    title: str
+    sections: tuple[Section, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document:
+    """All that a report says in words and tables."""
+
+    title: str
+    question: str
+    answer: tuple[str, ...]
+    doubts: tuple[tuple[Severity, str], ...]
+    design: tuple[tuple[str, str], ...]
+    summary: Table | None  # None: one cell is its own summary
+    chapters: tuple[Chapter, ...]
+    legend: tuple[tuple[str, str], ...]
+
+
+def compose(report: Report) -> Document:
+    """The report in words."""
+    names = {about(cell): cell for cell in report.cells}
+    is_run = bool(report.runs.get("ok"))
+    return Document(
+        title=f"raymeter report of session {report.session}, {report.created}, target {report.target}",
+        question=report.question,
+        answer=report.answer,
+        doubts=tuple(_merged(report.doubts, names, len(report.cells))),
+        design=tuple(_design(report)),
+        summary=tables.summary(report) if len(report.cells) > 1 and is_run else None,
+        chapters=tuple(
+            Chapter(title=f"{cell_title(cell)} ({_pairs(cell)})", sections=tuple(_sections(report, cell)))
+            for cell in report.cells
+        ),
+        legend=tuple(_legend(report)) if report.cells and is_run else (),
+    )
+
+
+def cell_title(cell: CellReport) -> str:
+    """A cell, and what makes it what it is."""
+    return f"{cell.experiment} {cell.cell}" + (f": {cell.title}" if cell.title else "")
+
+
+def _merged(doubts: Sequence[Doubt], cells: dict[str, CellReport], number: int) -> Iterator[tuple[Severity, str]]:
+    """Doubts in words; one that holds for several cells is said once."""
+    by_text: dict[tuple[Severity, str], list[str]] = {}
+    for doubt in doubts:
+        by_text.setdefault((doubt.severity, doubt.text), []).append(doubt.about)
+    for (severity, text), places in by_text.items():
+        if SESSION in places or number == 1:
+            yield severity, text[:1].upper() + text[1:]
+        else:
+            yield severity, f"{', '.join(_place(place, cells) for place in places)}: {text}"
+
+
+def _place(place: str, cells: dict[str, CellReport]) -> str:
+    experiments = {cell.experiment for cell in cells.values()}
+    return cells[place].cell if place in cells and len(experiments) == 1 else place
+
+
+def _design(report: Report) -> Iterator[tuple[str, str]]:
+    if report.topologies:
+        yield "topologies", ", ".join(shape(topology) for topology in report.topologies)
+    yield "link", (report.link or "not known") + (", all nodes on one machine" if report.same_host else "")
+    yield (
+        "repetition",
+        (
+            f"{plural(report.blocks, 'block')}; in each, every cell is one invocation on each topology, of"
+            f" {plural(report.samples, 'sample')} of {report.sample_seconds:g} s or more"
+            f" after {plural(report.warmups, 'warm-up')}"
+        ),
+    )
+    yield "randomised", report.randomised
+    yield "runs", _runs(report)
+    for experiment, params in report.common_params.items():
+        if params:
+            yield f"{experiment}", ", ".join(f"{name}={value}" for name, value in params.items())
+    if report.versions:
+        yield "versions", ", ".join(f"{name} {version}" for name, version in report.versions.items())
+    yield "estimators", report.estimator
+    if report.order_test:
+        drift = report.order_test
+        yield "drift", f"rank correlation of value and position in the session {drift.rho:.2f}, p {plain(drift.p)}"
+    yield "do it again", report.command
+
+
+def _runs(report: Report) -> str:
+    done = ", ".join(f"{count} {status}" for status, count in sorted(report.runs.items())) or "none done"
+    return f"{done}, of {report.planned} planned"
+
+
+def _sections(report: Report, cell: CellReport) -> Iterator[Section]:
+    topologies = [topology.name for topology in report.topologies]
+    has_values = any(side.values for row in cell.rows for side in row.sides.values())
+    yield Section(table=tables.metrics(cell.rows, topologies) if has_values else None, notes=tuple(tables.notes(cell)))
+    costs = tables.costs(cell, topologies)
+    if costs is not None:
+        yield Section(title=f"What {cell.subject} used for it", table=costs, notes=tuple(tables.not_counted(cell)))
+    if len({row.arm.name for row in cell.arms}) > 1:
+        yield Section(
+            title=f"{cell.subject} beside the other arms, in the same invocations: {tables.headline_unit(cell)}",
+            table=tables.arms(cell, topologies),
+            notes=tuple(tables.cost_of_measuring_lines(cell)),
+        )
+    yield from _ledger(cell)
+    for title, table in (*sweeps.sweeps(cell, topologies), *sweeps.curves(cell)):
+        yield Section(title=title, table=table)
+    if len(cell.nodes) > 1:
+        yield Section(title="Node by node (medians over invocations)", table=tables.nodes(cell))
+
+
+def _ledger(cell: CellReport) -> Iterator[Section]:
+    if cell.ledger is None:
+        return
+    has_pairs = bool(cell.headline and cell.headline.comparison and cell.headline.comparison.pairs)
+    notes = tuple(ledger.notes(cell.ledger)) if has_pairs else ()
+    if cell.ledger.gap:
+        yield Section(title=ledger.title(cell.ledger), table=ledger.table(cell.ledger), notes=notes)
+    elif notes:
+        yield Section(notes=notes)
+
+
+def _pairs(cell: CellReport) -> str:
+    row = cell.headline
+    if row and row.comparison:
+        return plural(row.comparison.pairs, "pair")
+    return plural(max((len(side.values) for side in row.sides.values()), default=0) if row else 0, "invocation")
+
+
+def _legend(report: Report) -> Iterator[tuple[str, str]]:
+    yield (
+        "12.3 [11.9, 12.8]",
+        (
+            "the median over invocations, and its 95 % confidence interval: where the true value may lie;"
+            " no brackets: it was the same each time, or there was one; ~: too few for 95 %"
+        ),
+    )
+    if len(report.topologies) > 1:
+        baseline, candidate = report.topologies[0].name, report.topologies[-1].name
+        yield (
+            f"{candidate}/{baseline}",
+            "the ratio of the two, block by block; 1 is no difference; an interval that holds 1 has not shown any",
+        )
+        yield "could show", "the smallest difference that this many pairs find in 4 of 5 sessions"
+        margin = percent(report.margin)
+        yield (
+            "verdict",
+            (
+                f"faster, slower: the interval excludes 1 and the ratio is more than {margin} off; equivalent: all of it is"
+                f" within {margin}; below margin: a difference, but within {margin}; undecided: the rest; sizes and shares are"
+                " higher or lower, not faster"
+            ),
+        )
+    yield "*", "the headline: the metric that answers the question"
+    if any(len({row.arm.name for row in cell.arms}) > 1 for cell in report.cells):
+        yield (
+            "share",
+            (
+                "how much the subject does of what the arm does (rates) or how much sooner it is done (times);"
+                " below 1 the arm does better"
+            ),
+        )
+        yield (
+            "role",
+            (
+                "ceiling: the most these CPUs can do; peer: another way to do the work; calls: the same calls without the"
+                " work; control: the subject while raymeter does not watch"
+            ),
+        )
+    if any(cell.ledger and cell.ledger.gap for cell in report.cells):
+        yield (
+            "network ledger",
+            (
+                "means over blocks, because they add up, and Student's interval; each part is measured by itself, so what went"
+                " on at the same time is counted twice, and unexplained is less by that much, or below 0"
+            ),
+        )
+    helps = {
+        label(row.metric): row.metric.help
+        for cell in report.cells
+        for row in cell.usage
+        if row.metric.help and tables.is_used(row)
+    }
+    if helps:
+        yield "used", "; ".join(f"{name}: {words}" for name, words in helps.items())
+    yield "-", "not counted or not measured here, which is not zero"

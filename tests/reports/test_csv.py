@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from io import StringIO
+
+from analysis.made_up import made_up
+
+from bench import analysis
+from bench.model import Metric
+from bench.reports import FORMATS
+from bench.reports.csv import COLUMNS
+
+
+def lines_of(report):
+    return list(csv.DictReader(StringIO(FORMATS["csv"](report))))
+
+
+def test_medians_and_ratios_are_those_of_the_report_to_the_last_digit():
+    report = analysis.build(*made_up(cells=1))
+    headline = report.cells[0].headline
+    lines = [line for line in lines_of(report) if line["headline"] == "yes"]
+    medians = {line["topology"]: float(line["value"]) for line in lines if line["what"] == "median"}
+    assert medians == {name: side.estimate.value for name, side in headline.sides.items()}
+    ratio = next(line for line in lines if line["what"] == "ratio")
+    found = headline.comparison
+    assert (float(ratio["value"]), float(ratio["low"]), ratio["verdict"]) == (
+        found.ratio.value,
+        found.ratio.low,
+        found.verdict,
+    )
+    assert ratio["topology"] == "multi/single"
+
+
+def test_every_invocation_has_its_line_or_the_reason_that_it_has_none():
+    report = analysis.build(*made_up(cells=1, blocks=3))
+    lines = [
+        line for line in lines_of(report) if line["what"] == "invocation" and line["metric"] == "latency_p99_seconds"
+    ]
+    assert len(lines) == 6
+    assert {(line["value"], line["missing"]) for line in lines} == {("", "p99 needs 1,000 calls")}
+
+
+def test_every_column_has_something_to_say_but_those_of_sweeps_and_curves():
+    lines = lines_of(analysis.build(*made_up(cells=2)))
+    silent = {name for name in COLUMNS if not any(line[name] for line in lines)}
+    assert silent == {"point", "step"}
+
+
+def test_a_name_that_a_spreadsheet_would_run_is_quoted():
+    session, runs = made_up(cells=1, blocks=1)
+    formula = '=HYPERLINK("http://elsewhere")'
+    metrics = {
+        "inference": (*session.metrics["inference"], Metric(name=formula, unit="1", better="lower", kind="ratio"))
+    }
+    lines = lines_of(analysis.build(replace(session, metrics=metrics), runs))
+    assert {line["metric"] for line in lines if "HYPERLINK" in line["metric"]} == {f"'{formula}"}
