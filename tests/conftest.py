@@ -77,6 +77,12 @@ def lacks_k8s() -> str | None:
     return "needs a Kubernetes cluster that answers, or kind and a Docker engine to make one"
 
 
+@cache
+def lacks_browser() -> str | None:
+    found = any(shutil.which(command) for command in ("chromium", "chromium-browser", "google-chrome"))
+    return None if found else "needs the command chromium, of the package chromium"
+
+
 def answers(*command: str) -> bool:
     """Whether `command` succeeds, soon."""
     try:
@@ -90,4 +96,5 @@ LACKS: dict[str, Callable[[], str | None]] = {
     "ray": lacks_ray,
     "docker": lacks_docker,
     "k8s": lacks_k8s,
+    "browser": lacks_browser,
 }

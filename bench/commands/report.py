@@ -11,7 +11,7 @@ from bench import store
 from bench.commands.options import DEFAULT_OUT, Out, SessionName
 from bench.errors import BadInput
 
-Format = Annotated[str, typer.Option("--format", help="text, markdown, json or csv.")]
+Format = Annotated[str, typer.Option("--format", help="text, markdown, json, csv or html.")]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to the terminal.")
 ]
@@ -22,7 +22,7 @@ def command(
 ) -> None:
     """Print what a session means: both topologies side by side, intervals, verdicts and doubts.
 
-    Example: bench report latest --format json
+    Example: bench report latest --format html -o report.html
     """
     from bench import analysis, reports
 
@@ -30,7 +30,8 @@ def command(
         raise BadInput(f"There is no format {format}.", f"There are: {', '.join(reports.FORMATS)}.")
     folder = store.find(out, session)
     planned = store.load_session(folder)
-    text = reports.FORMATS[format](analysis.build(planned, store.load_runs(folder, planned)))
+    runs = store.load_runs(folder, planned)
+    text = reports.render(format, analysis.build(planned, runs), runs)
     if output is None:
         typer.echo(text)
     else:

@@ -31,14 +31,11 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from bench.dashboards import uid
 from bench.prometheus import SOURCE_UID
+from bench.reports.colours import NEUTRAL
+from bench.reports.colours import TOPOLOGIES as COLOURS
 
 SOURCE = DataSourceRef(type_val="prometheus", uid=SOURCE_UID)
 SCRAPE = "2s"
-
-# Of Okabe and Ito's palette, which people with any kind of colour blindness can tell apart.
-COLOURS = {"single": "#0072B2", "multi": "#E69F00"}
-NEUTRAL = "#009E73"
-ALARM = "#D55E00"
 
 RUN = 'session="$session",experiment="$experiment"'
 HEADLINE = 'metric="$headline",node="",point=""'  # one figure a run: the points of a sweep are on the board Experiment

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from bench.analysis import Report
-from bench.reports import csv, json, markdown, text
+from bench.model import Run
+from bench.reports import csv, html, json, markdown, text
 
 FORMATS: dict[str, Callable[[Report], str]] = {
     "text": text.render,
     "markdown": markdown.render,
     "json": json.render,
     "csv": csv.render,
+    "html": html.render,
 }
+
+
+def render(format: str, report: Report, runs: Sequence[Run] = ()) -> str:
+    """`report` in one of FORMATS. `runs` are those it was built from: HTML draws their samples too."""
+    return html.render(report, runs) if format == "html" else FORMATS[format](report)

@@ -26,6 +26,7 @@ class Section:
     title: str = ""
     table: Table | None = None
     notes: tuple[str, ...] = ()
+    source: str = ""  # where its numbers come from; said where there is room
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,22 +125,38 @@ def _runs(report: Report) -> str:
 
 def _sections(report: Report, cell: CellReport) -> Iterator[Section]:
     topologies = [topology.name for topology in report.topologies]
+    record = f"results/{report.session}/runs/*-{cell.experiment}-{cell.cell}/samples.jsonl"
+    once = f"one value an invocation of arm {cell.subject}, in {record}"
     has_values = any(side.values for row in cell.rows for side in row.sides.values())
-    yield Section(table=tables.metrics(cell.rows, topologies) if has_values else None, notes=tuple(tables.notes(cell)))
+    yield Section(
+        table=tables.metrics(cell.rows, topologies) if has_values else None,
+        notes=tuple(tables.notes(cell)),
+        source=f"{once}; {report.estimator}",
+    )
     costs = tables.costs(cell, topologies)
     if costs is not None:
-        yield Section(title=f"What {cell.subject} used for it", table=costs, notes=tuple(tables.not_counted(cell)))
+        yield Section(
+            title=f"What {cell.subject} used for it",
+            table=costs,
+            notes=tuple(tables.not_counted(cell)),
+            source=f"counted on each node at both ends of every interval that counts, in {record}",
+        )
     if len({row.arm.name for row in cell.arms}) > 1:
         yield Section(
             title=f"{cell.subject} beside the other arms, in the same invocations: {tables.headline_unit(cell)}",
             table=tables.arms(cell, topologies),
             notes=tuple(tables.cost_of_measuring_lines(cell)),
+            source=f"one value an invocation of each arm, in {record}",
         )
     yield from _ledger(cell)
     for title, table in (*sweeps.sweeps(cell, topologies), *sweeps.curves(cell)):
-        yield Section(title=title, table=table)
+        yield Section(title=title, table=table, source=f"one value an invocation and point, in {record}")
     if len(cell.nodes) > 1:
-        yield Section(title="Node by node (medians over invocations)", table=tables.nodes(cell))
+        yield Section(
+            title="Node by node (medians over invocations)",
+            table=tables.nodes(cell),
+            source=f"usage of arm {cell.subject} on each node, in {record}",
+        )
 
 
 def _ledger(cell: CellReport) -> Iterator[Section]:

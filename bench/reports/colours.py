@@ -1,0 +1,15 @@
+"""The colours of a topology, the same on every board and in every report."""
+
+from __future__ import annotations
+
+# Of Okabe and Ito's palette, which people with any kind of colour blindness can tell apart.
+TOPOLOGIES = {"single": "#0072B2", "multi": "#E69F00"}
+NEUTRAL = "#009E73"
+ALARM = "#D55E00"
+OTHERS = ("#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")  # of topologies with other names, in their order
+
+
+def of_topologies(names: tuple[str, ...]) -> dict[str, str]:
+    """A colour for each of several topologies."""
+    others = iter(OTHERS * len(names))
+    return {name: TOPOLOGIES.get(name) or next(others) for name in names}

@@ -1,0 +1,77 @@
+"""The report as one HTML file that opens without a network: the answer first, then numbers, then pictures of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from bench.analysis import Report
+from bench.analysis.cells import CellReport
+from bench.analysis.evidence import Severity
+from bench.model import Run
+from bench.reports import document, pictures, pictures_of_series
+from bench.reports.document import Chapter
+from bench.reports.pictures import Look, Picture
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+_MEANINGS: dict[Severity, str] = {"refuses": "Takes the verdict away:", "weakens": "Weakens it:", "note": ""}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Part:
+    """A cell on the page."""
+
+    said: Chapter
+    short: str
+    pictures: tuple[Picture, ...]
+
+
+def render(report: Report, runs: Sequence[Run] = ()) -> str:
+    """The page. With `runs`, those of the report, it has pictures of their samples too.
+
+    All that comes from a record is escaped; there is no script, and the page's own policy forbids any.
+    """
+    said = document.compose(report)
+    return _template().render(
+        said=said,
+        titles=document,
+        meanings=_MEANINGS,
+        overview=list(pictures.of_session(report)),
+        chapters=[
+            _Part(
+                said=chapter,
+                short=f"{cell.experiment} {cell.cell}",
+                pictures=tuple(_pictures(report, cell, runs)) if report.runs.get("ok") else (),
+            )
+            for cell, chapter in zip(report.cells, said.chapters, strict=True)
+        ],
+    )
+
+
+def _pictures(report: Report, cell: CellReport, runs: Sequence[Run]) -> Iterator[Picture]:
+    look = Look.of(report)
+    yield from pictures.of_cell(report, cell)
+    yield from pictures_of_series.sweeps(cell, look)
+    yield from pictures_of_series.curves(cell, look)
+    yield from pictures_of_series.samples(cell, runs, look)
+
+
+def _template() -> Template:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    place = Environment(
+        loader=PackageLoader("bench.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style = (resources.files("bench.reports") / "templates" / "report.css").read_text()
+    place.globals["style"] = Markup(style)  # noqa: S704, it is a file of this package
+    place.globals["zip"] = zip
+    return place.get_template("report.html.jinja")
