@@ -13,6 +13,7 @@ from bench.commands import (
     docs,
     doctor,
     down,
+    history,
     image,
     list,
     manifest,
@@ -20,6 +21,7 @@ from bench.commands import (
     plan,
     report,
     resume,
+    rm,
     run,
     show,
     status,
@@ -52,6 +54,8 @@ app.command("resume")(resume.command)
 app.command("report")(report.command)
 app.command("list")(list.command)
 app.command("show")(show.command)
+app.command("history")(history.command)
+app.command("rm")(rm.command)
 app.command("up")(up.command)
 app.command("down")(down.command)
 app.command("status")(status.command)

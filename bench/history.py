@@ -1,15 +1,22 @@
-"""What earlier sessions took, so that a plan can say how long the next one will."""
+"""What earlier sessions say: how long a run took, for the next plan, and how a metric went from session to session."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
-from bench import store
-from bench.errors import RecordDamaged
-from bench.model import Run
+from bench import session_index, store
+from bench.errors import BadInput, RecordDamaged
+from bench.model import Better, Kind, Metric, Run, to_json
 from bench.plan import JOB_SECONDS, run_key
+
+if TYPE_CHECKING:
+    from bench.analysis.stats import Estimate
 
 SESSIONS = 10  # the last ones; older ones say little of this machine now
 
@@ -32,3 +39,100 @@ def _seconds(run: Run) -> float:
     intervals = [usage.interval for usage in run.usage] + [sample.interval for sample in run.samples]
     measured = max(i.end for i in intervals) - min(i.begin for i in intervals) if intervals else 0.0
     return JOB_SECONDS + measured
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number:
+    """One metric of one cell in one session: on one topology, or `multi/single`, which has a verdict."""
+
+    session: str
+    created: str
+    experiment: str
+    cell: str
+    params: str  # JSON
+    metric: Metric
+    topology: str
+    value: float
+    low: float | None
+    high: float | None
+    level: float | None
+    n: int
+    verdict: str
+
+
+def of_metric(
+    out: Path, metric: str, *, experiment: str = "", since: str = "", reading: Callable[[int], None] = lambda _: None
+) -> list[Number]:
+    """Every session's numbers of `metric`, oldest first. `reading` is told how many sessions are read for the first time.
+
+    Raises BadInput where no session has the metric, and says which there are.
+    """
+    with session_index.opened(out) as index:
+        new = session_index.unnumbered(index)
+        if new:
+            reading(len(new))
+        for folder in new:
+            try:
+                session_index.keep_numbers(index, folder, list(_numbers(out / folder)))
+            except RecordDamaged:
+                continue  # `bench list sessions` and `bench show` say so
+        rows = index.execute(
+            "select n.*, s.id as session, s.created from numbers n join sessions s using (folder)"
+            " where n.metric = ? and s.created >= ? and (? = '' or n.experiment = ?) order by s.created, n.rowid",
+            (metric, since, experiment, experiment),
+        ).fetchall()
+        if not rows:
+            known = [row[0] for row in index.execute("select distinct metric from numbers order by metric")]
+            there = f"There are: {', '.join(known)}." if known else f"No session in {out} has numbers."
+            raise BadInput(
+                f"No session has the metric {metric}{' that is asked for' if metric in known else ''}.", there
+            )
+    return [_number(row) for row in rows]
+
+
+def _number(row: sqlite3.Row) -> Number:
+    better: Better = "higher" if row["better"] == "higher" else "lower"
+    kind: Kind = row["kind"]
+    return Number(
+        metric=Metric(name=row["metric"], unit=row["unit"], better=better, kind=kind),
+        **{
+            name: row[name]
+            for name in (
+                *("session", "created", "experiment", "cell", "params", "topology"),
+                *("value", "low", "high", "level", "n", "verdict"),
+            )
+        },
+    )
+
+
+def _numbers(folder: Path) -> Iterator[dict[str, object]]:
+    """Of a session's report: each metric on each topology, and the ratio with its verdict."""
+    from bench import analysis
+
+    session = store.load_session(folder)
+    for cell in analysis.build(session, store.load_runs(folder, session)).cells:
+        for row in (*cell.rows, *cell.usage):
+            found = row.comparison
+            named: dict[str, tuple[Estimate | None, str]] = {n: (side.estimate, "") for n, side in row.sides.items()}
+            if found and found.ratio:
+                said = "refused" if found.refused else found.verdict or ""
+                named[f"{found.candidate}/{found.baseline}"] = (found.ratio, said)
+            for topology, (estimate, verdict) in named.items():
+                if estimate:
+                    yield {
+                        "experiment": cell.experiment,
+                        "cell": cell.cell,
+                        "params": to_json(dict(cell.params)).decode(),
+                        "metric": row.metric.name,
+                        "unit": row.metric.unit,
+                        "kind": row.metric.kind,
+                        "better": row.metric.better,
+                        "headline": row.headline,
+                        "topology": topology,
+                        "value": estimate.value,
+                        "low": estimate.low,
+                        "high": estimate.high,
+                        "level": estimate.level,
+                        "n": estimate.n,
+                        "verdict": verdict,
+                    }

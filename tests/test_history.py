@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 from builders import a_sample, a_session, a_spec
+from made_up_sessions import a_session_on_disk
 
-from bench import history, store
+from bench import analysis, history, store
+from bench.errors import BadInput
 from bench.jobs.recorder import Recorder
 from bench.model import Interval
 from bench.plan import JOB_SECONDS, run_key
@@ -38,3 +40,39 @@ def test_a_damaged_session_does_not_stop_a_plan(tmp_path: Path) -> None:
 
 def test_an_empty_folder_says_nothing(tmp_path: Path) -> None:
     assert history.run_seconds(tmp_path / "none") == {}
+
+
+def test_a_metric_goes_from_session_to_session_with_the_numbers_of_their_reports(tmp_path: Path) -> None:
+    first = a_session_on_disk(tmp_path, "20260105-100000-inference-lab-0001", blocks=6)
+    a_session_on_disk(tmp_path, "20260206-100000-inference-lab-0002", blocks=6, multi=0.5)
+    told: list[int] = []
+    found = history.of_metric(tmp_path, "throughput_inputs_per_second", reading=told.append)
+    assert told == [2]
+    session = store.load_session(first)
+    headline = analysis.build(session, store.load_runs(first, session)).cells[0].headline
+    assert headline is not None
+    assert headline.comparison is not None
+    single, ratio = headline.sides["single"].estimate, headline.comparison.ratio
+    assert single is not None
+    assert ratio is not None
+    assert [(each.session[:8], each.topology, each.verdict) for each in found] == [
+        ("20260105", "single", ""),
+        ("20260105", "multi", ""),
+        ("20260105", "multi/single", "slower"),
+        ("20260206", "single", ""),
+        ("20260206", "multi", ""),
+        ("20260206", "multi/single", "slower"),
+    ]
+    assert (found[0].value, found[0].low, found[0].n) == (single.value, single.low, 6)
+    assert (found[2].value, found[2].low) == (ratio.value, ratio.low)
+    assert history.of_metric(tmp_path, "throughput_inputs_per_second", reading=told.append) == found
+    assert told == [2]
+    assert len(history.of_metric(tmp_path, "throughput_inputs_per_second", since="2026-02")) == 3
+
+
+def test_a_metric_that_no_session_has_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
+    a_session_on_disk(tmp_path, blocks=1)
+    with pytest.raises(BadInput, match="throughput_inputs_per_second"):
+        history.of_metric(tmp_path, "speed")
+    with pytest.raises(BadInput, match="No session in"):
+        history.of_metric(tmp_path / "none", "speed")

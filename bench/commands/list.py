@@ -2,31 +2,61 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from bench import experiments, store, targets
+from bench import experiments, session_index, targets
 from bench.commands.options import DEFAULT_OUT, Out
-from bench.errors import BadInput, RecordDamaged
+from bench.errors import BadInput
+from bench.model import as_builtins
 from bench.params import declared
+from bench.session_index import Entry, Filters
 
 KINDS = ("experiments", "sessions", "targets")
 What = Annotated[str, typer.Argument(metavar="WHAT", help="experiments, sessions or targets.")]
 
 
-def command(what: What = "experiments", out: Out = DEFAULT_OUT) -> None:
+STATUSES = ("ok", "invalid", "failed", "stopped")
+Experiment = Annotated[str, typer.Option(help="Sessions of this experiment.")]
+TargetName = Annotated[str, typer.Option("--target", help="Sessions on this target.")]
+Profile = Annotated[str, typer.Option(help="Sessions of this profile.")]
+Since = Annotated[str, typer.Option(metavar="DATE", help="Sessions since then: 2026-01-31.")]
+Status = Annotated[str, typer.Option(help="Sessions with a run that is ok, invalid, failed or stopped.")]
+Last = Annotated[int, typer.Option(min=0, metavar="N", help="The last ones. [default: all]")]
+Json = Annotated[bool, typer.Option("--json", help="Sessions as JSON.")]
+
+
+def command(
+    what: What = "experiments",
+    experiment: Experiment = "",
+    target: TargetName = "",
+    profile: Profile = "",
+    since: Since = "",
+    status: Status = "",
+    last: Last = 0,
+    as_json: Json = False,
+    out: Out = DEFAULT_OUT,
+) -> None:
     """List the experiments with their params, metrics, arms and profiles; or the sessions; or the targets.
 
-    Example: bench list sessions
+    Example: bench list sessions --experiment inference --since 2026-01-01
     """
     if what not in KINDS:
         raise BadInput(f"There is no list of {what}.", f"There are: {', '.join(KINDS)}.")
     if what == "experiments":
         lines = [line for name in experiments.NAMES for line in describe(name)]
     elif what == "sessions":
-        lines = [_session(folder) for folder in store.session_folders(out)] or [f"No sessions in {out}."]
+        if status not in ("", *STATUSES):
+            raise BadInput(f"No run is {status}.", f"There are: {', '.join(STATUSES)}.")
+        wanted = Filters(experiment=experiment, target=target, profile=profile, since=since, status=status)
+        found = session_index.entries(out, wanted)[-last:]
+        if as_json:
+            import json
+
+            typer.echo(json.dumps(as_builtins(found), indent=2))
+            return
+        lines = [_session(entry) for entry in found] or [f"No such sessions in {out}."]
     else:
         lines = list(targets.NAMES)
     typer.echo("\n".join(lines))
@@ -48,14 +78,8 @@ def describe(name: str) -> list[str]:
     return lines
 
 
-def _session(folder: Path) -> str:
-    try:
-        session = store.load_session(folder)
-        runs = store.load_runs(folder, session)
-    except RecordDamaged as error:
-        return f"{folder.name}  damaged: {error}"
-    counts = [
-        f"{sum(r.status == s for r in store.last_attempts(runs))} {s}" for s in ("ok", "invalid", "failed", "stopped")
-    ]
-    said = ", ".join(count for count in counts if not count.startswith("0 ")) or "nothing run"
-    return f"{session.id}  {session.created}  {said} of {len(session.specs)}"
+def _session(entry: Entry) -> str:
+    if entry.damage:
+        return f"{entry.folder}  damaged: {entry.damage}"
+    counts = [f"{count} {name}" for name in STATUSES if (count := getattr(entry, name))]
+    return f"{entry.id}  {entry.created}  {', '.join(counts) or 'nothing run'} of {entry.planned}"

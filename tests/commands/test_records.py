@@ -1,0 +1,102 @@
+"""Commands on records: report, list, show, history, rm, as a person types them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from analysis.made_up import made_up
+from made_up_sessions import a_session_on_disk, write_run
+
+from bench import cli, store
+
+Typed = Callable[..., tuple[int, str, str]]
+FIRST, SECOND = "20260105-100000-inference-lab-0001", "20260206-100000-inference-lab-0002"
+
+
+@pytest.fixture
+def bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Typed:
+    """Type a command in a folder that has two sessions; get its exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    a_session_on_disk(tmp_path / "results", FIRST)
+    a_session_on_disk(tmp_path / "results", SECOND)
+
+    def typed(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["bench", *words])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return typed
+
+
+@pytest.mark.parametrize(
+    ("format", "begins"),
+    [
+        ("text", "raymeter report"),
+        ("markdown", "# raymeter"),
+        ("json", "{"),
+        ("csv", "session,"),
+        ("html", "<!doctype"),
+    ],
+)
+def test_a_report_comes_in_every_format_on_the_terminal_or_in_a_file(bench: Typed, format: str, begins: str) -> None:
+    code, out, _ = bench("report", FIRST, "--format", format)
+    assert code == 0
+    assert out.startswith(begins)
+    assert bench("report", FIRST, "--format", format, "-o", "report.out")[1] == ""
+    assert Path("report.out").read_text() == out.removesuffix("\n")
+
+
+def test_a_format_that_there_is_not_is_refused(bench: Typed) -> None:
+    code, _, err = bench("report", "--format", "pdf")
+    assert (code, "text, markdown, json, csv, html" in err) == (2, True)
+
+
+def test_sessions_are_found_by_filters_and_come_as_json(bench: Typed) -> None:
+    assert bench("list", "sessions")[1].splitlines()[0].split()[0] == FIRST
+    assert [each["id"] for each in json.loads(bench("list", "sessions", "--since", "2026-02", "--json")[1])] == [SECOND]
+    assert bench("list", "sessions", "--last", "1")[1].startswith(SECOND)
+    assert "No such sessions" in bench("list", "sessions", "--experiment", "tune")[1]
+    assert bench("list", "sessions", "--status", "fine")[0] == 2
+
+
+def test_history_puts_the_same_params_together(bench: Typed) -> None:
+    code, out, _ = bench("history", "throughput_inputs_per_second")
+    assert code == 0
+    heads = [line for line in out.splitlines() if line.startswith("inference")]
+    assert [line.rsplit(" on ", 1)[1] for line in heads] == [
+        "single, in k inputs/s",
+        "multi, in k inputs/s",
+        "multi/single",
+    ]
+    assert out.count(FIRST) == out.count(SECOND) == 3
+    assert len(json.loads(bench("history", "throughput_inputs_per_second", "--json")[1])) == 6
+
+
+def test_rm_asks_and_takes_away_what_was_named_and_nothing_else(bench: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, _, err = bench("rm", FIRST)
+    assert (code, "Say --yes" in err) == (2, True)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer.confirm", lambda question, **_: sys.stdout.write(question))
+    code, out, _ = bench("rm", FIRST)
+    assert code == 0
+    assert "for good?" in out
+    assert [folder.name for folder in store.session_folders(Path("results"))] == [SECOND]
+    assert bench("rm", SECOND, "--yes")[0] == 0
+    assert list(Path("results").iterdir()) in ([], [Path("results/.index.sqlite")])
+
+
+def test_rm_refuses_what_may_be_running_and_what_is_a_link(bench: Typed, tmp_path: Path) -> None:
+    session, runs = made_up(cells=1, blocks=1)
+    write_run(store.create(tmp_path / "results", session), session, runs[0], is_closed=False)
+    code, _, err = bench("rm", session.id, "--yes")
+    assert (code, "may be running" in err) == (2, True)
+    (tmp_path / "results" / "link").symlink_to(tmp_path / "results" / FIRST)
+    code, _, err = bench("rm", "link", "--yes")
+    assert (code, "is a link" in err) == (2, True)
+    assert len(store.session_folders(tmp_path / "results")) == 4

@@ -1,0 +1,41 @@
+"""Whole sessions on a disk, as `bench run` leaves them, with numbers made up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from analysis.made_up import ARMS, METRICS, made_up
+
+from bench import store
+from bench.jobs.recorder import Recorder
+from bench.model import Run, Session
+
+FEW = {"metrics": (*METRICS[:2], METRICS[-1]), "arms": (ARMS[0], ARMS[2])}
+
+
+def a_session_on_disk(out: Path, name: str = "20260105-100000-inference-lab-0001", **wish: Any) -> Path:
+    """The folder of a session in which every run is ok."""
+    created = f"{name[:4]}-{name[4:6]}-{name[6:8]}T10:00:00+00:00"
+    session, runs = made_up(**{"cells": 1, "blocks": 2, **FEW, **wish})
+    session = replace(
+        session, id=name, created=created, specs=tuple(replace(spec, session=name) for spec in session.specs)
+    )
+    folder = store.create(out, session)
+    for run in runs:
+        write_run(folder, session, run)
+    return folder
+
+
+def write_run(folder: Path, session: Session, run: Run, *, is_closed: bool = True) -> None:
+    spec = replace(run.spec, session=session.id)
+    recorder = Recorder(store.run_folder(folder, spec), spec)
+    if run.facts:
+        recorder.facts(run.facts)
+    for sample in run.samples:
+        recorder.sample(sample)
+    for usage in run.usage:
+        recorder.usage(usage)
+    if is_closed:
+        recorder.close(run.status, run.reasons)
