@@ -13,6 +13,7 @@ from bench.commands import (
     docs,
     doctor,
     down,
+    export,
     history,
     image,
     list,
@@ -26,6 +27,7 @@ from bench.commands import (
     show,
     status,
     up,
+    verify,
 )
 from bench.errors import BenchError
 
@@ -56,6 +58,8 @@ app.command("list")(list.command)
 app.command("show")(show.command)
 app.command("history")(history.command)
 app.command("rm")(rm.command)
+app.command("export")(export.command)
+app.command("verify")(verify.command)
 app.command("up")(up.command)
 app.command("down")(down.command)
 app.command("status")(status.command)

@@ -100,3 +100,20 @@ def test_rm_refuses_what_may_be_running_and_what_is_a_link(bench: Typed, tmp_pat
     code, _, err = bench("rm", "link", "--yes")
     assert (code, "is a link" in err) == (2, True)
     assert len(store.session_folders(tmp_path / "results")) == 4
+
+
+def test_a_session_is_packed_and_verified_and_a_flipped_byte_is_damage(bench: Typed, tmp_path: Path) -> None:
+    code, out, _ = bench("export", FIRST, "-o", "capsules")
+    assert code == 0
+    path = Path(out.strip())
+    assert path.parent == Path("capsules")
+    code, out, _ = bench("verify", str(path))
+    assert code == 0
+    assert f"{FIRST}: " in out
+    assert "4 runs" in out
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    code, out, err = bench("verify", str(path))
+    assert (code, out) == (8, "")
+    assert err.count("\n") == 1

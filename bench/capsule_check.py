@@ -1,0 +1,118 @@
+"""Checks a capsule: every file by its checksum, and every number of its report anew from its raw samples. Needs no Ray."""
+
+from __future__ import annotations
+
+import math
+import re
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bench import identity, store
+from bench.capsule import PAGE, REPORT, Manifest
+from bench.capsule_reading import unpack
+from bench.errors import RecordDamaged
+from bench.model import Run, Session, to_json
+
+CLOSE = 1e-9  # relative: another processor may round the last digits otherwise
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verified:
+    """What was found to be as the capsule says."""
+
+    manifest: Manifest
+    session: Session
+    runs: int
+    samples: int
+    numbers: int  # of the report, each computed anew
+    same_code: bool  # the page too was made anew, and is the same
+
+
+def verify(path: Path) -> Verified:
+    """Check all of the capsule at `path`. Raises RecordDamaged, naming the first file or number that differs."""
+    from bench.reports import html
+
+    with tempfile.TemporaryDirectory(prefix="raymeter-capsule-") as place:
+        manifest = unpack(path, Path(place))
+        session, runs = load(Path(place))
+        numbers = _check_report(Path(place), session, runs)
+        same_code = (manifest.code_hash, manifest.look) == (identity.code_hash(), html.look())
+        if same_code:
+            _check_page(Path(place), session, runs)
+    return Verified(
+        manifest=manifest,
+        session=session,
+        runs=len(runs),
+        samples=sum(len(run.samples) for run in runs),
+        numbers=numbers,
+        same_code=same_code,
+    )
+
+
+def load(folder: Path) -> tuple[Session, list[Run]]:
+    """The session in the folder of a capsule. Raises RecordDamaged; no name in it may lead elsewhere."""
+    session = store.load_session(folder)
+    for name in (session.id, *(spec.folder for spec in session.specs)):
+        if not _PLAIN.fullmatch(name):
+            raise RecordDamaged(f"session.json names a run {name!r}, which is no name of a folder.")
+    return session, store.load_runs(folder, session)
+
+
+def _check_report(folder: Path, session: Session, runs: list[Run]) -> int:
+    from bench import analysis
+
+    try:
+        said = msgspec.json.decode((folder / REPORT).read_bytes())
+        margin = float(said["margin"])
+    except (msgspec.DecodeError, ValueError, KeyError, TypeError) as error:
+        raise RecordDamaged(f"{REPORT} is no report: {error}.") from error
+    try:
+        found = msgspec.json.decode(to_json(analysis.build(session, runs, margin=margin)))
+    except (ArithmeticError, ValueError) as error:
+        raise RecordDamaged(f"The samples of {session.id} cannot be summed up: {error}.") from error
+    for difference in _differences(said, found, ""):
+        raise RecordDamaged(f"{REPORT} does not follow from the samples: {difference}.")
+    return _count(found)
+
+
+def _differences(said: Any, found: Any, place: str) -> Iterator[str]:
+    """Where two JSON values differ, in words; what both say of a number need not be equal to the last digit."""
+    if isinstance(said, dict) and isinstance(found, dict):
+        for name in (*found, *(name for name in said if name not in found)):
+            where = f"{place}.{name}".removeprefix(".")
+            if name not in said or name not in found:
+                yield f"{where} is in one of them only"
+            else:
+                yield from _differences(said[name], found[name], where)
+    elif isinstance(said, list) and isinstance(found, list) and len(said) == len(found):
+        for number, (one, other) in enumerate(zip(said, found, strict=True)):
+            yield from _differences(one, other, f"{place}[{number}]")
+    elif not _equal(said, found):
+        yield f"{place} is {said!r:.80}, and from the samples {found!r:.80}"
+
+
+def _equal(said: Any, found: Any) -> bool:
+    numbers = all(isinstance(each, int | float) and not isinstance(each, bool) for each in (said, found))
+    return math.isclose(said, found, rel_tol=CLOSE, abs_tol=1e-300) if numbers else bool(said == found)
+
+
+def _count(found: Any) -> int:
+    if isinstance(found, dict):
+        return sum(_count(each) for each in found.values())
+    if isinstance(found, list):
+        return sum(_count(each) for each in found)
+    return isinstance(found, int | float) and not isinstance(found, bool)
+
+
+def _check_page(folder: Path, session: Session, runs: list[Run]) -> None:
+    from bench import analysis, reports
+
+    page = folder / PAGE
+    if page.is_file() and page.read_text() != reports.render("html", analysis.build(session, runs), runs):
+        raise RecordDamaged(f"{PAGE} is not the page that this report makes.", f"Trust {REPORT}, and not the page.")

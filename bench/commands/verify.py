@@ -1,0 +1,30 @@
+"""`bench verify`: whether a capsule is whole, and its report follows from its samples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="What `bench export` made.")]
+
+
+def command(capsule: File) -> None:
+    """Check every file of a capsule, and compute every number of its report anew from the raw samples.
+
+    Example: bench verify 20260101-120000-inference-tiny-1a2b-0123456789abcdef0123456789abcdef.capsule.zip
+    """
+    from bench.capsule_check import verify
+
+    found = verify(capsule)
+    manifest = found.manifest
+    state = {True: ", with changes", False: "", None: ""}[manifest.git_dirty]
+    typer.echo(f"{found.session.id}: {len(manifest.files)} files are what the manifest says.")
+    typer.echo(f"{found.numbers:,} numbers of its report follow from {found.samples:,} samples of {found.runs} runs.")
+    typer.echo(
+        f"Packed by raymeter {manifest.raymeter}, code {manifest.code_hash}, revision {manifest.git_revision}{state}."
+    )
+    typer.echo(f"Measured by code {', '.join(manifest.code_of_nodes) or 'not known'}.")
+    if not found.same_code:
+        typer.echo("This raymeter is another one: the numbers were checked, the HTML page by its checksum alone.")
