@@ -11,6 +11,7 @@ from bench.analysis import Report
 from bench.analysis.cells import CellReport, NodeMetric
 from bench.analysis.comparison import Comparison, Side
 from bench.analysis.curves import Curve
+from bench.analysis.network_ledger import Ledger
 from bench.analysis.rows import MetricRow
 from bench.analysis.stats import Estimate
 from bench.analysis.usage import NodeRow
@@ -43,7 +44,7 @@ COLUMNS = (
     "p_adjusted",
     "missing",
 )
-WHAT = ("median", "ratio", "invocation", "share", "node", "curve")
+WHAT = ("median", "ratio", "invocation", "share", "node", "curve", "ledger")
 _MEASURES = tuple(field.name for field in fields(NodeRow) if field.name not in ("topology", "node", "n"))
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -91,13 +92,32 @@ def _lines(cell: CellReport) -> Iterator[Line]:
     for each in cell.node_metrics:
         yield from _of_side(each.side, {**_metric_of(each), "topology": each.topology, "node": each.node})
     for node in cell.nodes:
-        for name in _MEASURES:
-            place = {"topology": node.topology, "node": node.node}
-            yield {"what": "node", "metric": name, **place, "value": getattr(node, name), "n": node.n}
+        yield from _of_node(node)
+    if cell.ledger:
+        yield from _of_ledger(cell.ledger)
     for curve in cell.curves:
         about = {**_metric_of(curve), "arm": curve.arm, "point": curve.point, "topology": curve.topology}
         for step, middle, low, high, n in zip(curve.steps, curve.middle, curve.low, curve.high, curve.n, strict=True):
             yield {"what": "curve", **about, "step": step, "value": middle, "low": low, "high": high, "n": n}
+
+
+def _of_node(node: NodeRow) -> Iterator[Line]:
+    for name in _MEASURES:
+        place = {"topology": node.topology, "node": node.node}
+        yield {"what": "node", "metric": name, **place, "value": getattr(node, name), "n": node.n}
+
+
+def _of_ledger(ledger: Ledger) -> Iterator[Line]:
+    """Seconds a unit of work: on each topology, of each part of the gap, of the gap."""
+    about: Line = {"what": "ledger", "unit": f"s/{ledger.unit}", "better": "lower"}
+    for topology, seconds in ledger.seconds.items():
+        yield {**about, "metric": "seconds", "topology": topology, **_estimate(seconds)}
+    both = f"{ledger.candidate}-{ledger.baseline}"
+    for part in ledger.parts:
+        why = "" if part.seconds else part.rests_on
+        yield {**about, "metric": part.name, "topology": both, **_estimate(part.seconds), "missing": why}
+    if ledger.gap:
+        yield {**about, "metric": "gap", "topology": both, **_estimate(ledger.gap)}
 
 
 def _metric_of(row: MetricRow | NodeMetric | Curve) -> Line:

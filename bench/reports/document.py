@@ -165,7 +165,12 @@ def _ledger(cell: CellReport) -> Iterator[Section]:
     has_pairs = bool(cell.headline and cell.headline.comparison and cell.headline.comparison.pairs)
     notes = tuple(ledger.notes(cell.ledger)) if has_pairs else ()
     if cell.ledger.gap:
-        yield Section(title=ledger.title(cell.ledger), table=ledger.table(cell.ledger), notes=notes)
+        yield Section(
+            title=ledger.title(cell.ledger),
+            table=ledger.table(cell.ledger),
+            notes=notes,
+            source="the blocks that have both topologies; what each part rests on is in its row",
+        )
     elif notes:
         yield Section(notes=notes)
 

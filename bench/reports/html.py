@@ -12,7 +12,7 @@ from bench.analysis import Report
 from bench.analysis.cells import CellReport
 from bench.analysis.evidence import Severity
 from bench.model import Run
-from bench.reports import document, pictures, pictures_of_series
+from bench.reports import document, picture_of_ledger, pictures, pictures_of_series
 from bench.reports.document import Chapter
 from bench.reports.pictures import Look, Picture
 
@@ -56,6 +56,7 @@ def render(report: Report, runs: Sequence[Run] = ()) -> str:
 def _pictures(report: Report, cell: CellReport, runs: Sequence[Run]) -> Iterator[Picture]:
     look = Look.of(report)
     yield from pictures.of_cell(report, cell)
+    yield from picture_of_ledger.of_cell(cell, look)
     yield from pictures_of_series.sweeps(cell, look)
     yield from pictures_of_series.curves(cell, look)
     yield from pictures_of_series.samples(cell, runs, look)

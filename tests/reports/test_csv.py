@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import csv
+import math
 from dataclasses import replace
 from io import StringIO
 
+from analysis import made_up_ledger
 from analysis.made_up import made_up
 
 from bench import analysis
@@ -55,3 +57,15 @@ def test_a_name_that_a_spreadsheet_would_run_is_quoted():
     }
     lines = lines_of(analysis.build(replace(session, metrics=metrics), runs))
     assert {line["metric"] for line in lines if "HYPERLINK" in line["metric"]} == {f"'{formula}"}
+
+
+def test_the_parts_of_the_network_ledger_add_up_to_its_gap():
+    lines = {
+        line["metric"]: line
+        for line in lines_of(analysis.build(*made_up_ledger.a_session()))
+        if line["what"] == "ledger"
+    }
+    gap = float(lines.pop("gap")["value"])
+    parts = [float(line["value"]) for line in lines.values() if line["value"] and line["topology"] == "multi-single"]
+    assert len(parts) > 3
+    assert math.isclose(sum(parts), gap, rel_tol=1e-9)

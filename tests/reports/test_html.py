@@ -5,6 +5,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from analysis import made_up_ledger
 from analysis.made_up import SINGLE, made_up
 from analysis.test_sweeps import ACCURACY, GOODPUT, drawn, swept
 
@@ -185,6 +186,18 @@ def test_one_topology_and_no_run_make_a_page_too():
     _, empty = a_page(lambda session, _: (session, []), cells=2)
     assert Page(empty).count("figure") == 0
     assert "There is no answer" in Page(empty).words
+
+
+def test_the_network_ledger_is_drawn_with_each_of_its_parts():
+    session, runs = made_up_ledger.a_session()
+    report = analysis.build(session, runs)
+    ledger = report.cells[0].ledger
+    page = Page(reports.render("html", report, runs))
+    measured = [part.name for part in ledger.parts if part.seconds]
+    assert len(measured) > 3
+    assert "Each bar begins where the one above it ended" in page.words
+    for name in measured:
+        assert f" + {name} " in page.words
 
 
 def test_topologies_have_the_colours_of_the_boards():
