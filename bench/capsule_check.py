@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,6 +17,9 @@ from bench.capsule import PAGE, REPORT, Manifest
 from bench.capsule_reading import unpack
 from bench.errors import RecordDamaged
 from bench.model import Run, Session, to_json
+
+if TYPE_CHECKING:
+    from bench.analysis import Report
 
 CLOSE = 1e-9  # relative: another processor may round the last digits otherwise
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -28,6 +31,7 @@ class Verified:
 
     manifest: Manifest
     session: Session
+    report: Report  # made anew
     runs: int
     samples: int
     numbers: int  # of the report, each computed anew
@@ -41,16 +45,17 @@ def verify(path: Path) -> Verified:
     with tempfile.TemporaryDirectory(prefix="raymeter-capsule-") as place:
         manifest = unpack(path, Path(place))
         session, runs = load(Path(place))
-        numbers = _check_report(Path(place), session, runs)
+        report = _check_report(Path(place), session, runs)
         same_code = (manifest.code_hash, manifest.look) == (identity.code_hash(), html.look())
         if same_code:
-            _check_page(Path(place), session, runs)
+            _check_page(Path(place), report, runs)
     return Verified(
         manifest=manifest,
         session=session,
+        report=report,
         runs=len(runs),
         samples=sum(len(run.samples) for run in runs),
-        numbers=numbers,
+        numbers=_count(msgspec.json.decode(to_json(report))),
         same_code=same_code,
     )
 
@@ -64,7 +69,7 @@ def load(folder: Path) -> tuple[Session, list[Run]]:
     return session, store.load_runs(folder, session)
 
 
-def _check_report(folder: Path, session: Session, runs: list[Run]) -> int:
+def _check_report(folder: Path, session: Session, runs: list[Run]) -> Report:
     from bench import analysis
 
     try:
@@ -73,12 +78,12 @@ def _check_report(folder: Path, session: Session, runs: list[Run]) -> int:
     except (msgspec.DecodeError, ValueError, KeyError, TypeError) as error:
         raise RecordDamaged(f"{REPORT} is no report: {error}.") from error
     try:
-        found = msgspec.json.decode(to_json(analysis.build(session, runs, margin=margin)))
+        report = analysis.build(session, runs, margin=margin)
     except (ArithmeticError, ValueError) as error:
         raise RecordDamaged(f"The samples of {session.id} cannot be summed up: {error}.") from error
-    for difference in _differences(said, found, ""):
+    for difference in _differences(said, msgspec.json.decode(to_json(report)), ""):
         raise RecordDamaged(f"{REPORT} does not follow from the samples: {difference}.")
-    return _count(found)
+    return report
 
 
 def _differences(said: Any, found: Any, place: str) -> Iterator[str]:
@@ -110,9 +115,9 @@ def _count(found: Any) -> int:
     return isinstance(found, int | float) and not isinstance(found, bool)
 
 
-def _check_page(folder: Path, session: Session, runs: list[Run]) -> None:
-    from bench import analysis, reports
+def _check_page(folder: Path, report: Report, runs: list[Run]) -> None:
+    from bench import reports
 
     page = folder / PAGE
-    if page.is_file() and page.read_text() != reports.render("html", analysis.build(session, runs), runs):
+    if page.is_file() and page.read_text() != reports.render("html", report, runs):
         raise RecordDamaged(f"{PAGE} is not the page that this report makes.", f"Trust {REPORT}, and not the page.")

@@ -20,6 +20,7 @@ from bench.commands import (
     manifest,
     pins,
     plan,
+    replay,
     report,
     resume,
     rm,
@@ -60,6 +61,7 @@ app.command("history")(history.command)
 app.command("rm")(rm.command)
 app.command("export")(export.command)
 app.command("verify")(verify.command)
+app.command("replay")(replay.command)
 app.command("up")(up.command)
 app.command("down")(down.command)
 app.command("status")(status.command)

@@ -1,0 +1,78 @@
+"""`bench replay`: do the session of a capsule again, and say whether the verdicts agree."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bench import capsule_replay, identity, store
+from bench.commands import options as o
+from bench.commands.progress import say
+from bench.commands.run import carry_on
+from bench.errors import BadInput
+from bench.session import remaining
+from bench.targets import Options, choose
+
+if TYPE_CHECKING:
+    from bench.analysis import Report
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="What `bench export` made.")]
+OtherCode = Annotated[bool, typer.Option("--other-code", help="Though this raymeter is not the one that measured.")]
+
+
+def _replay(
+    capsule: File,
+    other_code: OtherCode = False,
+    target: o.TargetName = "auto",
+    *,
+    options: Options,
+    out: o.Out = o.DEFAULT_OUT,
+) -> None:
+    """Verify a capsule, run its session again on this machine, and say whether the verdicts agree.
+
+    Nothing that the capsule names is run or fetched: its experiments are this raymeter's, with params inside their bounds.
+
+    Example: bench replay 20260101-120000-inference-tiny-1a2b-0123456789abcdef0123456789abcdef.capsule.zip
+    """
+    from bench import analysis
+    from bench.capsule_check import verify
+
+    found = verify(capsule)
+    code = identity.code_hash()
+    if code not in found.manifest.code_of_nodes and not other_code:
+        raise BadInput(
+            f"It was measured by code {', '.join(found.manifest.code_of_nodes) or 'not known'}, and this is {code}.",
+            f"Check out revision {found.manifest.git_revision}, or say --other-code.",
+        )
+    rate = found.session.options.get("link_rate")
+    if options.link_rate is None and isinstance(rate, str):
+        options = replace(options, link_rate=rate)  # it makes the network what it was
+    chosen = choose(target, options)
+    session = capsule_replay.again(
+        found.session, target=chosen.target.name, options=o.as_options(chosen.options), command=o.typed_command()
+    )
+    for topology in {spec.topology.name: spec.topology for spec in session.specs}.values():
+        chosen.target.check(topology)
+    folder = store.create(out, session)
+    say(f"Target {chosen.target.name}: {chosen.why}. Session {session.id}, kept in {folder}.")
+    carry_on(folder, session, remaining(folder, session), target=chosen.target)
+    _compare(found.report, analysis.build(session, store.load_runs(folder, session)))
+
+
+command = o.asking_target(_replay)
+
+
+def _compare(there: Report, here: Report) -> None:
+    """Print each verdict of the capsule beside the one of the replay."""
+    for line in capsule_replay.changed_versions(there, here):
+        typer.echo(f"differs: {line}")
+    found = capsule_replay.agreements(there, here)
+    for each in found:
+        sign = "same  " if each.agrees else "other " if each.there and each.here else "none  "
+        typer.echo(f"{sign} {each.about}: {each.there or 'no verdict'} there, {each.here or 'no verdict'} here")
+    judged = [each for each in found if each.there]
+    agreed = sum(each.agrees for each in judged)
+    typer.echo(f"{agreed} of {len(judged)} verdicts of {there.session} agree with those of {here.session}.")

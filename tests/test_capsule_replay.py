@@ -1,0 +1,70 @@
+"""A capsule is done again as this raymeter does things, whatever it says; and the verdicts are compared."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from analysis.made_up import made_up
+
+from bench import analysis, capsule_replay
+from bench.errors import BadInput
+from bench.experiments import inference
+from bench.model import Session, Value
+
+
+def a_session(**params: Value) -> Session:
+    session, _ = made_up(cells=1, blocks=1)
+    full: dict[str, Value] = {"actors": 2, "batch": 10, **params}
+    return replace(session, specs=tuple(replace(spec, params=full) for spec in session.specs))
+
+
+def again(session: Session) -> Session:
+    return capsule_replay.again(session, target="local", options={"name": "mine"}, command="bench replay x")
+
+
+def test_the_same_runs_are_done_in_the_same_order_as_a_session_of_its_own() -> None:
+    session = a_session()
+    found = again(session)
+    assert [spec.id for spec in found.specs] == [spec.id for spec in session.specs]
+    assert {spec.session for spec in found.specs} == {found.id} != {session.id}
+    assert all(spec.params["batch"] == 10 for spec in found.specs)
+    assert (found.target, found.command, found.seed) == ("local", "bench replay x", session.seed)
+    assert found.metrics["inference"] == inference.METRICS
+
+
+def test_options_of_a_capsule_are_not_taken_over() -> None:
+    hostile = replace(a_session(), target="k8s", options={"load_with": "rm -rf /", "image": "evil", "name": "theirs"})
+    assert again(hostile).options == {"name": "mine"}
+
+
+@pytest.mark.parametrize("params", [{"batch": 0}, {"colour": "red"}, {"batch": "$(reboot)"}])
+def test_params_that_the_experiment_does_not_declare_are_refused(params: dict[str, Value]) -> None:
+    with pytest.raises(BadInput):
+        again(a_session(**params))
+
+
+def test_an_experiment_that_there_is_not_is_refused() -> None:
+    session = a_session()
+    other = tuple(replace(spec, experiment="os") for spec in session.specs)
+    with pytest.raises(BadInput, match="os"):
+        again(replace(session, specs=other))
+    with pytest.raises(BadInput, match="nothing to do"):
+        again(replace(session, specs=()))
+
+
+def test_verdicts_agree_where_both_have_the_same_one() -> None:
+    there, same, other = (analysis.build(*made_up(cells=1, multi=multi)) for multi in (0.8, 0.82, 1.0))
+    of_headline = "inference c01 throughput_inputs_per_second ray"
+    found = {each.about: each for each in capsule_replay.agreements(there, same)}
+    assert (found[of_headline].there, found[of_headline].here, found[of_headline].agrees) == ("slower", "slower", True)
+    found = {each.about: each for each in capsule_replay.agreements(there, other)}
+    assert found[of_headline].there == "slower"
+    assert not found[of_headline].agrees
+
+
+def test_versions_that_changed_are_named() -> None:
+    there = analysis.build(*made_up(cells=1, blocks=1))
+    here = replace(there, versions={**there.versions, "ray": "2.61.0"})
+    assert capsule_replay.changed_versions(there, here) == ["ray: 2.60.0 there, 2.61.0 here"]
+    assert capsule_replay.changed_versions(there, there) == []
