@@ -49,6 +49,7 @@ _MODULES = {
     "core-rates": "bench.experiments.core_rates",
     "granularity": "bench.experiments.granularity",
     "tune-overhead": "bench.experiments.tune_overhead",
+    "tune": "bench.experiments.tune",
 }
 NAMES = tuple(_MODULES)
 

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import math
 import multiprocessing
-import os
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bench.errors import RunInvalid
 from bench.experiments import mlp
 from bench.experiments.placement import Span, get_in_time, on, shares, spans
+from bench.experiments.spawning import THREAD_VARIABLES, environment, without_main_script
 from bench.model import NodeSlot
 
 if TYPE_CHECKING:
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
 READY_SECONDS = 120.0
 SLOWEST_INPUTS_PER_SECOND = 200.0  # of a host that is alive
 CHUNK_SECONDS = 60.0
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 _layers: Layers  # in a process of the pool: what its initializer was given
 
@@ -166,32 +163,8 @@ def start_peers(nodes: Sequence[NodeSlot], layers: Layers, vectors: Array, *, in
 
 def _start_pool(layers: Layers, processes: int) -> Any:
     """A pool whose processes have one native thread each."""
-    with _environment(dict.fromkeys(THREAD_VARIABLES, "1")), _without_main_script():
+    with environment(dict.fromkeys(THREAD_VARIABLES, "1")), without_main_script():
         return multiprocessing.get_context("spawn").Pool(processes, _load_here, (layers,))
-
-
-@contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Variables that new processes inherit, set for a while."""
-    kept = dict(os.environ)
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(kept)
-
-
-@contextmanager
-def _without_main_script() -> Iterator[None]:
-    """Keep new processes from running this one's main script first: it is Ray's worker, and takes a second to import."""
-    main = sys.modules["__main__"]
-    script = getattr(main, "__file__", None)
-    main.__file__ = None
-    try:
-        yield
-    finally:
-        main.__file__ = script
 
 
 def _load_here(layers: Layers) -> None:

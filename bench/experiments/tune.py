@@ -1,0 +1,286 @@
+"""Tune: hyperparameter search on handwritten digits with TensorFlow, by Ray Tune."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from time import monotonic
+from typing import Annotated, Literal
+
+from typer import Option
+
+from bench.data import images
+from bench.errors import BadInput, DoesNotFit
+from bench.experiments import Profile
+from bench.experiments.tune_metrics import ACCURACY, HELD_OUT_ACCURACY, METRICS, of_empty_trials, of_peer, of_search
+from bench.experiments.tune_peers import Hosts, start_hosts
+from bench.experiments.tune_search import Found, Plan, Scheduler, Searcher
+from bench.experiments.tune_space import Search, configurations, fingerprint
+from bench.experiments.tune_storage import storage
+from bench.experiments.tune_training import Config, Course, Report
+from bench.model import Arm, Context, Interval, Sample, Topology, Value
+
+__all__ = ["ARMS", "METRICS", "PROFILES", "Params", "check", "data_sets", "guess_pass_seconds", "run"]
+
+Source = Literal["mnist-small", "mnist", "synthetic"]
+JudgedBy = Literal["training", "held-out"]
+
+RAY = Arm(name="ray", help="Ray Tune: a trial is an actor.", role="subject")
+EMPTY_TRIALS = Arm(
+    name="empty-trials", help="As many trials of Tune that say one thing and learn nothing.", role="calls"
+)
+SEQUENTIAL = Arm(name="sequential", help="The same trials, one after another in one new process of the first node.")
+POOL = Arm(name="pool", help="The same trials in a new multiprocessing.Pool on each node, dealt out by CPUs.")
+ARMS = (RAY, EMPTY_TRIALS, SEQUENTIAL, POOL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """What can be varied."""
+
+    samples: Annotated[int, Option(min=1, max=1_000, metavar="TRIALS", help="Trials of one search.")] = 10
+    cpus_per_trial: Annotated[int, Option(min=1, max=64, metavar="CPUS", help="What Tune reserves for a trial.")] = 1
+    threads: Annotated[
+        int, Option(min=0, max=64, metavar="THREADS", help="TensorFlow's, in a trial; 0: as many as its CPUs.")
+    ] = 0
+    search: Annotated[Search, Option(help="How configurations are chosen.")] = "random"
+    scheduler: Annotated[Scheduler, Option(help="Who ends trials early: nobody, ASHA; or PBT, which changes them.")] = (
+        "fifo"
+    )
+    max_iterations: Annotated[int, Option(min=1, max=10_000, metavar="ITERATIONS", help="Of a trial, at most.")] = 100
+    target_accuracy: Annotated[float, Option(min=0.1, max=1.0, metavar="SHARE", help="At which a trial ends.")] = 0.99
+    judged_by: Annotated[JudgedBy, Option(help="Whose accuracy must reach the target; both are recorded.")] = "training"
+    iteration_samples: Annotated[
+        int, Option(min=128, max=1_000_000, metavar="IMAGES", help="Trained on in one iteration, whatever the set.")
+    ] = 12_000
+    batch: Annotated[int, Option(min=1, max=10_000, metavar="IMAGES", help="In one step of the training.")] = 128
+    hidden_below: Annotated[
+        int, Option(min=33, max=4_096, metavar="UNITS", help="The hidden layer has from 32 to one less.")
+    ] = 512
+    data: Annotated[Source, Option(help="4,000 digits, all of MNIST (seeded), or made-up images.")] = "mnist-small"
+    reuse_actors: Annotated[bool, Option(help="Give an actor the next trial when it has done one.")] = True
+    checkpoint_every: Annotated[
+        int, Option(min=0, max=10_000, metavar="ITERATIONS", help="Between checkpoints; 0: none, but for PBT's own.")
+    ] = 0
+    checkpoint_path: Annotated[
+        str, Option(metavar="FOLDER", help="Where checkpoints go; empty: a temporary folder of the head.")
+    ] = ""
+
+    def __post_init__(self) -> None:
+        if self.batch > self.iteration_samples:
+            raise BadInput(
+                f"A batch of {self.batch} does not fit into {self.iteration_samples} images.",
+                "Lower batch, or raise iteration_samples.",
+            )
+        if self.search == "optuna" and self.scheduler == "pbt":
+            raise BadInput("PBT changes what Optuna has chosen.", "Take search=random, or another scheduler.")
+
+    @property
+    def threads_per_trial(self) -> int:
+        return self.threads or self.cpus_per_trial
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether each trial does the same wherever and with whomever it runs."""
+        return self.search != "optuna" and self.scheduler == "fifo" and self.threads_per_trial == 1
+
+
+_LADDER: tuple[Mapping[str, tuple[Value, ...]], ...] = (
+    {"samples": (10,), "cpus_per_trial": (1,)},
+    {"samples": (16,), "cpus_per_trial": (1, 2)},
+)
+PROFILES = {
+    "tiny": Profile(
+        help="A minute and a half a block: 4 trials of small networks.",
+        grids=({"samples": (4,), "hidden_below": (128,), "max_iterations": (12,)},),
+        blocks=6,
+        warmups=0,
+        samples=1,
+        sample_seconds=0.1,
+    ),
+    "lab": Profile(
+        help="The study's ladder: 10 trials, 16 trials, 16 trials of 2 CPUs each. Needs nodes of 2 CPUs.",
+        grids=_LADDER,
+        blocks=6,
+        warmups=0,
+        samples=2,
+        sample_seconds=1.0,
+        deadline_seconds=4 * 3600.0,
+    ),
+    "full": Profile(
+        help="As lab, and other searches and schedulers, new actors for each trial, and made-up images.",
+        grids=(
+            *_LADDER,
+            {"samples": (16,), "search": ("grid", "optuna")},
+            {"samples": (16,), "scheduler": ("asha", "pbt")},
+            {"samples": (16,), "reuse_actors": (False,)},
+            {"samples": (16,), "threads": (2,)},  # the study's: two threads on one CPU
+            {"samples": (16,), "data": ("synthetic",)},
+        ),
+        blocks=12,
+        warmups=0,
+        samples=2,
+        sample_seconds=1.0,
+        deadline_seconds=4 * 3600.0,
+    ),
+}
+
+
+def check(params: Params, topology: Topology) -> None:
+    """Raise DoesNotFit where a trial is larger than a node: Tune would wait for one for ever."""
+    if params.cpus_per_trial > topology.cpus_per_node:
+        raise DoesNotFit(
+            f"A trial of tune needs {params.cpus_per_trial} CPUs on one node, and a node of {topology.name}"
+            f" has {topology.cpus_per_node}.",
+            f"Give more --cpus, or --topology single, or --set cpus_per_trial={topology.cpus_per_node}.",
+        )
+
+
+def data_sets(params: Params) -> tuple[str, ...]:
+    """The sets that a run needs."""
+    return (params.data,)
+
+
+def guess_pass_seconds(params: Params) -> float:
+    """All arms once, on two cores: TensorFlow is imported three times over, and a trial trains until its last iteration."""
+    iteration_seconds = params.iteration_samples * params.hidden_below * 8e-8
+    trials_seconds = params.samples * params.max_iterations * 0.7 * iteration_seconds
+    return 22.0 + 2.0 * trials_seconds
+
+
+def run(params: Params, context: Context) -> Iterator[Sample]:
+    """One invocation: the whole search, by every arm in each turn."""
+    largest = max(node.cpus for node in context.nodes)
+    if params.cpus_per_trial > largest:
+        raise DoesNotFit(
+            f"A trial needs {params.cpus_per_trial} CPUs on one node, and the largest node has {largest}.",
+            "Lower cpus_per_trial.",
+        )
+    seed = context.seed
+    context.data(params.data, images.checksum(params.data, seed))
+    configs = configurations(params.search, params.samples, seed=seed, hidden_below=params.hidden_below)
+    kind = f"{params.search}, {params.samples} trials, hidden below {params.hidden_below}, seed {seed}"
+    context.same_everywhere(f"tune: configurations of {kind}", fingerprint(configs))
+    course = Course(
+        batch=params.batch,
+        iteration_samples=params.iteration_samples,
+        max_iterations=params.max_iterations,
+        target=params.target_accuracy,
+        judged_by=params.judged_by,
+        threads=params.threads_per_trial,
+        seed=seed,
+    )
+    with ExitStack() as ends:
+        bench = _start(params, context, course, configs, ends)
+        for turn in context.turns():
+            for arm in turn.order(ARMS):
+                if arm == POOL and params.search == "optuna":
+                    continue  # a pool is dealt its trials beforehand, and Optuna chooses each by those before
+                bench.arm = arm
+                measured = turn.measure(arm, bench.work, bench.results_of_nodes)
+                bench.judge(measured.results)
+                if arm == RAY:
+                    yield from of_search(measured, course, context.nodes)
+                else:
+                    yield from of_empty_trials(measured) if arm == EMPTY_TRIALS else of_peer(measured)
+
+
+@dataclass(kw_only=True)
+class _Workbench:
+    """The arms at work: what they all need, and what must be the same of all."""
+
+    params: Params
+    context: Context
+    course: Course
+    configs: Sequence[Config]
+    searcher: Searcher
+    hosts: Hosts
+    arm: Arm = RAY  # whose go it is
+
+    def work(self) -> Found:
+        """One search by the arm whose go it is."""
+        params, items = self.params, list(enumerate(self.configs))
+        if self.arm == RAY:
+            return self.searcher.search(self.configs, self._plan(), partial(self._tell, monotonic()))
+        if self.arm == EMPTY_TRIALS:
+            return self.searcher.search_empty(self.configs, self._plan())
+        if self.arm == POOL:
+            return self.hosts.in_pools(items, self.course)
+        if params.search == "optuna":
+            return self.hosts.by_optuna(params.samples, params.hidden_below, self.course)
+        return self.hosts.one_after_another(items, self.course)
+
+    def results_of_nodes(self, found: Found) -> Mapping[str, float]:
+        """How many results came from each node."""
+        counts = dict.fromkeys((node.name for node in self.context.nodes), 0.0)
+        for trial in found.trials:
+            for report in trial.done:
+                counts[report.node] += 1
+        return counts
+
+    def judge(self, searches: Sequence[Found]) -> None:
+        """What every search must be: all trials, none of them lost on the way, and the same results by every arm."""
+        params = self.params
+        for found in searches:
+            if len(found.trials) != params.samples:
+                self.context.invalid(f"{self.arm.name} did {len(found.trials)} of {params.samples} trials")
+            if found.failures:
+                self.context.invalid(
+                    f"{self.arm.name}: {found.failures} times a trial lost its actor or its node and was done again"
+                )
+            if params.keeps_order and self.arm != EMPTY_TRIALS:
+                self.context.same_everywhere(
+                    f"tune: what came of {params.samples} trials, {self.course}", digest(found)
+                )
+
+    def _plan(self) -> Plan:
+        params = self.params
+        return Plan(
+            search=params.search,
+            scheduler=params.scheduler,
+            samples=params.samples,
+            hidden_below=params.hidden_below,
+            cpus_per_trial=params.cpus_per_trial,
+            reuse_actors=params.reuse_actors,
+            checkpoint_every=params.checkpoint_every,
+        )
+
+    def _tell(self, begin: float, number: int, report: Report) -> None:
+        """Keep a trial's accuracies while the search goes on."""
+        for metric, value in ((ACCURACY, report.training_accuracy), (HELD_OUT_ACCURACY, report.held_out_accuracy)):
+            self.context.record(
+                Sample(
+                    metric=metric.name,
+                    unit=metric.unit,
+                    value=value,
+                    interval=Interval(begin, monotonic()),
+                    arm=RAY.name,
+                    point=f"trial-{number:02d}",
+                    step=report.iteration,
+                )
+            )
+
+
+def digest(found: Found) -> str:
+    """A checksum of what every trial said of its accuracy."""
+    said = [(trial.number, [report.training_accuracy for report in trial.reports]) for trial in found.trials]
+    return sha256(repr(said).encode()).hexdigest()
+
+
+def _start(params: Params, context: Context, course: Course, configs: Sequence[Config], ends: ExitStack) -> _Workbench:
+    """All that the arms need, on every node."""
+    import ray
+
+    if params.samples < len(context.nodes):
+        context.leaves_idle([node.name for node in context.nodes])
+    keeps_checkpoints = params.checkpoint_every > 0 or params.scheduler == "pbt"
+    folder = ends.enter_context(storage(params.checkpoint_path, context.nodes, is_shared=keeps_checkpoints))
+    held = ray.put(images.load(params.data, context.seed, "uint8"))
+    hosts = start_hosts(context.nodes, held, course, cpus_per_trial=params.cpus_per_trial)
+    ends.callback(hosts.close)
+    names = {node.node_id: node.name for node in context.nodes}
+    searcher = Searcher(images=held, course=course, nodes=names, storage=folder)
+    return _Workbench(params=params, context=context, course=course, configs=configs, searcher=searcher, hosts=hosts)

@@ -1,0 +1,197 @@
+"""What is measured of a search, and how each value comes from what the trials said."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bench.experiments import tune_numbers as numbers
+from bench.experiments.tune_numbers import Outcome, TrialRun
+from bench.experiments.tune_training import Course
+from bench.model import Better, Kind, Measured, Metric, NodeSlot, Sample
+
+if TYPE_CHECKING:
+    from bench.experiments.tune_search import Found
+
+
+def _metric(name: str, unit: str, better: Better, kind: Kind, text: str, axis: str = "") -> Metric:
+    return Metric(name=name, unit=unit, better=better, kind=kind, help=text, axis=axis)
+
+
+SEARCH = _metric(
+    "search_seconds", "s", "lower", "time", "The whole search, from its start until every trial has ended."
+)
+TO_TARGET = _metric("time_to_target_seconds", "s", "lower", "time", "Until the first trial reaches the target.")
+TRIAL = _metric("trial_seconds", "s", "lower", "time", "A trial's iterations, without what lies between them.")
+TRIAL_CPU = _metric("trial_cpu_seconds", "s", "lower", "time", "CPU seconds of a trial's iterations.")
+STARTUP = _metric("startup_seconds", "s", "lower", "time", "Until the first trial begins: processes, TensorFlow.")
+OVERHEAD = _metric(
+    "overhead_seconds_per_trial",
+    "s/trial",
+    "lower",
+    "time",
+    "Between the iterations that were done in one place, per trial; start-up left out.",
+)
+STRETCH = _metric(
+    "search_to_ideal_ratio",
+    "s/s",
+    "lower",
+    "ratio",
+    "Search, of its ideal: the trials' CPU seconds over all CPUs.",
+)
+MEMORY = _metric("trial_peak_memory_bytes", "B", "lower", "size", "The most that a trial's process had in memory.")
+PAYLOAD = _metric(
+    "payload_bytes_per_result", "B/result", "lower", "size", "What a trial says after an iteration, as sent."
+)
+CPU_FAIRNESS = _metric("cpu_fairness_jain", "", "higher", "ratio", "Jain's index of the trials' CPU seconds by node.")
+TRIAL_FAIRNESS = _metric("trial_fairness_jain", "", "higher", "ratio", "Jain's index of trials by node.")
+CPU_SHARE = _metric("node_cpu_share", "s/s", "higher", "ratio", "A node's part of the trials' CPU seconds.")
+TRIAL_SHARE = _metric("node_trial_share", "trials/trial", "higher", "ratio", "A node's part of the trials.")
+BUSY = _metric("busy_seconds", "s", "higher", "time", "How long a node's trials were at their iterations, added up.")
+SUCCESS = _metric("success_ratio", "trials/trial", "higher", "ratio", "Trials that reached the target, of all.")
+CENSORED = _metric("censored_trials", "trials", "lower", "count", "Trials that ended before they reached the target.")
+FAILURES = _metric("trial_failures", "failures", "lower", "count", "Actors, workers and nodes lost under a trial.")
+MEDIAN = _metric(
+    "median_iterations_to_target", "iterations", "lower", "count", "Kaplan and Meier's, censored trials counted in."
+)
+EFFECT = _metric(
+    "tuning_effect_max_min",
+    "it/it",
+    "lower",
+    "ratio",
+    "The study's: most iterations to the target over fewest. Biased: it grows with the number of trials.",
+)
+EFFECT_P90_P10 = _metric(
+    "tuning_effect_p90_p10", "it/it", "lower", "ratio", "Iterations to the target, 90th percentile over 10th."
+)
+ITERATIONS = _metric("iterations_to_target", "iterations", "lower", "count", "Of one trial.")
+ACCURACY = _metric(
+    "training_accuracy", "", "higher", "ratio", "Of the images trained on in an iteration, before it.", "iterations"
+)
+HELD_OUT_ACCURACY = _metric("held_out_accuracy", "", "higher", "ratio", "Of images never trained on.", "iterations")
+BEST = {
+    share: _metric(
+        f"best_of_trials_p{share:g}",
+        "iterations",
+        "lower",
+        "count",
+        f"Fewest iterations to the target among so many of these trials, {share:g}th percentile.",
+        "trials",
+    )
+    for share in (2.5, 50, 97.5)
+}
+METRICS = (
+    SEARCH,
+    TO_TARGET,
+    TRIAL,
+    TRIAL_CPU,
+    STARTUP,
+    OVERHEAD,
+    STRETCH,
+    MEMORY,
+    PAYLOAD,
+    CPU_FAIRNESS,
+    TRIAL_FAIRNESS,
+    CPU_SHARE,
+    TRIAL_SHARE,
+    BUSY,
+    SUCCESS,
+    CENSORED,
+    FAILURES,
+    MEDIAN,
+    EFFECT,
+    EFFECT_P90_P10,
+    ITERATIONS,
+    ACCURACY,
+    HELD_OUT_ACCURACY,
+    *BEST.values(),
+)
+
+
+def of_empty_trials(measured: Measured[Found]) -> Iterator[Sample]:
+    """What Tune costs by itself."""
+    yield measured.sample(SEARCH, measured.interval.seconds / len(measured.results))
+    trials = [trial for found in measured.results for trial in found.trials]
+    yield measured.sample(OVERHEAD, numbers.overhead_seconds_per_trial(trials))
+
+
+def of_peer(measured: Measured[Found]) -> Iterator[Sample]:
+    """What a peer took."""
+    yield measured.sample(SEARCH, measured.interval.seconds / len(measured.results))
+    yield from _times(measured, measured.results[-1])
+
+
+def of_search(measured: Measured[Found], course: Course, nodes: Sequence[NodeSlot]) -> Iterator[Sample]:
+    """All that a search of Ray Tune gives. Where it was done more than once in the interval, details are of the last one."""
+    found, seconds = measured.results[-1], measured.interval.seconds / len(measured.results)
+    yield measured.sample(SEARCH, seconds)
+    yield from _times(measured, found)
+    cpu_seconds = sum(trial.cpu_seconds for trial in found.trials)
+    yield measured.sample(STRETCH, seconds * sum(node.cpus for node in nodes) / cpu_seconds)
+    yield measured.sample(PAYLOAD, found.result_bytes / found.results)
+    yield measured.sample(FAILURES, sum(each.failures for each in measured.results))
+    yield from _fairness(measured, found.trials, [node.name for node in nodes])
+    yield from _effect(measured, numbers.outcome(found.trials, target=course.target, judged_by=course.judged_by))
+    for trial in sorted(found.trials, key=lambda trial: trial.rank(course.target, course.judged_by)):
+        yield from _of_trial(measured, trial, course)
+
+
+def _times(measured: Measured[Found], found: Found) -> Iterator[Sample]:
+    trials = found.trials
+    if found.reached is None:
+        yield measured.missing(TO_TARGET, f"none of {len(trials)} trials reached the target")
+    else:
+        yield measured.sample(TO_TARGET, found.reached - found.began)
+    yield measured.sample(TRIAL, sum(trial.seconds for trial in trials) / len(trials))
+    yield measured.sample(TRIAL_CPU, sum(trial.cpu_seconds for trial in trials) / len(trials))
+    if found.first_result is not None:
+        yield measured.sample(STARTUP, found.first_result - found.began - found.first_iteration_seconds)
+    yield measured.sample(OVERHEAD, numbers.overhead_seconds_per_trial(trials))
+    yield measured.sample(MEMORY, max(report.peak_memory_bytes for trial in trials for report in trial.done))
+
+
+def _fairness(measured: Measured[Found], trials: Sequence[TrialRun], names: Sequence[str]) -> Iterator[Sample]:
+    used = numbers.by_node(trials, names)
+    cpu = {name: amounts.cpu_seconds for name, amounts in used.items()}
+    done = {name: float(amounts.trials) for name, amounts in used.items()}
+    yield measured.sample(CPU_FAIRNESS, numbers.jain(list(cpu.values())))
+    yield measured.sample(TRIAL_FAIRNESS, numbers.jain(list(done.values())))
+    for metric, amounts in ((CPU_SHARE, cpu), (TRIAL_SHARE, done)):
+        for name, share in numbers.shares(amounts).items():
+            yield measured.sample(metric, share, node=name)
+    for name, each in used.items():
+        yield measured.sample(BUSY, each.busy_seconds, node=name)
+
+
+def _effect(measured: Measured[Found], outcome: Outcome) -> Iterator[Sample]:
+    """How much it matters what a search chooses. A censored trial took longer than is known: it is never left out."""
+    ordered = outcome.ordered()
+    yield measured.sample(SUCCESS, len(outcome.reached) / outcome.trials)
+    yield measured.sample(CENSORED, len(outcome.censored))
+    never = f"{len(outcome.censored)} of {outcome.trials} trials never reached the target"
+    for metric, value in (
+        (MEDIAN, numbers.median_iterations(outcome)),
+        (EFFECT, ordered[-1] / ordered[0]),
+        (EFFECT_P90_P10, numbers.percentile(ordered, 90) / numbers.percentile(ordered, 10)),
+    ):
+        yield measured.sample(metric, value) if math.isfinite(value) else measured.missing(metric, never)
+    for share, metric in BEST.items():
+        for draws in range(1, outcome.trials + 1):
+            best = numbers.best_of(ordered, draws, share / 100)
+            if math.isfinite(best):
+                yield measured.sample(metric, best, step=draws)
+
+
+def _of_trial(measured: Measured[Found], trial: TrialRun, course: Course) -> Iterator[Sample]:
+    """A row of the table of trials."""
+    itself = replace(measured, point=trial.name)
+    iterations = trial.iterations_to(course.target, course.judged_by)
+    if iterations is None:
+        last = trial.reports[-1]
+        reason = f"it was at {last.accuracy(course.judged_by):.3f} after its last iteration, {last.iteration}"
+        yield itself.missing(ITERATIONS, reason)
+    else:
+        yield itself.sample(ITERATIONS, iterations)
+    yield itself.sample(TRIAL, trial.seconds)

@@ -1,0 +1,164 @@
+"""What the trials of a search add up to: fairness, overhead, the effect of tuning. Pure functions of numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bench.experiments.tune_training import Config, Report
+
+
+@dataclass(kw_only=True)
+class TrialRun:
+    """One trial as it was done: its reports in order of iterations, and what it took in all."""
+
+    number: int
+    config: Config
+    reports: list[Report] = field(default_factory=list)
+    lost: list[Report] = field(default_factory=list)  # of iterations that were done again
+    failures: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"trial-{self.number:02d}"
+
+    @property
+    def node(self) -> str:
+        """Where it was last."""
+        return self.reports[-1].node if self.reports else ""
+
+    @property
+    def seconds(self) -> float:
+        return sum(report.seconds for report in self.done)
+
+    @property
+    def cpu_seconds(self) -> float:
+        return sum(report.cpu_seconds for report in self.done)
+
+    @property
+    def done(self) -> list[Report]:
+        """All iterations, those that were lost too: they took their time."""
+        return self.lost + self.reports
+
+    def take(self, report: Report) -> None:
+        """Keep the next report. One of an iteration that was done before begins again from there."""
+        self.lost += [old for old in self.reports if old.iteration >= report.iteration]
+        self.reports = [*(old for old in self.reports if old.iteration < report.iteration), report]
+
+    def iterations_to(self, target: float, judged_by: str) -> int | None:
+        """The first iteration that reached the target; None: censored, it never did."""
+        return next((r.iteration for r in self.reports if r.accuracy(judged_by) >= target), None)
+
+    def rank(self, target: float, judged_by: str) -> tuple[float, float]:
+        """Orders trials, the best first: few iterations to the target, or else the accuracy that was come to."""
+        return self.iterations_to(target, judged_by) or math.inf, -self.reports[-1].accuracy(judged_by)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """Iterations until the target of each trial: those that reached it, and where the others were given up."""
+
+    reached: tuple[int, ...]
+    censored: tuple[int, ...] = ()
+
+    @property
+    def trials(self) -> int:
+        return len(self.reached) + len(self.censored)
+
+    def ordered(self) -> list[float]:
+        """All trials, the quickest first; one that never reached the target took longer than any that did."""
+        return [*sorted(self.reached), *(math.inf for _ in self.censored)]
+
+
+def outcome(trials: Iterable[TrialRun], *, target: float, judged_by: str) -> Outcome:
+    """What came of `trials`."""
+    found = [(trial, trial.iterations_to(target, judged_by)) for trial in trials]
+    return Outcome(
+        reached=tuple(iterations for _, iterations in found if iterations is not None),
+        censored=tuple(trial.reports[-1].iteration if trial.reports else 0 for trial, its in found if its is None),
+    )
+
+
+def jain(amounts: Sequence[float]) -> float:
+    """Jain's index: 1 where all have as much, 1/n where one has everything."""
+    squares = sum(amount * amount for amount in amounts)
+    return sum(amounts) ** 2 / (len(amounts) * squares) if squares else 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Used:
+    """What the trials of one node added up to."""
+
+    cpu_seconds: float = 0.0
+    busy_seconds: float = 0.0
+    trials: int = 0
+
+
+def by_node(trials: Sequence[TrialRun], names: Iterable[str]) -> dict[str, Used]:
+    """What was done on each node; a trial counts where it ended."""
+    reports = [report for trial in trials for report in trial.done]
+    return {
+        name: Used(
+            cpu_seconds=sum(report.cpu_seconds for report in reports if report.node == name),
+            busy_seconds=sum(report.seconds for report in reports if report.node == name),
+            trials=sum(trial.node == name for trial in trials),
+        )
+        for name in names
+    }
+
+
+def shares(amounts: Mapping[str, float]) -> dict[str, float]:
+    """The part of all that each has."""
+    total = sum(amounts.values())
+    return {name: amount / total if total else 0.0 for name, amount in amounts.items()}
+
+
+def percentile(ordered: Sequence[float], share: int) -> float:
+    """The least of `ordered` values that `share` per cent of them do not exceed."""
+    return ordered[max(0, -(-len(ordered) * share // 100) - 1)]
+
+
+def median_iterations(found: Outcome) -> float:
+    """Kaplan and Meier's median of iterations to the target; infinite where half of the trials never reached it."""
+    at_risk, surviving = found.trials, 1.0
+    ends = sorted([(iterations, 0) for iterations in found.reached] + [(last, 1) for last in found.censored])
+    for iterations, is_censored in ends:
+        if not is_censored:
+            surviving *= 1 - 1 / at_risk
+            if surviving <= 0.5 + 1e-12:
+                return float(iterations)
+        at_risk -= 1
+    return math.inf
+
+
+def best_of(ordered: Sequence[float], draws: int, quantile: float) -> float:
+    """A quantile of the best of `draws` trials, drawn from these with replacement: what a bootstrap would come to."""
+    n = len(ordered)
+    for rank, value in enumerate(ordered, start=1):
+        if 1 - (1 - rank / n) ** draws >= quantile - 1e-12:
+            return value
+    return ordered[-1]
+
+
+def overhead_seconds_per_trial(trials: Sequence[TrialRun]) -> float:
+    """What a trial costs beside its iterations: the gaps between those that were done in one place, per trial.
+
+    Places are as few as the iterations allow. Before the first and after the last iteration of a place nothing counts.
+    """
+    by_node: dict[str, list[tuple[float, float]]] = {}
+    for trial in trials:
+        for report in trial.done:
+            by_node.setdefault(report.node, []).append((report.begin, report.end))
+    return sum(sum(_gaps(sorted(intervals))) for intervals in by_node.values()) / len(trials)
+
+
+def _gaps(intervals: Sequence[tuple[float, float]]) -> Iterator[float]:
+    """The time between neighbours, once each interval has gone to the place that was free for the shortest time."""
+    free_since: list[float] = []
+    for begin, end in intervals:
+        free = [since for since in free_since if since <= begin]
+        if free:
+            yield begin - max(free)
+            free_since.remove(max(free))
+        free_since.append(end)

@@ -1,0 +1,322 @@
+"""The search by Ray Tune: trials as actors, which say after each iteration how far they are."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from bench.errors import RunInvalid
+from bench.experiments.tune_numbers import TrialRun
+from bench.experiments.tune_space import LEAST_HIDDEN, LR, MOMENTUM, Search
+from bench.experiments.tune_training import Config, Course, Report
+
+Scheduler = Literal["fifo", "asha", "pbt"]
+Listener = Callable[[int, Report], None]  # a trial's number, and what it says
+
+RETRIES = 2  # of a trial whose actor, worker or node was lost
+SETTINGS = {  # Tune's own files and signs would cost time that is no part of a search; the record is ours
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",
+    "TUNE_GLOBAL_CHECKPOINT_S": "3600",
+    "RAY_AIR_NEW_OUTPUT": "0",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How Tune is to go about it."""
+
+    search: Search
+    scheduler: Scheduler
+    samples: int
+    hidden_below: int
+    cpus_per_trial: int
+    reuse_actors: bool
+    checkpoint_every: int  # iterations; 0: never
+
+
+@dataclass(kw_only=True)
+class Found:
+    """What a search gave."""
+
+    trials: list[TrialRun]
+    began: float  # driver's clock
+    first_result: float | None = None
+    first_iteration_seconds: float = 0.0  # of that result
+    reached: float | None = None  # when a trial reached the target
+    result_bytes: int = 0  # of all results, as they were sent
+
+    @property
+    def results(self) -> int:
+        return sum(len(trial.done) for trial in self.trials)
+
+    @property
+    def failures(self) -> int:
+        return sum(trial.failures for trial in self.trials)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searcher:
+    """Ray Tune on this cluster."""
+
+    images: Any  # their reference in the object store
+    course: Course
+    nodes: Mapping[str, str]  # names of nodes by Ray's ids
+    storage: Path
+
+    def search(self, configs: Sequence[Config], plan: Plan, listener: Listener) -> Found:
+        """Have it done. Raises RunInvalid where a trial could not be done within its retries."""
+        return self._run(configs, plan, listener, is_empty=False)
+
+    def search_empty(self, configs: Sequence[Config], plan: Plan) -> Found:
+        """As many trials, of which each says one thing and learns nothing."""
+        bare = replace(plan, scheduler="fifo", checkpoint_every=0)
+        return self._run(configs, bare, lambda _number, _report: None, is_empty=True)
+
+    def _run(self, configs: Sequence[Config], plan: Plan, listener: Listener, *, is_empty: bool) -> Found:
+        from ray import tune
+
+        found = Found(trials=[], began=time.monotonic())
+        trainable = tune.with_parameters(_trainable(), images=[self.images], course=self.course, is_empty=is_empty)
+        with _settings(), Writer(listener) as writer:
+            keeper = Keeper(found, self.course, self.nodes, writer.tell)
+            results = tune.Tuner(
+                tune.with_resources(trainable, {"cpu": plan.cpus_per_trial}),
+                param_space=_space(plan, configs),
+                tune_config=_tune_config(plan, self.course),
+                run_config=tune.RunConfig(
+                    storage_path=str(self.storage),
+                    name=f"search-{time.monotonic_ns()}",
+                    stop={"training_iteration": self.course.max_iterations},
+                    failure_config=tune.FailureConfig(max_failures=RETRIES),
+                    checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=plan.checkpoint_every, num_to_keep=2),
+                    callbacks=[_callback(keeper)],
+                    verbose=0,
+                ),
+            ).fit()
+        if results.errors:
+            text = str(results.errors[0]).strip().splitlines()[-1]
+            raise RunInvalid(
+                f"{len(results.errors)} of {plan.samples} trials failed {RETRIES + 1} times; the first: {text}"
+            )
+        return found
+
+
+def _trainable() -> Any:
+    """The class of Tune's trials. Made here, since it inherits from what is imported late."""
+    import ray
+    from ray import tune
+
+    class TrialActor(tune.Trainable):  # type: ignore[misc]
+        def setup(self, config: dict[str, Any], images: list[Any], course: Course, is_empty: bool) -> None:
+            self._images = None if is_empty else ray.get(images[0])
+            self._course = course
+            self._node = ray.get_runtime_context().get_node_id()
+            self.reset_config(config)
+
+        def reset_config(self, new_config: dict[str, Any]) -> bool:
+            from bench.experiments.tune_training import Training
+
+            config = Config(**new_config.get("trial", new_config))
+            self._training = None if self._images is None else Training(config, self._images, self._course)
+            return True
+
+        def step(self) -> dict[str, Any]:
+            if self._training is None:
+                now = time.monotonic()
+                return {"accuracy": 1.0, "done": True, "report": asdict(_nothing_learnt(now, self._node))}
+            report = self._training.iterate()
+            return {
+                "accuracy": report.accuracy(self._course.judged_by),
+                "done": self._training.is_done(report),
+                "report": {**asdict(report), "node": self._node},
+            }
+
+        def save_checkpoint(self, checkpoint_dir: str) -> None:
+            import pickle
+
+            (Path(checkpoint_dir) / "state.pickle").write_bytes(pickle.dumps(self._training and self._training.state()))
+
+        def load_checkpoint(self, checkpoint: Any) -> None:
+            import pickle
+
+            state = pickle.loads((Path(checkpoint) / "state.pickle").read_bytes())  # noqa: S301, written above
+            if self._training is not None:
+                self._training.go_on_from(state)
+
+    return TrialActor
+
+
+def _nothing_learnt(now: float, node: str) -> Report:
+    return Report(
+        iteration=1,
+        training_accuracy=0.0,
+        held_out_accuracy=0.0,
+        loss=0.0,
+        cpu_seconds=0.0,
+        begin=now,
+        end=now,
+        peak_memory_bytes=0,
+        setup_seconds=0.0,
+        node=node,
+    )
+
+
+def _space(plan: Plan, configs: Sequence[Config]) -> dict[str, Any]:
+    """What Tune draws from: the list itself, unless Optuna chooses."""
+    from ray import tune
+
+    if plan.search == "optuna":
+        return {
+            "lr": tune.uniform(*LR),
+            "momentum": tune.uniform(*MOMENTUM),
+            "hidden": tune.randint(LEAST_HIDDEN, plan.hidden_below),
+        }
+    return {"trial": tune.grid_search([asdict(config) for config in configs])}
+
+
+def _tune_config(plan: Plan, course: Course) -> Any:
+    from ray import tune
+
+    algorithm = None
+    if plan.search == "optuna":
+        from ray.tune.search.optuna import OptunaSearch
+
+        algorithm = OptunaSearch(seed=course.seed % 2**32)
+    return tune.TuneConfig(
+        metric="accuracy",
+        mode="max",
+        num_samples=plan.samples if plan.search == "optuna" else 1,
+        search_alg=algorithm,
+        scheduler=_scheduler(plan, course),
+        reuse_actors=plan.reuse_actors,
+    )
+
+
+def _scheduler(plan: Plan, course: Course) -> Any:
+    from ray.tune import schedulers, uniform
+
+    if plan.scheduler == "asha":
+        return schedulers.ASHAScheduler(
+            max_t=course.max_iterations, grace_period=max(1, course.max_iterations // 10), reduction_factor=3
+        )
+    if plan.scheduler == "pbt":
+        return schedulers.PopulationBasedTraining(
+            perturbation_interval=max(1, course.max_iterations // 5),
+            hyperparam_mutations={"trial": {"lr": uniform(*LR), "momentum": uniform(*MOMENTUM)}},
+            custom_explore_fn=_within_bounds,
+        )
+    return schedulers.FIFOScheduler()
+
+
+def _within_bounds(config: dict[str, Any]) -> dict[str, Any]:
+    """What PBT made of a configuration, kept to what a search may choose: it multiplies without looking."""
+    trial = config["trial"]
+    for name, (low, high) in (("lr", LR), ("momentum", MOMENTUM)):
+        trial[name] = min(max(trial[name], low), high)
+    return config
+
+
+@dataclass
+class Keeper:
+    """Keeps what Tune says in its own loop, and passes it on."""
+
+    found: Found
+    course: Course
+    nodes: Mapping[str, str]
+    tell: Listener
+    _numbers: dict[str, int] = field(default_factory=dict)  # by Tune's ids, in the order in which trials were made
+
+    def know(self, trial: Any) -> TrialRun:
+        """The trial as it is kept."""
+        number = self._numbers.setdefault(trial.trial_id, len(self._numbers))
+        if number == len(self.found.trials):
+            config = Config(**trial.config.get("trial", trial.config))
+            self.found.trials.append(TrialRun(number=number, config=config))
+        return self.found.trials[number]
+
+    def take(self, trial: Any, result: Mapping[str, Any], size_bytes: int) -> None:
+        """Keep what a trial says after an iteration."""
+        now, found = time.monotonic(), self.found
+        report = Report(**{**result["report"], "node": self.nodes[result["report"]["node"]]})
+        run = self.know(trial)
+        run.take(report)
+        found.result_bytes += size_bytes
+        if found.first_result is None:
+            found.first_result, found.first_iteration_seconds = now, report.seconds
+        if found.reached is None and report.accuracy(self.course.judged_by) >= self.course.target:
+            found.reached = now
+        self.tell(run.number, report)
+
+
+def _callback(keeper: Keeper) -> Any:
+    """What Tune calls."""
+    from ray import cloudpickle
+    from ray.tune import Callback
+
+    class Caller(Callback):  # type: ignore[misc]
+        def on_step_begin(self, **said: Any) -> None:
+            for trial in said["trials"]:  # in the order in which they were made, which is that of the list
+                keeper.know(trial)
+
+        def on_trial_result(self, **said: Any) -> None:
+            keeper.take(said["trial"], said["result"], len(cloudpickle.dumps(said["result"])))
+
+        def on_trial_recover(self, **said: Any) -> None:
+            keeper.know(said["trial"]).failures += 1
+
+        def on_trial_error(self, **said: Any) -> None:
+            keeper.know(said["trial"]).failures += 1
+
+        def __reduce__(self) -> Any:
+            return Callback, ()  # Tune keeps its callbacks in a file; what this one holds is of this process
+
+    return Caller()
+
+
+@dataclass
+class Writer:
+    """A thread that passes reports on: what is written to the disk must not hold up Tune's loop."""
+
+    listener: Listener
+    _queue: queue.SimpleQueue[tuple[int, Report] | None] = field(default_factory=queue.SimpleQueue)
+    _thread: threading.Thread | None = None
+
+    def tell(self, number: int, report: Report) -> None:
+        self._queue.put((number, report))
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self._write, name="tune-writer", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._queue.put(None)
+        if self._thread is not None:
+            self._thread.join()
+
+    def _write(self) -> None:
+        while (item := self._queue.get()) is not None:
+            self.listener(*item)
+
+
+@contextmanager
+def _settings() -> Iterator[None]:
+    """Tune's settings, which it reads from the environment, for a while."""
+    kept = {name: os.environ.get(name) for name in SETTINGS}
+    os.environ.update(SETTINGS)
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
