@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from bench import needs
 from bench import params as parameters
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import NAMES, Experiment, Profile, load
@@ -116,7 +117,7 @@ def cells(of: str, name: str, sets: Sequence[str]) -> list[dict[str, Value]]:
 
 
 def make(wish: Wish, *, now: datetime | None = None, suffix: str | None = None) -> Session:
-    """The Session that does what `wish` asks for. Raises BadInput or DoesNotFit before anything starts."""
+    """The Session that does what `wish` asks for. Raises BadInput, DoesNotFit or DataMissing before anything starts."""
     if not wish.experiments:
         raise BadInput("No experiment was named.", f"There are: {', '.join(NAMES)}.")
     if wish.blocks is not None and wish.blocks < 1:
@@ -126,6 +127,8 @@ def make(wish: Wish, *, now: datetime | None = None, suffix: str | None = None) 
     identity = f"{now:%Y%m%d-%H%M%S}-{'-'.join(names)}-{wish.profile}-{suffix or secrets.token_hex(2)}"
     shapes = topologies(wish)
     cell_specs = [spec for name in names for spec in _cell_specs(wish, name, session=identity, topology=shapes[0])]
+    for spec in cell_specs:
+        needs.check(spec, shapes)
     blocks = wish.blocks or max(profile(wish.profile, name).blocks for name in names)
     return Session(
         id=identity,

@@ -12,9 +12,10 @@ from typing import Protocol
 
 import requests
 
-from bench import reconcile, store, window
+from bench import needs, reconcile, store, window
 from bench.errors import AuthFailed, BenchError, RecordDamaged, TargetFailed
 from bench.jobs.collect import Collector
+from bench.jobs.deliver import deliver
 from bench.jobs.submit import ENDED, JobsApi
 from bench.model import Closing, Line, Run, Sample, Session, Spec, Status, Topology, from_json
 from bench.targets import Cluster, Target
@@ -130,6 +131,8 @@ def run_one(  # noqa: PLR0913, where, what, on what, and who is told: none of th
     collector = Collector(exporter_url=cluster.exporter_url, token=cluster.token, spec=spec, path=path)
     job_id = ""
     try:
+        for data in needs.seeded_files(spec):
+            deliver(data, cluster)
         job_id = api.submit(spec, python=cluster.python, environment=cluster.environment)
         closing = _follow(api, job_id, collector, listener=listener, stop=stop)
     except (AuthFailed, TargetFailed) as error:

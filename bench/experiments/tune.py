@@ -23,7 +23,7 @@ from bench.experiments.tune_storage import storage
 from bench.experiments.tune_training import Config, Course, Report
 from bench.model import Arm, Context, Interval, Sample, Topology, Value
 
-__all__ = ["ARMS", "METRICS", "PROFILES", "Params", "check", "data_sets", "guess_pass_seconds", "run"]
+__all__ = ["ARMS", "METRICS", "PROFILES", "Params", "check_fits", "data_sets", "guess_pass_seconds", "run"]
 
 Source = Literal["mnist-small", "mnist", "synthetic"]
 JudgedBy = Literal["training", "held-out"]
@@ -129,7 +129,7 @@ PROFILES = {
 }
 
 
-def check(params: Params, topology: Topology) -> None:
+def check_fits(params: Params, topology: Topology) -> None:
     """Raise DoesNotFit where a trial is larger than a node: Tune would wait for one for ever."""
     if params.cpus_per_trial > topology.cpus_per_node:
         raise DoesNotFit(

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from bench import params as parameters
+from bench.data import seeded
 from bench.errors import RunInvalid
 from bench.experiments import Experiment, load
 from bench.identity import CALLERS_CODE, IMAGES, code_hash
+from bench.jobs import incoming
 from bench.jobs.invocation import QUIET, Invocation, NodeProbe
 from bench.jobs.recorder import Recorder
 from bench.model import Facts, NodeFacts, Spec, from_json
@@ -30,6 +32,7 @@ def main(spec_text: str) -> int:
     """Do one run; 0 when its record says ok."""
     spec = from_json(spec_text, Spec)
     folder = Path(os.environ["RAYMETER_RECORDS"]) / spec.session / "runs" / spec.folder
+    os.environ[seeded.FOLDER_VARIABLE] = str(Path(os.environ["RAYMETER_RECORDS"]) / incoming.FOLDER)
     recorder = Recorder(folder, spec)
     (Path(os.environ["RAYMETER_RECORDS"]) / QUIET).unlink(missing_ok=True)  # of a driver that was killed
     try:

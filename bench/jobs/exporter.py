@@ -4,6 +4,7 @@
 /metrics                          open: the last values of the newest runs that it has a record of
 /runs/<session>/<run>/<file>      with the token: the file, from ?offset= on; ?insist=1 even in silence
 /runs/<session>/<run>/files/      with the token: what the experiment left beside its numbers, as {name: bytes}
+/data/<name>.<SHA-256>.npz        with the token: HEAD, whether a data set is here; PUT, takes it
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ import re
 import sys
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedIOBase
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from bench.errors import AuthFailed
+from bench.jobs import incoming
 from bench.jobs.invocation import QUIET
 from bench.jobs.metrics_page import MetricsPage
 from bench.store import FILES
@@ -29,6 +32,7 @@ from bench.store import FILES
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 RUN_PATH = re.compile(rf"/runs/({NAME})/({NAME})/(spec\.json|samples\.jsonl|run\.json|files/(?:{NAME})?)")
 MOST_BYTES = 8 * 2**20  # of one answer
+DATA_PATH = "/data/"
 MOST_DIGITS = 19  # of an offset: more than a file position can have
 
 
@@ -60,13 +64,38 @@ class Window:
         if url.path == "/metrics":
             return Answer(200, self.metrics.text(), CONTENT_TYPE_LATEST)
         if match := RUN_PATH.fullmatch(url.path):
-            given = authorization.removeprefix("Bearer ")
-            if not hmac.compare_digest(given.encode(), self.token.encode()):
-                return Answer(403 if given else 401, b"the token is missing or wrong\n")
+            if refusal := self._refusal(authorization):
+                return refusal
             asked = self.records / match[1] / "runs" / match[2] / match[3]
             is_list = match[3] == f"{FILES}/"
             return self._names(asked) if is_list else self._file(asked, query.get("offset", ["0"])[-1])
         return Answer(404, b"there is /healthz, /metrics and /runs/<session>/<run>/<file>\n")
+
+    def has(self, path: str, *, authorization: str) -> Answer:
+        """The answer to a HEAD of `path`: whether that data set is here."""
+        if refusal := self._refusal(authorization):
+            return refusal
+        is_here = path.startswith(DATA_PATH) and (self.records / incoming.FOLDER / Path(path).name).is_file()
+        return Answer(200 if is_here else 404, b"")
+
+    def take(self, path: str, *, authorization: str, content: BufferedIOBase, length: str) -> Answer:
+        """The answer to a PUT of `path`: the data set is kept, or why it is not."""
+        if refusal := self._refusal(authorization):
+            return refusal
+        try:
+            size = int(length) if length.isascii() and length.isdigit() and len(length) < MOST_DIGITS else 0
+            incoming.take(self.records, path.removeprefix(DATA_PATH), content, size)
+        except incoming.Refused as error:
+            return Answer(error.status, f"{error}\n".encode())
+        except OSError as error:
+            return Answer(507, f"it cannot be written here ({error.strerror})\n".encode())
+        return Answer(201, b"taken\n")
+
+    def _refusal(self, authorization: str) -> Answer | None:
+        given = authorization.removeprefix("Bearer ")
+        if hmac.compare_digest(given.encode(), self.token.encode()):
+            return None
+        return Answer(403 if given else 401, b"the token is missing or wrong\n")
 
     def _names(self, folder: Path) -> Answer:
         if not folder.is_dir():
@@ -98,9 +127,25 @@ def serve(records: Path, *, host: str, port: int, token: str) -> ThreadingHTTPSe
         def do_GET(self) -> None:
             """Answer whatever is asked for."""
             try:
-                answer = window.answer(self.path, authorization=self.headers.get("Authorization", ""))
+                answer = window.answer(self.path, authorization=self._authorization)
             except ValueError:
                 answer = Answer(400, b"that is no path\n")
+            self._send(answer)
+
+        def do_HEAD(self) -> None:
+            """Say whether a data set is here."""
+            self._send(window.has(self.path, authorization=self._authorization))
+
+        def do_PUT(self) -> None:
+            """Take a data set. What was not read of it goes with the connection."""
+            length = self.headers.get("Content-Length", "")
+            self._send(window.take(self.path, authorization=self._authorization, content=self.rfile, length=length))
+
+        @property
+        def _authorization(self) -> str:
+            return self.headers.get("Authorization", "")
+
+        def _send(self, answer: Answer) -> None:
             self.send_response(answer.status)
             self.send_header("Content-Type", answer.kind)
             self.send_header("Content-Length", str(len(answer.body)))

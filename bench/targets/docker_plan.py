@@ -104,7 +104,7 @@ def exporter_settings(plan: Plan, head_id: str) -> dict[str, Any]:
         "cpuset_cpus": _cpu_list(plan.spare_cpus),
         "cpu_shares": _LEAST_SHARES,
         "mem_limit": _EXPORTER_BYTES,
-        "volumes": [f"{resource_name(plan.appliance, 'records')}:{RECORDS}:ro"],
+        "volumes": [f"{resource_name(plan.appliance, 'records')}:{RECORDS}"],  # it takes the data sets that are sent
         "environment": {**_code(plan), "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": TOKEN_PATH},
     }
 

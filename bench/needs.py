@@ -1,0 +1,32 @@
+"""What an experiment needs before anything starts: nodes that are large enough, and sets that a person has seeded.
+
+An experiment says so, if it has to, in `check_fits(params, topology)`, which raises, and in `data_sets(params)`, which names sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.data import seeded
+from bench.experiments import load
+from bench.model import Spec, Topology
+
+
+def check(spec: Spec, topologies: Sequence[Topology]) -> None:
+    """Raise what the experiment of `spec` has against a topology, and DataMissing where a set was not seeded."""
+    experiment = load(spec.experiment)
+    refuse: Callable[[Any, Topology], None] | None = getattr(experiment, "check_fits", None)
+    if refuse is not None:
+        for topology in topologies:
+            refuse(experiment.Params(**spec.params), topology)
+    seeded_files(spec)
+
+
+def seeded_files(spec: Spec) -> list[Path]:
+    """The files of the seeded sets that `spec` needs. Raises DataMissing where one is not here."""
+    experiment = load(spec.experiment)
+    name_sets: Callable[[Any], Sequence[str]] | None = getattr(experiment, "data_sets", None)
+    named = name_sets(experiment.Params(**spec.params)) if name_sets is not None else ()
+    return [seeded.find(name) for name in named if name in seeded.NAMES]
