@@ -1,0 +1,155 @@
+"""What the trials of a search add up to: checked by hand, by another way of counting, and by what must always hold."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.experiments import tune_numbers as numbers
+from bench.experiments.tune_numbers import Outcome, TrialRun, Used
+from bench.experiments.tune_training import Config, Report
+
+CONFIG = Config(lr=0.1, momentum=0.5, hidden=32)
+iterations = st.integers(1, 500)
+amounts = st.lists(st.floats(0.01, 1e6), min_size=1, max_size=20)
+
+
+def a_report(
+    iteration: int, accuracy: float = 0.5, *, begin: float = 0.0, end: float = 1.0, node: str = "head"
+) -> Report:
+    return Report(
+        iteration=iteration,
+        training_accuracy=accuracy,
+        held_out_accuracy=accuracy / 2,
+        loss=1.0,
+        cpu_seconds=0.5 * (end - begin),
+        begin=begin,
+        end=end,
+        peak_memory_bytes=1,
+        setup_seconds=0.0,
+        node=node,
+    )
+
+
+def a_trial(*reports: Report, number: int = 0) -> TrialRun:
+    trial = TrialRun(number=number, config=CONFIG)
+    for report in reports:
+        trial.take(report)
+    return trial
+
+
+def test_jain_is_one_where_all_are_equal_and_one_nth_where_one_has_all() -> None:
+    assert numbers.jain([3.0, 3.0, 3.0]) == pytest.approx(1)
+    assert numbers.jain([5.0, 0.0, 0.0, 0.0]) == pytest.approx(0.25)
+    assert numbers.jain([1.0, 3.0]) == pytest.approx(16 / 20)
+    assert numbers.jain([0.0, 0.0]) == 1.0
+
+
+@given(amounts, st.floats(0.1, 100))
+def test_jain_does_not_change_with_the_unit_and_lies_between_its_bounds(values: list[float], factor: float) -> None:
+    index = numbers.jain(values)
+    assert numbers.jain([factor * value for value in values]) == pytest.approx(index)
+    assert 1 / len(values) - 1e-9 <= index <= 1 + 1e-9
+
+
+def test_shares_add_up_to_one_and_nothing_has_no_share() -> None:
+    assert numbers.shares({"head": 3.0, "worker-1": 1.0}) == {"head": 0.75, "worker-1": 0.25}
+    assert numbers.shares({"head": 0.0}) == {"head": 0.0}
+
+
+def test_a_censored_trial_is_the_slowest_and_is_never_left_out() -> None:
+    reached = a_trial(a_report(1, 0.5), a_report(2, 0.995), a_report(3, 0.5))
+    never = a_trial(a_report(1, 0.5), a_report(2, 0.6))
+    found = numbers.outcome([reached, never], target=0.99, judged_by="training")
+    assert found == Outcome(reached=(2,), censored=(2,))
+    assert found.ordered() == [2, math.inf]
+    assert numbers.outcome([reached], target=0.99, judged_by="held-out") == Outcome(reached=(), censored=(3,))
+
+
+def test_the_median_of_kaplan_and_meier_counts_those_that_were_given_up() -> None:
+    # Survival by hand: at 6 of 10 trials 3 end, 7/10; at 7 one of 6 at risk (one was given up at 6), 7/10 x 5/6 ...
+    reached = (6, 6, 6, 7, 10, 13)
+    found = Outcome(reached=reached, censored=(6, 9, 10, 11))
+    survival, at_risk, expected = 1.0, 10, math.inf
+    for moment in sorted({*reached, 9, 11}):
+        ended = reached.count(moment)
+        survival *= 1 - ended / at_risk
+        if survival <= 0.5:
+            expected = moment
+            break
+        at_risk -= ended + found.censored.count(moment)
+    assert numbers.median_iterations(found) == expected == 10
+    assert numbers.median_iterations(Outcome(reached=(4,), censored=(9, 9))) == math.inf
+
+
+@given(st.lists(iterations, min_size=1, max_size=30))
+def test_without_censored_trials_the_median_is_the_lower_one_of_all(values: list[int]) -> None:
+    assert numbers.median_iterations(Outcome(reached=tuple(values))) == statistics.median_low(values)
+
+
+@pytest.mark.parametrize(("share", "expected"), [(10, 1), (50, 5), (90, 9), (100, 10), (1, 1)])
+def test_a_percentile_is_a_value_that_was_seen(share: int, expected: float) -> None:
+    assert numbers.percentile([float(value) for value in range(1, 11)], share) == expected
+
+
+def test_the_best_of_k_is_what_a_bootstrap_comes_to() -> None:
+    ordered = [9.0, 11, 12, 15, 20, 22, 30, 44, 55, 60, 70, 90, 120, 200, 314, math.inf]
+    draw = random.Random(1)
+    bests = sorted(min(draw.choices(ordered, k=10)) for _ in range(20_000))
+    for quantile in (0.5, 0.975):
+        assert numbers.best_of(ordered, 10, quantile) == bests[math.ceil(quantile * len(bests)) - 1]
+    assert numbers.best_of(ordered, 1, 0.5) == 44
+
+
+@given(st.lists(iterations, min_size=1, max_size=20), st.integers(1, 20), st.sampled_from([0.025, 0.5, 0.975]))
+def test_more_trials_are_never_worse(values: list[int], draws: int, quantile: float) -> None:
+    ordered = sorted(map(float, values))
+    assert numbers.best_of(ordered, draws + 1, quantile) <= numbers.best_of(ordered, draws, quantile)
+
+
+def test_overhead_is_the_time_between_iterations_of_one_place_and_nothing_else() -> None:
+    first = a_trial(a_report(1, begin=0.0, end=1.0), a_report(2, begin=1.2, end=2.0))
+    second = a_trial(a_report(1, begin=2.5, end=3.0), number=1)
+    assert numbers.overhead_seconds_per_trial([first, second]) == pytest.approx((0.2 + 0.5) / 2)
+
+
+def test_two_places_of_a_node_are_two_and_two_nodes_share_no_clock() -> None:
+    one = a_trial(a_report(1, begin=0.0, end=4.0), a_report(2, begin=4.1, end=5.0))
+    other = a_trial(a_report(1, begin=0.0, end=2.0), a_report(2, begin=2.3, end=5.0), number=1)
+    assert numbers.overhead_seconds_per_trial([one, other]) == pytest.approx((0.1 + 0.3) / 2)
+    away = a_trial(a_report(1, begin=900.0, end=901.0, node="worker-1"), number=2)
+    assert numbers.overhead_seconds_per_trial([one, other, away]) == pytest.approx((0.1 + 0.3) / 3)
+
+
+def test_an_iteration_that_is_done_again_keeps_its_time_and_loses_its_result() -> None:
+    trial = a_trial(
+        a_report(1, begin=0, end=1),
+        a_report(2, 0.6, begin=1, end=2),
+        a_report(1, begin=5, end=6),
+        a_report(2, 0.7, begin=6, end=7),
+    )
+    assert [report.training_accuracy for report in trial.reports] == [0.5, 0.7]
+    assert (trial.seconds, trial.cpu_seconds, len(trial.done)) == (4.0, 2.0, 4)
+
+
+def test_each_node_has_what_was_done_on_it() -> None:
+    moved = a_trial(a_report(1, begin=0, end=2), a_report(2, begin=0, end=4, node="worker-1"))
+    found = numbers.by_node([moved], ["head", "worker-1", "worker-2"])
+    assert found == {
+        "head": Used(cpu_seconds=1.0, busy_seconds=2.0, trials=0),
+        "worker-1": Used(cpu_seconds=2.0, busy_seconds=4.0, trials=1),
+        "worker-2": Used(),
+    }
+
+
+def test_trials_are_ranked_by_iterations_and_then_by_accuracy() -> None:
+    slow = a_trial(a_report(1), a_report(2, 0.995), number=0)
+    quick = a_trial(a_report(1, 0.999), number=1)
+    near, far = a_trial(a_report(1, 0.9), number=2), a_trial(a_report(1, 0.2), number=3)
+    ranked = sorted([far, slow, near, quick], key=lambda trial: trial.rank(0.99, "training"))
+    assert [trial.number for trial in ranked] == [1, 0, 2, 3]
