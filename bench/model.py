@@ -379,6 +379,11 @@ class Context(Protocol):
         """A folder on the driver's node for files of this run. What is appended to them comes home while it goes."""
         ...
 
+    @property
+    def earlier(self) -> Sequence[Path]:
+        """The files `done.jsonl` that attempts at this run before this one left in their folders, the first attempt's first."""
+        ...
+
 
 def to_json(value: object) -> bytes:
     """A noun as JSON, one line."""

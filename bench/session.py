@@ -15,7 +15,7 @@ import requests
 from bench import needs, reconcile, store, window
 from bench.errors import AuthFailed, BenchError, RecordDamaged, TargetFailed
 from bench.jobs.collect import Collector
-from bench.jobs.deliver import deliver
+from bench.jobs.deliver import deliver, give_back
 from bench.jobs.submit import ENDED, JobsApi
 from bench.model import Closing, Line, Run, Sample, Session, Spec, Status, Topology, from_json
 from bench.targets import Cluster, Target
@@ -131,8 +131,7 @@ def run_one(  # noqa: PLR0913, where, what, on what, and who is told: none of th
     collector = Collector(exporter_url=cluster.exporter_url, token=cluster.token, spec=spec, path=path)
     job_id = ""
     try:
-        for data in needs.seeded_files(spec):
-            deliver(data, cluster)
+        _send_what_it_needs(folder, spec, cluster)
         job_id = api.submit(spec, python=cluster.python, environment=cluster.environment)
         closing = _follow(api, job_id, collector, listener=listener, stop=stop)
     except (AuthFailed, TargetFailed) as error:
@@ -146,6 +145,16 @@ def run_one(  # noqa: PLR0913, where, what, on what, and who is told: none of th
     closing = _look_through_window(collector, _judge(path, closing, digests=digests), cluster)
     store.close_run(folder, spec, closing)
     return closing
+
+
+def _send_what_it_needs(folder: Path, spec: Spec, cluster: Cluster) -> None:
+    """The sets that a person has seeded, and what earlier attempts had done. Raises DataMissing where a set is not here."""
+    for data in needs.seeded_files(spec):
+        deliver(data, cluster)
+    for tried in store.attempts(folder, spec):
+        done = store.run_folder(folder, tried) / store.FILES / store.DONE
+        if tried.attempt < spec.attempt and done.is_file() and done.stat().st_size:
+            give_back(done, tried, cluster)
 
 
 def _follow(api: JobsApi, job_id: str, collector: Collector, *, listener: Listener, stop: Stop) -> Closing:

@@ -33,6 +33,7 @@ LEAST_FREE_BYTES = 2**30
 LOG_END_BYTES = 20_000
 SAMPLES = "samples.jsonl"
 FILES = "files"
+DONE = "done.jsonl"  # among these: what the next attempt at the run is given back, so that it need not be done again
 DATA = "data "  # in front of a data set's name, among the checksums of a run
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -210,3 +211,29 @@ def test_what_befell_the_nodes_makes_a_run_invalid_and_is_its_first_reason(
     assert run.status == "invalid"
     assert run.reasons[0] == target.befell
     assert run.reasons[1:] == (() if ends == "ok" else ("ActorDiedError: the actor died",))
+
+
+def test_the_next_attempt_is_given_back_what_the_one_before_had_done(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    def dies(spec: Spec, folder: Path) -> str:
+        recorder = Recorder(folder, spec)
+        (recorder.files / store.DONE).write_text("half\n")
+        (recorder.files / "profile.txt").write_text("not this\n")
+        time.sleep(0.3)
+        return "FAILED"
+
+    found: list[dict[str, str]] = []
+
+    def looks(spec: Spec, folder: Path) -> str:
+        earlier = folder.parent / spec.id / store.FILES
+        found.append({path.name: path.read_text() for path in earlier.iterdir()})
+        return good_driver(spec, folder)
+
+    head.driver = dies
+    do(tmp_path, target)
+    folder = tmp_path / "results" / a_session().id
+    shutil.rmtree(head.records / a_session().id)  # the next attempt gets a fresh cluster
+    head.driver = looks
+    again(folder, store.load_session(folder), target)
+    assert found == [{store.DONE: "half\n"}]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from time import monotonic
 from typing import Annotated, Literal
@@ -15,7 +14,9 @@ from typer import Option
 from bench.data import images
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import Profile
+from bench.experiments.tune_ledger import Ledger
 from bench.experiments.tune_metrics import ACCURACY, HELD_OUT_ACCURACY, METRICS, of_empty_trials, of_peer, of_search
+from bench.experiments.tune_numbers import TrialRun
 from bench.experiments.tune_peers import Hosts, start_hosts
 from bench.experiments.tune_search import Found, Plan, Scheduler, Searcher
 from bench.experiments.tune_space import Search, configurations, fingerprint
@@ -83,9 +84,14 @@ class Params:
         return self.threads or self.cpus_per_trial
 
     @property
-    def keeps_order(self) -> bool:
-        """Whether each trial does the same wherever and with whomever it runs."""
-        return self.search != "optuna" and self.scheduler == "fifo" and self.threads_per_trial == 1
+    def is_resumable(self) -> bool:
+        """Whether a trial does not depend on those before: what is left can then be done without them."""
+        return self.search != "optuna" and self.scheduler == "fifo"
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether each trial comes to the same, bit by bit, wherever and with whomever it runs."""
+        return self.is_resumable and self.threads_per_trial == 1
 
 
 _LADDER: tuple[Mapping[str, tuple[Value, ...]], ...] = (
@@ -175,15 +181,18 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
     )
     with ExitStack() as ends:
         bench = _start(params, context, course, configs, ends)
-        for turn in context.turns():
+        for bench.turn, turn in enumerate(context.turns(), start=1):
             for arm in turn.order(ARMS):
                 if arm == POOL and params.search == "optuna":
-                    continue  # a pool is dealt its trials beforehand, and Optuna chooses each by those before
+                    continue
                 bench.arm = arm
                 measured = turn.measure(arm, bench.work, bench.results_of_nodes)
                 bench.judge(measured.results)
                 if arm == RAY:
                     yield from of_search(measured, course, context.nodes)
+                    if params.search == "optuna":
+                        reason = "a pool is dealt its trials beforehand, and Optuna chooses each by those before"
+                        yield replace(measured, arm=POOL.name).missing(METRICS[0], reason)
                 else:
                     yield from of_empty_trials(measured) if arm == EMPTY_TRIALS else of_peer(measured)
 
@@ -198,13 +207,19 @@ class _Workbench:
     configs: Sequence[Config]
     searcher: Searcher
     hosts: Hosts
+    ledger: Ledger
+    began: float = 0.0  # the search that is watched
+    turn: int = 0
+    done: int = 0  # trials of that search
     arm: Arm = RAY  # whose go it is
 
     def work(self) -> Found:
         """One search by the arm whose go it is."""
         params, items = self.params, list(enumerate(self.configs))
         if self.arm == RAY:
-            return self.searcher.search(self.configs, self._plan(), partial(self._tell, monotonic()))
+            self.began, self.done = monotonic(), 0
+            kept = self.ledger.kept(self.turn, self.configs) if params.is_resumable else []
+            return self.searcher.search(self.configs, self._plan(), self, kept=kept)
         if self.arm == EMPTY_TRIALS:
             return self.searcher.search_empty(self.configs, self._plan())
         if self.arm == POOL:
@@ -231,7 +246,7 @@ class _Workbench:
                 self.context.invalid(
                     f"{self.arm.name}: {found.failures} times a trial lost its actor or its node and was done again"
                 )
-            if params.keeps_order and self.arm != EMPTY_TRIALS:
+            if params.is_repeatable and self.arm != EMPTY_TRIALS:
                 self.context.same_everywhere(
                     f"tune: what came of {params.samples} trials, {self.course}", digest(found)
                 )
@@ -248,7 +263,7 @@ class _Workbench:
             checkpoint_every=params.checkpoint_every,
         )
 
-    def _tell(self, begin: float, number: int, report: Report) -> None:
+    def said(self, number: int, report: Report) -> None:
         """Keep a trial's accuracies while the search goes on."""
         for metric, value in ((ACCURACY, report.training_accuracy), (HELD_OUT_ACCURACY, report.held_out_accuracy)):
             self.context.record(
@@ -256,12 +271,18 @@ class _Workbench:
                     metric=metric.name,
                     unit=metric.unit,
                     value=value,
-                    interval=Interval(begin, monotonic()),
+                    interval=Interval(self.began, monotonic()),
                     arm=RAY.name,
                     point=f"trial-{number:02d}",
                     step=report.iteration,
                 )
             )
+
+    def ended(self, trial: TrialRun) -> None:
+        """Write down that a trial is done, and how far the search is."""
+        self.ledger.write(self.turn, trial)
+        self.done += 1
+        self.context.progress(self.done, self.params.samples)
 
 
 def digest(found: Found) -> str:
@@ -274,7 +295,7 @@ def _start(params: Params, context: Context, course: Course, configs: Sequence[C
     """All that the arms need, on every node."""
     import ray
 
-    if params.samples < len(context.nodes):
+    if params.samples < len(context.nodes) or context.earlier:
         context.leaves_idle([node.name for node in context.nodes])
     keeps_checkpoints = params.checkpoint_every > 0 or params.scheduler == "pbt"
     folder = ends.enter_context(storage(params.checkpoint_path, context.nodes, is_shared=keeps_checkpoints))
@@ -282,5 +303,12 @@ def _start(params: Params, context: Context, course: Course, configs: Sequence[C
     hosts = start_hosts(context.nodes, held, course, cpus_per_trial=params.cpus_per_trial)
     ends.callback(hosts.close)
     names = {node.node_id: node.name for node in context.nodes}
-    searcher = Searcher(images=held, course=course, nodes=names, storage=folder)
-    return _Workbench(params=params, context=context, course=course, configs=configs, searcher=searcher, hosts=hosts)
+    return _Workbench(
+        params=params,
+        context=context,
+        course=course,
+        configs=configs,
+        searcher=Searcher(images=held, course=course, nodes=names, storage=folder),
+        hosts=hosts,
+        ledger=Ledger(folder=context.folder, earlier=context.earlier, course=course),
+    )

@@ -126,11 +126,15 @@ def of_peer(measured: Measured[Found]) -> Iterator[Sample]:
 def of_search(measured: Measured[Found], course: Course, nodes: Sequence[NodeSlot]) -> Iterator[Sample]:
     """All that a search of Ray Tune gives. Where it was done more than once in the interval, details are of the last one."""
     found, seconds = measured.results[-1], measured.interval.seconds / len(measured.results)
-    yield measured.sample(SEARCH, seconds)
-    yield from _times(measured, found)
-    cpu_seconds = sum(trial.cpu_seconds for trial in found.trials)
-    yield measured.sample(STRETCH, seconds * sum(node.cpus for node in nodes) / cpu_seconds)
-    yield measured.sample(PAYLOAD, found.result_bytes / found.results)
+    if found.kept:
+        reason = f"{found.kept} of {len(found.trials)} trials are kept from an earlier attempt at this run"
+        yield from (measured.missing(metric, reason) for metric in (SEARCH, TO_TARGET, STARTUP, STRETCH, OVERHEAD))
+    else:
+        cpu_seconds = sum(trial.cpu_seconds for trial in found.trials)
+        yield measured.sample(SEARCH, seconds)
+        yield from _times(measured, found)
+        yield measured.sample(STRETCH, seconds * sum(node.cpus for node in nodes) / cpu_seconds)
+        yield measured.sample(PAYLOAD, found.result_bytes / found.results)
     yield measured.sample(FAILURES, sum(each.failures for each in measured.results))
     yield from _fairness(measured, found.trials, [node.name for node in nodes])
     yield from _effect(measured, numbers.outcome(found.trials, target=course.target, judged_by=course.judged_by))

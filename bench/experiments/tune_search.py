@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Protocol, Self
 
 from bench.errors import RunInvalid
 from bench.experiments.tune_numbers import TrialRun
@@ -18,7 +19,6 @@ from bench.experiments.tune_space import LEAST_HIDDEN, LR, MOMENTUM, Search
 from bench.experiments.tune_training import Config, Course, Report
 
 Scheduler = Literal["fifo", "asha", "pbt"]
-Listener = Callable[[int, Report], None]  # a trial's number, and what it says
 
 RETRIES = 2  # of a trial whose actor, worker or node was lost
 SETTINGS = {  # Tune's own files and signs would cost time that is no part of a search; the record is ours
@@ -27,6 +27,18 @@ SETTINGS = {  # Tune's own files and signs would cost time that is no part of a 
     "TUNE_GLOBAL_CHECKPOINT_S": "3600",
     "RAY_AIR_NEW_OUTPUT": "0",
 }
+
+
+class Listener(Protocol):
+    """Who is told how a search goes on, from a thread of its own."""
+
+    def said(self, number: int, report: Report) -> None:
+        """A trial has done an iteration."""
+        ...
+
+    def ended(self, trial: TrialRun) -> None:
+        """A trial has ended."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +60,7 @@ class Found:
 
     trials: list[TrialRun]
     began: float  # driver's clock
+    kept: int = 0  # trials that an earlier attempt had done
     first_result: float | None = None
     first_iteration_seconds: float = 0.0  # of that result
     reached: float | None = None  # when a trial reached the target
@@ -71,25 +84,30 @@ class Searcher:
     nodes: Mapping[str, str]  # names of nodes by Ray's ids
     storage: Path
 
-    def search(self, configs: Sequence[Config], plan: Plan, listener: Listener) -> Found:
-        """Have it done. Raises RunInvalid where a trial could not be done within its retries."""
-        return self._run(configs, plan, listener, is_empty=False)
+    def search(
+        self, configs: Sequence[Config], plan: Plan, listener: Listener, *, kept: Sequence[TrialRun] = ()
+    ) -> Found:
+        """Have the trials done that are not `kept`. Raises RunInvalid where one could not be done within its retries."""
+        numbers = [number for number in range(len(configs)) if number not in {trial.number for trial in kept}]
+        found = Found(trials=list(kept), kept=len(kept), began=time.monotonic())
+        return self._run({number: configs[number] for number in numbers}, plan, found, listener) if numbers else found
 
     def search_empty(self, configs: Sequence[Config], plan: Plan) -> Found:
         """As many trials, of which each says one thing and learns nothing."""
-        bare = replace(plan, scheduler="fifo", checkpoint_every=0)
-        return self._run(configs, bare, lambda _number, _report: None, is_empty=True)
+        bare = replace(plan, search="random", scheduler="fifo", checkpoint_every=0)
+        return self._run(dict(enumerate(configs)), bare, Found(trials=[], began=time.monotonic()), None)
 
-    def _run(self, configs: Sequence[Config], plan: Plan, listener: Listener, *, is_empty: bool) -> Found:
+    def _run(self, configs: Mapping[int, Config], plan: Plan, found: Found, listener: Listener | None) -> Found:
+        """Trials by their numbers; without a listener they are empty."""
         from ray import tune
 
-        found = Found(trials=[], began=time.monotonic())
+        is_empty = listener is None
         trainable = tune.with_parameters(_trainable(), images=[self.images], course=self.course, is_empty=is_empty)
-        with _settings(), Writer(listener) as writer:
-            keeper = Keeper(found, self.course, self.nodes, writer.tell)
+        with _settings(), Writer() as writer:
+            keeper = Keeper(found, self.course, self.nodes, list(configs), listener, writer)
             results = tune.Tuner(
                 tune.with_resources(trainable, {"cpu": plan.cpus_per_trial}),
-                param_space=_space(plan, configs),
+                param_space=_space(plan, list(configs.values())),
                 tune_config=_tune_config(plan, self.course),
                 run_config=tune.RunConfig(
                     storage_path=str(self.storage),
@@ -106,6 +124,7 @@ class Searcher:
             raise RunInvalid(
                 f"{len(results.errors)} of {plan.samples} trials failed {RETRIES + 1} times; the first: {text}"
             )
+        found.trials.sort(key=lambda trial: trial.number)
         return found
 
 
@@ -226,21 +245,24 @@ def _within_bounds(config: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class Keeper:
-    """Keeps what Tune says in its own loop, and passes it on."""
+    """Keeps what Tune says in its own loop, and has the listener told."""
 
     found: Found
     course: Course
     nodes: Mapping[str, str]
-    tell: Listener
-    _numbers: dict[str, int] = field(default_factory=dict)  # by Tune's ids, in the order in which trials were made
+    numbers: Sequence[int]  # of the trials, in the order in which Tune makes them
+    listener: Listener | None
+    writer: Writer
+    _trials: dict[str, TrialRun] = field(default_factory=dict)  # by Tune's ids
 
     def know(self, trial: Any) -> TrialRun:
         """The trial as it is kept."""
-        number = self._numbers.setdefault(trial.trial_id, len(self._numbers))
-        if number == len(self.found.trials):
+        if trial.trial_id not in self._trials:
             config = Config(**trial.config.get("trial", trial.config))
-            self.found.trials.append(TrialRun(number=number, config=config))
-        return self.found.trials[number]
+            run = TrialRun(number=self.numbers[len(self._trials)], config=config)
+            self._trials[trial.trial_id] = run
+            self.found.trials.append(run)
+        return self._trials[trial.trial_id]
 
     def take(self, trial: Any, result: Mapping[str, Any], size_bytes: int) -> None:
         """Keep what a trial says after an iteration."""
@@ -253,7 +275,13 @@ class Keeper:
             found.first_result, found.first_iteration_seconds = now, report.seconds
         if found.reached is None and report.accuracy(self.course.judged_by) >= self.course.target:
             found.reached = now
-        self.tell(run.number, report)
+        if self.listener is not None:
+            self.writer.do(partial(self.listener.said, run.number, report))
+
+    def end(self, trial: Any) -> None:
+        """A trial has ended well."""
+        if self.listener is not None:
+            self.writer.do(partial(self.listener.ended, self.know(trial)))
 
 
 def _callback(keeper: Keeper) -> Any:
@@ -269,6 +297,9 @@ def _callback(keeper: Keeper) -> Any:
         def on_trial_result(self, **said: Any) -> None:
             keeper.take(said["trial"], said["result"], len(cloudpickle.dumps(said["result"])))
 
+        def on_trial_complete(self, **said: Any) -> None:
+            keeper.end(said["trial"])
+
         def on_trial_recover(self, **said: Any) -> None:
             keeper.know(said["trial"]).failures += 1
 
@@ -283,14 +314,14 @@ def _callback(keeper: Keeper) -> Any:
 
 @dataclass
 class Writer:
-    """A thread that passes reports on: what is written to the disk must not hold up Tune's loop."""
+    """A thread that tells the listener: what is written to the disk must not hold up Tune's loop."""
 
-    listener: Listener
-    _queue: queue.SimpleQueue[tuple[int, Report] | None] = field(default_factory=queue.SimpleQueue)
+    _queue: queue.SimpleQueue[Callable[[], None] | None] = field(default_factory=queue.SimpleQueue)
     _thread: threading.Thread | None = None
 
-    def tell(self, number: int, report: Report) -> None:
-        self._queue.put((number, report))
+    def do(self, work: Callable[[], None]) -> None:
+        """Have `work` done after what came before."""
+        self._queue.put(work)
 
     def __enter__(self) -> Self:
         self._thread = threading.Thread(target=self._write, name="tune-writer", daemon=True)
@@ -303,8 +334,8 @@ class Writer:
             self._thread.join()
 
     def _write(self) -> None:
-        while (item := self._queue.get()) is not None:
-            self.listener(*item)
+        while (work := self._queue.get()) is not None:
+            work()
 
 
 @contextmanager

@@ -1,4 +1,7 @@
-"""Outside: a seeded data set goes to the head once a cluster, through the exporter. Other nodes have it from the driver."""
+"""Outside: what a run needs goes to the head, through the exporter: seeded sets, and what its earlier attempts had done.
+
+A set is sent once a cluster. Other nodes have it from the driver.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,13 @@ from pathlib import Path
 import requests
 
 from bench.errors import AuthFailed, TargetFailed
+from bench.model import Spec
+from bench.store import DONE, FILES
 from bench.targets import Cluster
 
 ASK_SECONDS = 10.0
 SEND_SECONDS = 300.0
+IT_RAN_HERE = 409  # and so the head has it
 
 
 def deliver(path: Path, cluster: Cluster) -> bool:
@@ -18,22 +24,41 @@ def deliver(path: Path, cluster: Cluster) -> bool:
 
     Its name has its checksum, which the exporter looks at: what is there is the right one. Raises AuthFailed or TargetFailed.
     """
-    url = f"{cluster.exporter_url}/data/{path.name}"
-    headers = {"Authorization": f"Bearer {cluster.token}"}
     try:
-        if _checked(requests.head(url, headers=headers, timeout=ASK_SECONDS)).ok:
-            return False
-        with path.open("rb") as file:
-            answer = _checked(requests.put(url, data=file, headers=headers, timeout=SEND_SECONDS))
+        answer = requests.head(_url(cluster, f"data/{path.name}"), headers=_headers(cluster), timeout=ASK_SECONDS)
     except requests.RequestException as error:
-        raise TargetFailed(
-            f"The set {path.name} could not be sent to the head ({type(error).__name__}).", "Try `bench status`."
-        ) from error
-    if not answer.ok:
-        raise TargetFailed(
-            f"The head did not take the set {path.name}: HTTP {answer.status_code}, {answer.text.strip()}."
-        )
+        raise _not_sent(path, error) from error
+    if _checked(answer).ok:
+        return False
+    _put(path, f"data/{path.name}", cluster)
     return True
+
+
+def give_back(path: Path, spec: Spec, cluster: Cluster) -> None:
+    """Have `path`, what the earlier attempt `spec` had done, where it had it. Raises AuthFailed or TargetFailed."""
+    _put(path, f"runs/{spec.session}/{spec.folder}/{FILES}/{DONE}", cluster, fine=(IT_RAN_HERE,))
+
+
+def _put(path: Path, to: str, cluster: Cluster, *, fine: tuple[int, ...] = ()) -> None:
+    try:
+        with path.open("rb") as file:
+            answer = requests.put(_url(cluster, to), data=file, headers=_headers(cluster), timeout=SEND_SECONDS)
+    except requests.RequestException as error:
+        raise _not_sent(path, error) from error
+    if not _checked(answer).ok and answer.status_code not in fine:
+        raise TargetFailed(f"The head did not take {path.name}: HTTP {answer.status_code}, {answer.text.strip()}.")
+
+
+def _url(cluster: Cluster, path: str) -> str:
+    return f"{cluster.exporter_url}/{path}"
+
+
+def _headers(cluster: Cluster) -> dict[str, str]:
+    return {"Authorization": f"Bearer {cluster.token}"}
+
+
+def _not_sent(path: Path, error: Exception) -> TargetFailed:
+    return TargetFailed(f"{path.name} could not be sent to the head ({type(error).__name__}).", "Try `bench status`.")
 
 
 def _checked(answer: requests.Response) -> requests.Response:

@@ -5,6 +5,7 @@
 /runs/<session>/<run>/<file>      with the token: the file, from ?offset= on; ?insist=1 even in silence
 /runs/<session>/<run>/files/      with the token: what the experiment left beside its numbers, as {name: bytes}
 /data/<name>.<SHA-256>.npz        with the token: HEAD, whether a data set is here; PUT, takes it
+/runs/.../files/done.jsonl        with the token: PUT, takes what an earlier attempt at a run had done
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ from bench.errors import AuthFailed
 from bench.jobs import incoming
 from bench.jobs.invocation import QUIET
 from bench.jobs.metrics_page import MetricsPage
-from bench.store import FILES
+from bench.store import DONE, FILES
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 RUN_PATH = re.compile(rf"/runs/({NAME})/({NAME})/(spec\.json|samples\.jsonl|run\.json|files/(?:{NAME})?)")
 MOST_BYTES = 8 * 2**20  # of one answer
 DATA_PATH = "/data/"
+DONE_PATH = re.compile(rf"/runs/({NAME})/({NAME})/{FILES}/{re.escape(DONE)}")
 MOST_DIGITS = 19  # of an offset: more than a file position can have
 
 
@@ -79,12 +81,15 @@ class Window:
         return Answer(200 if is_here else 404, b"")
 
     def take(self, path: str, *, authorization: str, content: BufferedIOBase, length: str) -> Answer:
-        """The answer to a PUT of `path`: the data set is kept, or why it is not."""
+        """The answer to a PUT of `path`: it is kept, or why it is not."""
         if refusal := self._refusal(authorization):
             return refusal
         try:
             size = int(length) if length.isascii() and length.isdigit() and len(length) < MOST_DIGITS else 0
-            incoming.take(self.records, path.removeprefix(DATA_PATH), content, size)
+            if match := DONE_PATH.fullmatch(path):
+                incoming.take_done(self.records / match[1] / "runs" / match[2], content, size)
+            else:
+                incoming.take(self.records, path.removeprefix(DATA_PATH), content, size)
         except incoming.Refused as error:
             return Answer(error.status, f"{error}\n".encode())
         except OSError as error:
@@ -137,7 +142,7 @@ def serve(records: Path, *, host: str, port: int, token: str) -> ThreadingHTTPSe
             self._send(window.has(self.path, authorization=self._authorization))
 
         def do_PUT(self) -> None:
-            """Take a data set. What was not read of it goes with the connection."""
+            """Take what is sent. What was not read of it goes with the connection."""
             length = self.headers.get("Content-Length", "")
             self._send(window.take(self.path, authorization=self._authorization, content=self.rfile, length=length))
 

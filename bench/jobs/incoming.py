@@ -1,4 +1,7 @@
-"""Inside: takes data sets that are sent to the head. A set is kept when its bytes are those that its name promises."""
+"""Inside: takes what is sent to the head: data sets, and what earlier attempts at a run had done.
+
+A set is kept when its bytes are those that its name promises.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,11 @@ from io import BufferedIOBase
 from pathlib import Path
 
 from bench.data import seeded
+from bench.store import DONE, FILES, write_whole
 
 FOLDER = "data"  # in that of the records, beside the sessions
 CHUNK_BYTES = 2**20
+MOST_DONE_BYTES = 64 * 2**20
 
 
 class Refused(Exception):
@@ -42,3 +47,16 @@ def take(records: Path, name: str, content: BufferedIOBase, length: int) -> None
         for other in folder.glob(f"{match[1]}.*.npz"):
             other.unlink()
         (folder / name).hardlink_to(file.name)
+
+
+def take_done(run: Path, content: BufferedIOBase, length: int) -> None:
+    """Keep what an earlier attempt had done, in the folder where that attempt had it. Raises Refused where it ran here."""
+    if not 0 < length <= MOST_DONE_BYTES:
+        raise Refused(413, f"a {DONE} has at most {MOST_DONE_BYTES} bytes")
+    if (run / "spec.json").exists():
+        raise Refused(409, "that run has its record here")
+    found = content.read(length)
+    if len(found) != length:
+        raise Refused(400, "it ended early")
+    (run / FILES).mkdir(parents=True, exist_ok=True)
+    write_whole(run / FILES / DONE, found)

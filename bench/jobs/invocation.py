@@ -8,14 +8,14 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
 from bench.jobs.recorder import Recorder
 from bench.model import Arm, Interval, Measured, NodeSlot, NodeUsage, Sample, Spec
-from bench.store import DATA
+from bench.store import DATA, DONE, FILES
 
 T = TypeVar("T")
 
@@ -108,6 +108,14 @@ class Invocation:
     @property
     def folder(self) -> Path:
         return self.recorder.files
+
+    @property
+    def earlier(self) -> Sequence[Path]:
+        runs = self.recorder.files.parent.parent
+        paths = [
+            runs / replace(self.spec, attempt=number).folder / FILES / DONE for number in range(1, self.spec.attempt)
+        ]
+        return [path for path in paths if path.is_file()]
 
     def measure(
         self,

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import pytest
 
-from bench.model import Arm, Interval, Measured, NodeSlot
+from bench.model import Arm, Interval, Measured, NodeSlot, Sample
 
 T = TypeVar("T")
 
@@ -21,17 +21,22 @@ class LocalTurn:
     number: int
     warmup: bool
     watch: Callable[[str, Mapping[str, float]], None]
+    passes: int = 2
 
     def order(self, arms: Sequence[Arm]) -> Sequence[Arm]:
         return arms
 
-    def measure(self, arm: Arm, work: Callable[[], T], credit: Callable[[T], Mapping[str, float]]) -> Measured[T]:
+    def measure(
+        self, arm: Arm, work: Callable[[], T], credit: Callable[[T], Mapping[str, float]], *, point: str = ""
+    ) -> Measured[T]:
         begin = monotonic()
-        results = [work(), work()]
+        results = [work() for _ in range(self.passes)]
         interval = Interval(begin, monotonic())
         for result in results:
             self.watch(arm.name, credit(result))
-        return Measured(results=results, interval=interval, arm=arm.name, turn=self.number, warmup=self.warmup)
+        return Measured(
+            results=results, interval=interval, arm=arm.name, turn=self.number, warmup=self.warmup, point=point
+        )
 
 
 @dataclass
@@ -41,6 +46,11 @@ class LocalContext:
     nodes: Sequence[NodeSlot]
     seed: int = 7
     repeats: int = 1
+    passes: int = 2  # in each turn
+    folder: Path = Path()
+    earlier: Sequence[Path] = ()
+    recorded: list[Sample] = field(default_factory=list)
+    steps: list[tuple[float, float]] = field(default_factory=list)
     digests: dict[str, set[str]] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
     idle: list[str] = field(default_factory=list)
@@ -54,7 +64,7 @@ class LocalContext:
 
     def turns(self) -> Iterator[LocalTurn]:
         for number in range(1, self.repeats + 1):
-            yield LocalTurn(number, warmup=False, watch=self.keep_credit)
+            yield LocalTurn(number, warmup=False, watch=self.keep_credit, passes=self.passes)
 
     def same_everywhere(self, name: str, digest: str) -> None:
         self.digests.setdefault(name, set()).add(digest)
@@ -67,6 +77,12 @@ class LocalContext:
 
     def data(self, name: str, sha256: str) -> None:
         self.sets[name] = sha256
+
+    def record(self, sample: Sample) -> None:
+        self.recorded.append(sample)
+
+    def progress(self, done: float, total: float) -> None:
+        self.steps.append((done, total))
 
     def keep_credit(self, arm: str, credit: Mapping[str, float]) -> None:
         self.credits.setdefault(arm, []).append(dict(credit))
@@ -101,8 +117,8 @@ def local_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sequence[Nod
 
 
 @pytest.fixture
-def context(local_ray: Sequence[NodeSlot]) -> LocalContext:
-    return LocalContext(nodes=local_ray)
+def context(local_ray: Sequence[NodeSlot], tmp_path: Path) -> LocalContext:
+    return LocalContext(nodes=local_ray, folder=tmp_path)
 
 
 @pytest.fixture

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 import requests
-from builders import a_topology
+from builders import a_spec, a_topology
 from fakes import TOKEN, running
 
 from bench.errors import AuthFailed, TargetFailed
 from bench.jobs import incoming
-from bench.jobs.deliver import deliver
+from bench.jobs.deliver import deliver, give_back
 from bench.jobs.exporter import serve
+from bench.jobs.recorder import Recorder
+from bench.store import DONE, FILES
 from bench.targets import Cluster
 
 CONTENT = bytes(range(256)) * 10_000
@@ -116,3 +118,34 @@ def test_a_set_that_ends_early_is_not_kept(records: Path) -> None:
 def test_a_head_that_does_not_answer_is_a_target_that_failed(file: Path) -> None:
     with pytest.raises(TargetFailed, match="could not be sent"):
         deliver(file, a_cluster("http://127.0.0.1:9"))
+
+
+# what earlier attempts had done
+
+
+def test_what_an_earlier_attempt_had_done_is_put_back_where_it_was(
+    cluster: Cluster, records: Path, tmp_path: Path
+) -> None:
+    done = tmp_path / DONE
+    done.write_bytes(b"{}\n")
+    spec = a_spec()
+    give_back(done, spec, cluster)
+    give_back(done, spec, cluster)
+    assert (records / spec.session / "runs" / spec.folder / FILES / DONE).read_bytes() == b"{}\n"
+
+
+def test_the_record_of_a_run_that_is_here_is_never_written_to(cluster: Cluster, records: Path, tmp_path: Path) -> None:
+    spec = a_spec()
+    recorder = Recorder(records / spec.session / "runs" / spec.folder, spec)
+    done = tmp_path / DONE
+    done.write_bytes(b"{}\n")
+    give_back(done, spec, cluster)  # the head has it: no failure
+    assert not (recorder.files / DONE).exists()
+
+
+@pytest.mark.parametrize("path", ["runs/s/r/files/other.txt", "runs/s/../r/files/done.jsonl", "runs/s/r/samples.jsonl"])
+def test_nothing_else_of_a_run_can_be_written(cluster: Cluster, records: Path, path: str) -> None:
+    request = requests.Request("PUT", f"{cluster.exporter_url}/{path}", data=b"x", headers=HEADERS).prepare()
+    request.url = f"{cluster.exporter_url}/{path}"  # as it stands: requests would tidy it up
+    assert requests.Session().send(request, timeout=5).status_code == 404
+    assert [path for path in records.rglob("*") if path.is_file()] == []

@@ -15,7 +15,7 @@ from builders import a_sample, a_spec
 from bench.jobs.invocation import QUIET, Invocation, InvocationTurn
 from bench.jobs.recorder import Recorder
 from bench.model import Arm, Spec
-from bench.store import SAMPLES, read_lines
+from bench.store import DONE, FILES, SAMPLES, read_lines
 
 RAY = Arm(name="ray", help="", role="subject")
 PEER = Arm(name="peer", help="")
@@ -143,3 +143,16 @@ def slow() -> None:
 
 def fast() -> None:
     sleep(0.001)
+
+
+def test_an_attempt_finds_what_those_before_it_had_done(folder: Path) -> None:
+    spec = a_spec(attempt=3)
+    runs = folder.parent / "runs"
+    for attempt in (1, 2, 3):
+        files = runs / a_spec(attempt=attempt).folder / FILES
+        if attempt != 3:
+            files.mkdir(parents=True)
+    done = runs / a_spec(attempt=2).folder / FILES / DONE
+    done.write_text("{}\n")
+    assert an_invocation(runs / spec.folder, spec).earlier == [done]
+    assert an_invocation(runs / a_spec(id="other").folder).earlier == []

@@ -1,0 +1,256 @@
+"""The search does every trial once, by every arm to the same end, and says what became of each."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import params as parameters
+from bench.errors import BadInput, DoesNotFit
+from bench.experiments import load, tune, tune_metrics
+from bench.experiments.tune import Params
+from bench.experiments.tune_ledger import NAME
+from bench.experiments.tune_numbers import TrialRun
+from bench.experiments.tune_peers import deal
+from bench.experiments.tune_search import Found
+from bench.experiments.tune_storage import storage
+from bench.experiments.tune_training import Config, Course, Report
+from bench.model import Interval, Measured, NodeSlot, Sample
+
+COURSE = Course(batch=1, iteration_samples=1, max_iterations=9, target=0.9, judged_by="training", threads=1, seed=1)
+NODES = [NodeSlot(name=name, node_id=name, cpus=1, threads=1) for name in ("head", "worker-1")]
+SMALL = {"samples": 3, "hidden_below": 48, "iteration_samples": 2_000, "max_iterations": 4, "target_accuracy": 0.8}
+
+
+def values(samples: Sequence[Sample], metric: str, arm: str = "ray", point: str = "") -> list[float | None]:
+    return [s.value for s in samples if (s.metric, s.arm, s.point) == (metric, arm, point)]
+
+
+def reason(samples: Sequence[Sample], metric: str, point: str = "") -> str:
+    (found,) = [s for s in samples if (s.metric, s.point) == (metric, point)]
+    assert found.value is None
+    return found.reason or ""
+
+
+def a_trial(number: int, *accuracies: float, node: str = "head", seconds: float = 1.0) -> TrialRun:
+    reports = [
+        Report(
+            iteration=i + 1,
+            training_accuracy=accuracy,
+            held_out_accuracy=accuracy,
+            loss=1.0,
+            cpu_seconds=0.5 * seconds,
+            begin=i * (seconds + 0.1),
+            end=i * (seconds + 0.1) + seconds,
+            peak_memory_bytes=100 + number,
+            setup_seconds=0.0,
+            node=node,
+        )
+        for i, accuracy in enumerate(accuracies)
+    ]
+    return TrialRun(number=number, config=Config(lr=0.1, momentum=0.5, hidden=32), reports=reports)
+
+
+def measured(found: Found, seconds: float = 10.0) -> Measured[Found]:
+    return Measured(results=[found], interval=Interval(0.0, seconds), arm="ray", turn=1, warmup=False)
+
+
+def of(*trials: TrialRun, **said: Any) -> list[Sample]:
+    found = Found(trials=list(trials), began=0.0, **said)
+    return list(tune_metrics.of_search(measured(found), COURSE, NODES))
+
+
+# declarations
+
+
+def test_the_index_knows_tune_and_its_headline() -> None:
+    experiment = load("tune")
+    assert experiment.METRICS[0].name == "search_seconds"
+    assert experiment.ARMS[0].role == "subject"
+    assert len({metric.name for metric in experiment.METRICS}) == len(experiment.METRICS)
+
+
+def test_lab_has_the_ladder_of_the_study() -> None:
+    cells = [
+        dict(zip(grid, chosen, strict=True))
+        for grid in tune.PROFILES["lab"].grids
+        for chosen in itertools.product(*grid.values())
+    ]
+    assert [(cell["samples"], cell["cpus_per_trial"]) for cell in cells] == [(10, 1), (16, 1), (16, 2)]
+    assert Params().target_accuracy == 0.99
+
+
+@pytest.mark.parametrize("name", ["tiny", "lab", "full"])
+def test_every_cell_of_a_profile_can_be_run(name: str) -> None:
+    for grid in tune.PROFILES[name].grids:
+        for chosen in itertools.product(*grid.values()):
+            Params(**parameters.complete(Params, dict(zip(grid, chosen, strict=True))))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("setting", ["samples=0", "search=bayes", "target_accuracy=2", "data=cifar10", "threads=-1"])
+def test_bad_params_are_refused(setting: str) -> None:
+    with pytest.raises(BadInput):
+        parameters.settings(Params, [setting])
+
+
+def test_what_does_not_go_together_is_refused() -> None:
+    with pytest.raises(BadInput, match="does not fit"):
+        Params(batch=1_000, iteration_samples=500)
+    with pytest.raises(BadInput, match="PBT"):
+        Params(search="optuna", scheduler="pbt")
+
+
+def test_threads_follow_the_cpus_of_a_trial_unless_they_are_named() -> None:
+    assert Params(cpus_per_trial=2).threads_per_trial == 2
+    assert Params(cpus_per_trial=1, threads=2).threads_per_trial == 2
+
+
+# what the trials come to
+
+
+def test_five_measures_of_the_study_come_of_the_trials() -> None:
+    samples = of(
+        a_trial(0, 0.5, 0.95),
+        a_trial(1, 0.5, 0.6, 0.7, 0.91, node="worker-1"),
+        first_result=3.5,
+        first_iteration_seconds=1.0,
+        reached=5.0,
+        result_bytes=600,
+    )
+    assert values(samples, "search_seconds") == [10.0]
+    assert values(samples, "time_to_target_seconds") == [5.0]
+    assert values(samples, "startup_seconds") == [2.5]
+    assert values(samples, "trial_seconds") == [pytest.approx((2 + 4) / 2)]
+    assert values(samples, "search_to_ideal_ratio") == [pytest.approx(10.0 / (3.0 / 2))]
+    assert values(samples, "trial_peak_memory_bytes") == [101]
+    assert values(samples, "payload_bytes_per_result") == [100]
+    assert values(samples, "cpu_fairness_jain") == [pytest.approx(9 / (2 * 5))]
+    assert values(samples, "trial_fairness_jain") == [1.0]
+    assert {s.node: s.value for s in samples if s.metric == "node_cpu_share"} == pytest.approx(
+        {"head": 1 / 3, "worker-1": 2 / 3}
+    )
+    assert {s.node: s.value for s in samples if s.metric == "busy_seconds"} == pytest.approx({"head": 2, "worker-1": 4})
+    assert values(samples, "tuning_effect_max_min") == [2.0]
+    assert values(samples, "tuning_effect_p90_p10") == [2.0]
+    assert values(samples, "success_ratio") == [1.0]
+
+
+def test_censored_trials_are_counted_and_shown_and_take_the_effect_with_them() -> None:
+    samples = of(a_trial(0, 0.5, 0.95), a_trial(1, 0.5, 0.6, 0.7), reached=2.0, result_bytes=1)
+    assert values(samples, "censored_trials") == [1]
+    assert values(samples, "success_ratio") == [0.5]
+    assert values(samples, "median_iterations_to_target") == [2]
+    assert reason(samples, "tuning_effect_max_min") == "1 of 2 trials never reached the target"
+    assert values(samples, "iterations_to_target", point="trial-00") == [2]
+    assert reason(samples, "iterations_to_target", point="trial-01") == "it was at 0.700 after its last iteration, 3"
+    curve = {s.step: s.value for s in samples if s.metric == "best_of_trials_p97.5"}
+    assert curve == {}  # of two draws one in four has the censored trial alone
+    assert {s.step: s.value for s in samples if s.metric == "best_of_trials_p50"} == {1: 2, 2: 2}
+
+
+def test_a_search_that_no_trial_finished_has_no_time_to_the_target() -> None:
+    samples = of(a_trial(0, 0.1), a_trial(1, 0.2), result_bytes=1)
+    assert reason(samples, "time_to_target_seconds") == "none of 2 trials reached the target"
+    assert "2 of 2 trials never reached" in reason(samples, "median_iterations_to_target")
+
+
+def test_the_table_of_trials_begins_with_the_best() -> None:
+    samples = of(a_trial(0, 0.1), a_trial(1, 0.5, 0.95), a_trial(2, 0.99), result_bytes=1)
+    assert [s.point for s in samples if s.metric == "iterations_to_target"] == ["trial-02", "trial-01", "trial-00"]
+
+
+def test_a_search_with_trials_of_an_earlier_attempt_has_no_time_of_its_own() -> None:
+    samples = of(a_trial(0, 0.95), a_trial(1, 0.95), kept=1, result_bytes=1)
+    for metric in ("search_seconds", "time_to_target_seconds", "overhead_seconds_per_trial"):
+        assert reason(samples, metric) == "1 of 2 trials are kept from an earlier attempt at this run"
+    assert values(samples, "success_ratio") == [1.0]
+
+
+def test_trials_are_dealt_to_nodes_by_their_seats() -> None:
+    config = Config(lr=0.1, momentum=0.5, hidden=32)
+    items = [(number, config) for number in range(7)]
+    assert [[number for number, _ in part] for part in deal(items, [1, 2])] == [[0, 3, 6], [1, 2, 4, 5]]
+    assert [len(part) for part in deal(items, [0, 2])] == [0, 7]
+
+
+# on a real Ray
+
+
+@pytest.mark.ray
+def test_a_trial_that_is_larger_than_any_node_is_refused_before_anything_starts(context: Any) -> None:
+    with pytest.raises(DoesNotFit, match="A trial needs 3 CPUs on one node, and the largest node has 2"):
+        next(tune.run(Params(cpus_per_trial=3), context))
+    assert not context.sets
+
+
+@pytest.mark.ray
+def test_a_folder_that_nodes_do_not_share_is_refused_and_a_shared_one_is_left_clean(
+    context: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with storage(str(tmp_path), context.nodes, is_shared=True) as folder:
+        assert list(folder.iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(Path, "is_file", lambda _: False)  # what a worker wrote is not to be seen here
+    with (
+        pytest.raises(BadInput, match=r"what head writes into .* is not there"),
+        storage(str(tmp_path), context.nodes, is_shared=True),
+    ):
+        pass
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.timeout(280)
+def test_every_arm_does_every_trial_to_the_same_end_and_a_second_attempt_only_what_is_missing(
+    context: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    params = Params(**SMALL)  # type: ignore[arg-type]
+    context.passes = 1
+    samples = list(tune.run(params, context))
+    assert not context.is_invalid, context.reasons
+    (results,) = [digests for name, digests in context.digests.items() if "what came of" in name]
+    assert len(results) == 1
+    for arm in ("ray", "empty-trials", "sequential", "pool"):
+        (seconds,) = values(samples, "search_seconds", arm)
+        assert 0 < (seconds or 0) < 250
+    (overhead,) = values(samples, "overhead_seconds_per_trial", "empty-trials")
+    assert (overhead or 0) > 0
+    curves = [(s.point, s.step) for s in context.recorded if s.metric == "training_accuracy"]
+    assert {point for point, _ in curves} == {"trial-00", "trial-01", "trial-02"}
+    assert all(1 <= (step or 0) <= 4 for _, step in curves)
+    assert context.steps[-1] == (3, 3)
+
+    lines = (context.folder / NAME).read_text().splitlines()
+    numbers = [json.loads(line)["trial"]["number"] for line in lines]
+    assert sorted(numbers) == [0, 1, 2]
+    earlier = tmp_path / "earlier.jsonl"
+    earlier.write_text(lines[0] + "\n" + lines[1] + "\n")
+    context.earlier = [earlier]
+    (context.folder / NAME).unlink()
+    monkeypatch.setattr(tune, "ARMS", (tune.RAY,))
+    again = list(tune.run(params, context))
+    done = [json.loads(line)["trial"]["number"] for line in (context.folder / NAME).read_text().splitlines()]
+    assert done == sorted({0, 1, 2} - set(numbers[:2]))
+    assert values(again, "search_seconds") == [None]
+    assert len([s for s in again if s.metric == "trial_seconds" and s.point]) == 3
+    assert not context.is_invalid, context.reasons  # and all came to the same as before
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.timeout(280)
+@pytest.mark.parametrize("how", [{"scheduler": "asha"}, {"scheduler": "pbt"}, {"search": "optuna"}])
+def test_other_searches_and_schedulers_do_as_many_trials(context: Any, how: dict[str, Any], monkeypatch: Any) -> None:
+    monkeypatch.setattr(tune, "ARMS", (tune.RAY,))
+    context.passes = 1
+    samples = list(tune.run(Params(**{**SMALL, **how}), context))
+    assert not context.is_invalid, context.reasons
+    (seconds,) = values(samples, "search_seconds")
+    assert math.isfinite(seconds or math.inf)
+    assert len({s.point for s in samples if s.metric == "trial_seconds" and s.point}) == 3
