@@ -13,6 +13,7 @@ from bench.model import Topology
 from bench.targets.kubectl import Object
 from bench.targets.rendering import requests, size
 
+NOT_READY = "is not ready"
 RESOURCES = {"cpu": "CPUs", "memory": "memory", "ephemeral-storage": "disk"}
 _OPTIONS = {"cpu": "--cpus", "memory": "--memory-mib", "ephemeral-storage": "fewer nodes"}
 
@@ -56,7 +57,7 @@ def _place(node: Object, used: Mapping[str, float]) -> Place:
 def _why_closed(node: Object) -> str:
     conditions = {each["type"]: each["status"] for each in node["status"].get("conditions", [])}
     if conditions.get("Ready") != "True":
-        return "is not ready"
+        return NOT_READY
     if node["spec"].get("unschedulable"):
         return "is cordoned"
     taints = [each["key"] for each in node["spec"].get("taints", []) if each["effect"] != "PreferNoSchedule"]

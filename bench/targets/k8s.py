@@ -35,7 +35,7 @@ from bench.targets import (
     rendering,
     sent_code,
 )
-from bench.targets.k8s_context import Where
+from bench.targets.k8s_context import Where, wait_for_nodes
 from bench.targets.k8s_ledger import Home, Ledger, new_mark
 from bench.targets.kubectl import Kubectl, Object, contexts, is_of_laptop, kustomize
 from bench.targets.ray_pods import RayPods
@@ -192,7 +192,13 @@ class K8sTarget:
         """The Kubernetes nodes that have room for the pods. Raises DoesNotFit."""
         templates = rendering.pod_templates(rendering.ray_cluster(rendered))
         asked = [rendering.requests(template["spec"]) for template in templates.values()]
-        return fitting.assign(topology.name, asked, RayPods(kubectl, self._options.name).places())
+        places = RayPods(kubectl, self._options.name).places()
+        if is_of_laptop(kubectl.context) and any(place.closed == fitting.NOT_READY for place in places):
+            # kind gives a cluster back while its workers are still on their way.
+            with suppress(TargetFailed):
+                wait_for_nodes(kubectl)
+            places = RayPods(kubectl, self._options.name).places()
+        return fitting.assign(topology.name, asked, places)
 
     # ---- what stays: operator, namespace, monitoring
 

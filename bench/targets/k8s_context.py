@@ -86,7 +86,10 @@ class Where:
         kind.create(name, self.kind_configuration)
         if previous:
             command("kubectl", "config", "use-context", previous)  # kind makes its own the current one
-        kubectl = Kubectl(context)
-        # kind itself waits for the control plane alone.
-        kubectl.run("wait", "--for=condition=Ready", "nodes", "--all", "--timeout=60s", timeout_seconds=70)
-        return kubectl
+        wait_for_nodes(Kubectl(context))
+        return Kubectl(context)
+
+
+def wait_for_nodes(kubectl: Kubectl) -> None:
+    """Return when every Kubernetes node is ready: kind itself waits for the control plane alone. Raises TargetFailed."""
+    kubectl.run("wait", "--for=condition=Ready", "nodes", "--all", "--timeout=60s", timeout_seconds=70)

@@ -11,8 +11,10 @@ from typing import Any, ClassVar
 
 import pytest
 from builders import a_topology
+from kubernetes_objects import a_node
+from manifests import appliance
 
-from bench.errors import BadInput, TargetFailed
+from bench.errors import BadInput, DoesNotFit, TargetFailed
 from bench.model import Topology
 from bench.targets import Options, create, k8s, k8s_context, kubectl
 from bench.targets.image_delivery import Image, is_same
@@ -239,3 +241,25 @@ def test_a_forward_that_has_ended_is_begun_again_though_nothing_else_has_changed
 
 
 WINDOWS = ("prometheus", "grafana")
+
+
+def test_the_workers_of_a_cluster_that_was_made_just_now_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    late, ready = a_node("w1", ready="False"), a_node("w1")
+    seen = [late, late]
+
+    class Young(ForeignCluster):
+        def get(self, *_: str) -> list[dict[str, Any]]:
+            return [seen[-1]]
+
+        def run(self, *arguments: str, **_: Any) -> str:
+            assert arguments[:3] == ("wait", "--for=condition=Ready", "nodes")
+            seen.append(ready)
+            return ""
+
+    def assigned(context: str) -> list[str]:
+        target = k8s.K8sTarget(Options(image="a/b:1"))
+        return target._assign(Young(context), a_topology(), appliance("single"))  # type: ignore[arg-type]
+
+    with pytest.raises(DoesNotFit, match="w1 is not ready"):
+        assigned("prod")  # may have been so for days
+    assert assigned("kind-x") == ["w1"]
