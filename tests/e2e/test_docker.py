@@ -33,7 +33,10 @@ from bench.targets.docker_plan import resource_name
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(900)]
 
-LITTLE = {"inference": SMALL}  # how little of an experiment will do; of the others, their tiny profile
+LITTLE = {  # how little of an experiment will do; of the others, their tiny profile
+    "inference": SMALL,
+    "network": ("--set", "largest=65536", "--set", "growth=1024", "--set", "most_streams=1"),
+}
 LONGER = ("--set", "batch=1000", "--set", "inputs=50000", "--set", "data_path=by-value")
 ONE_CPU = ("--topology", "single", "--nodes", "1", "--cpus", "1", "--memory-mib", "2048", "--object-store-mib", "200")
 
