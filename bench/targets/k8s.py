@@ -228,7 +228,8 @@ class K8sTarget:
             if each["kind"] == "Service" and each["metadata"]["name"] in ("prometheus", "grafana")
         }
         if ledger.services:
-            if processes.find(self._options.name, ledger.services) and services.keys() <= ledger.ports.keys():
+            is_ours = processes.find(self._options.name, ledger.services) and services.keys() <= ledger.ports.keys()
+            if is_ours and all(port_forward.listens(ledger.ports[name]) for name in services):
                 return
             processes.end_all(self._options.name, ledger.services)
         ports = dict(zip(services, port_forward.free_ports(len(services)), strict=True))

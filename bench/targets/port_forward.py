@@ -28,10 +28,15 @@ def free_ports(count: int) -> list[int]:
     for port in random.SystemRandom().sample(range(_FIRST, _LAST), _LAST - _FIRST):
         if len(found) == count:
             break
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) != 0:
-                found.append(port)
+        if not listens(port):
+            found.append(port)
     return found
+
+
+def listens(port: int) -> bool:
+    """Whether anything listens on a port of this machine's loopback."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def start(
