@@ -36,6 +36,10 @@ pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(900)]
 LITTLE = {  # how little of an experiment will do; of the others, their tiny profile
     "inference": SMALL,
     "network": ("--set", "largest=65536", "--set", "growth=1024", "--set", "most_streams=1"),
+    "core-rates": ("--set", "calls=20", "--set", "put_bytes=1048576"),
+    "granularity": ("--set", "shortest=0.001", "--set", "longest=0.01"),
+    "tune-overhead": ("--set", "trial_seconds=1"),
+    "tune": ("--set", "samples=2", "--set", "max_iterations=2", "--set", "iteration_samples=1000"),
 }
 LONGER = ("--set", "batch=1000", "--set", "inputs=50000", "--set", "data_path=by-value")
 ONE_CPU = ("--topology", "single", "--nodes", "1", "--cpus", "1", "--memory-mib", "2048", "--object-store-mib", "200")
