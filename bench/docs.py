@@ -1,10 +1,11 @@
-"""The parts of the README that are said in the code: tables of commands, experiments and exit codes, written from there."""
+"""The parts of README and docs/ that are said in the code: tables of commands, experiments, boards and exit codes."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import typer
 from typer.main import get_command
@@ -13,7 +14,7 @@ from bench import errors, experiments
 from bench.errors import BadInput
 from bench.params import declared
 
-MARK = re.compile(r"(?P<begin><!-- bench docs: (?P<name>[a-z ]+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL)
+MARK = re.compile(r"(?P<begin><!-- bench docs: (?P<name>[a-z -]+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL)
 
 
 def fill(text: str, app: typer.Typer) -> str:
@@ -22,7 +23,7 @@ def fill(text: str, app: typer.Typer) -> str:
     def written(match: re.Match[str]) -> str:
         name = match["name"]
         if name not in PARTS:
-            raise BadInput(f"The README asks for a part {name!r}.", f"There are: {', '.join(PARTS)}.")
+            raise BadInput(f"A part {name!r} is asked for.", f"There are: {', '.join(PARTS)}.")
         return f"{match['begin']}\n{PARTS[name](app)}\n\n{match['end']}"
 
     return MARK.sub(written, text)
@@ -53,8 +54,9 @@ def exit_codes(_app: typer.Typer) -> str:
 
 
 def all_experiments(_app: typer.Typer) -> str:
-    """Each experiment with its params, metrics, arms and profiles."""
-    return "\n\n".join(_experiment(name) for name in experiments.NAMES)
+    """A row for each experiment: what it asks."""
+    rows = [(f"[`{name}`](docs/experiments.md#{name})", _summary(name)) for name in experiments.NAMES]
+    return _table(("experiment", "what it is"), rows)
 
 
 def boards(_app: typer.Typer) -> str:
@@ -70,7 +72,12 @@ def boards(_app: typer.Typer) -> str:
     return _table(("board", "panel", "unit", "what it means"), rows)
 
 
-def _experiment(name: str) -> str:
+def _summary(name: str) -> str:
+    return (experiments.load(name).__doc__ or "").strip().splitlines()[0].partition(": ")[2]
+
+
+def _experiment(_app: typer.Typer, *, name: str) -> str:
+    """Params, metrics, arms and profiles of one experiment."""
     found = experiments.load(name)
     params = [
         (f"`{p.name}`", p.range.replace("|", "\\|"), p.unit, str(p.default), p.help)
@@ -79,10 +86,8 @@ def _experiment(name: str) -> str:
     metrics = [(f"`{m.name}`", m.unit, f"{m.better} is better", m.help) for m in found.METRICS]
     arms = [(f"`{arm.name}`", arm.role, arm.help) for arm in found.ARMS]
     profiles = [(f"`{key}`", p.help) for key, p in found.PROFILES.items()]
-    summary = (found.__doc__ or "").strip().splitlines()[0]
     return "\n\n".join(
         (
-            f"#### `{name}`\n\n{summary}",
             _table(("parameter", "values", "unit", "default", "what it is"), params),
             _table(("metric", "unit", "", "what it is"), metrics),
             _table(("arm", "role", "what it is"), arms),
@@ -101,4 +106,5 @@ PARTS: dict[str, Callable[[typer.Typer], str]] = {
     "commands": commands,
     "experiments": all_experiments,
     "exit codes": exit_codes,
+    **{f"experiment {name}": partial(_experiment, name=name) for name in experiments.NAMES},
 }

@@ -24,12 +24,12 @@ MOST_RUNS = 8  # the newest; what has left the page is in Prometheus
 RUN_LABELS = ("session", "run", "experiment", "topology", "cell")
 STATUSES = ("running", "ok", "invalid", "failed", "stopped")
 PHASES = ("start-up", "warm-up", "steady")
-USAGE_FIELDS = tuple(
-    name
-    for name in NodeUsage.__dataclass_fields__
-    if name not in ("node", "arm", "turn", "warmup", "interval", "point")
+# What boards and alert rules ask for: the record has the rest.
+USAGE_OF_SUBJECT = (
+    *("cpu_seconds", "peak_memory_bytes", "sent_bytes", "received_bytes", "sent_packets", "received_packets"),
+    *("retransmits", "periods", "throttled_periods", "work"),
 )
-USAGE_OF_ALL_ARMS = ("periods", "throttled_periods")  # what an alert asks for; the rest only of the subject
+USAGE_OF_OTHERS = ("periods", "throttled_periods")
 FAMILIES = {
     "bench_sample_value": (
         "Last value of a metric that a run has measured, warm-ups left out.",
@@ -209,7 +209,7 @@ def _add_run(families: dict[str, GaugeMetricFamily], run: Followed) -> None:
     subjects = _subjects(run.spec.experiment)
     for (arm, node), usage in run.usage.items():
         families["bench_node_usage"].add_metric((*labels, arm, node, "seconds"), usage.interval.seconds)
-        for name in USAGE_FIELDS if not subjects or arm in subjects else USAGE_OF_ALL_ARMS:
+        for name in USAGE_OF_SUBJECT if not subjects or arm in subjects else USAGE_OF_OTHERS:
             amount = getattr(usage, name)
             if amount is not None:
                 families["bench_node_usage"].add_metric((*labels, arm, node, name), amount)
