@@ -103,6 +103,12 @@ class Rate:
     work: Callable[[], int]  # gives how many answers were right
     amount: int
     metric: Metric = CALLS
+    bytes_per_call: int = 1  # where bytes are what is counted
+
+    @property
+    def calls(self) -> int:
+        """Of one pass: what the work of a node is counted in, at every point alike."""
+        return self.amount // self.bytes_per_call
 
 
 class Server:
@@ -145,7 +151,7 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
         rates = start(params, nodes, exits)
         for turn in context.turns():
             for rate in rates:
-                credit = partial(_credit, ends, rate.amount)
+                credit = partial(_credit, ends, rate.calls)
                 for arm in turn.order(ARMS):
                     if arm == UNWATCHED and rate.name != HEADLINE:
                         continue
@@ -186,12 +192,19 @@ def store_rates(params: Params) -> list[Rate]:
             work=lambda: _together([put_many.remote(PUTTER_CALLS) for _ in range(PUTTERS)]),
             amount=PUTTERS * PUTTER_CALLS,
         ),
-        Rate(name=PUT_GIGABYTES, work=lambda: _put(array), amount=array.nbytes, metric=PUT),
+        Rate(
+            name=PUT_GIGABYTES,
+            work=lambda: _put(array),
+            amount=array.nbytes,
+            metric=PUT,
+            bytes_per_call=array.nbytes,
+        ),
         Rate(
             name=MULTI_PUT_GIGABYTES,
             work=lambda: _together([put_large.remote(params.put_bytes) for _ in range(PUTTERS)]),
             amount=PUTTERS * array.nbytes,
             metric=PUT,
+            bytes_per_call=array.nbytes,
         ),
     ]
 
@@ -301,9 +314,9 @@ def _samples(timed: Measured[int], rate: Rate, context: Context) -> Iterator[Sam
         yield replace(sample, point="")
 
 
-def _credit(ends: set[str], amount: int, _: int) -> Mapping[str, float]:
+def _credit(ends: set[str], calls: int, _: int) -> Mapping[str, float]:
     """Half of the calls to those who call, half to those who answer."""
-    return {name: amount / len(ends) for name in ends}
+    return {name: calls / len(ends) for name in ends}
 
 
 def _small_value() -> bytes:

@@ -39,6 +39,9 @@ def test_every_rate_has_a_name_of_ray_and_answers_all_its_calls(local_ray: Seque
     assert len(points) == 14
     assert points <= names_of_ray()
     assert {s.point for s in found if s.metric == "put_bytes_per_second"} == {PUT_GIGABYTES, MULTI_PUT_GIGABYTES}
+    assert context.credits["ray", PUT_GIGABYTES] == {"head": 1.0}  # calls at every point, and not bytes at some
+    assert context.credits["ray", MULTI_PUT_GIGABYTES] == {"head": 10.0}
+    assert context.credits["ray", NAME] == {"head": 20.0}
     assert {s.arm for s in found if not s.point} == {"ray", "ray-unwatched"}
 
 
