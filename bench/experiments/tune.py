@@ -101,7 +101,7 @@ _LADDER: tuple[Mapping[str, tuple[Value, ...]], ...] = (
 PROFILES = {
     "tiny": Profile(
         help="A minute and a half a block: 4 trials of small networks.",
-        grids=({"samples": (4,), "hidden_below": (128,), "max_iterations": (12,)},),
+        grids=({"samples": (4,), "hidden_below": (128,), "max_iterations": (24,)},),
         blocks=6,
         warmups=0,
         samples=1,
@@ -295,8 +295,9 @@ def _start(params: Params, context: Context, course: Course, configs: Sequence[C
     """All that the arms need, on every node."""
     import ray
 
-    if params.samples < len(context.nodes) or context.earlier:
-        context.leaves_idle([node.name for node in context.nodes])
+    # Which node gets how many trials is Tune's choice, and one of the things that are measured: it gives all of them to the
+    # first actor that is ready, if they are short.
+    context.leaves_idle([node.name for node in context.nodes])
     keeps_checkpoints = params.checkpoint_every > 0 or params.scheduler == "pbt"
     folder = ends.enter_context(storage(params.checkpoint_path, context.nodes, is_shared=keeps_checkpoints))
     held = ray.put(images.load(params.data, context.seed, "uint8"))

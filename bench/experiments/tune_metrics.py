@@ -45,8 +45,8 @@ MEMORY = _metric("trial_peak_memory_bytes", "B", "lower", "size", "The most that
 PAYLOAD = _metric(
     "payload_bytes_per_result", "B/result", "lower", "size", "What a trial says after an iteration, as sent."
 )
-CPU_FAIRNESS = _metric("cpu_fairness_jain", "", "higher", "ratio", "Jain's index of the trials' CPU seconds by node.")
-TRIAL_FAIRNESS = _metric("trial_fairness_jain", "", "higher", "ratio", "Jain's index of trials by node.")
+CPU_FAIRNESS = _metric("cpu_fairness_jain", "1", "higher", "ratio", "Jain's index of the trials' CPU seconds by node.")
+TRIAL_FAIRNESS = _metric("trial_fairness_jain", "1", "higher", "ratio", "Jain's index of trials by node.")
 CPU_SHARE = _metric("node_cpu_share", "s/s", "higher", "ratio", "A node's part of the trials' CPU seconds.")
 TRIAL_SHARE = _metric("node_trial_share", "trials/trial", "higher", "ratio", "A node's part of the trials.")
 BUSY = _metric("busy_seconds", "s", "higher", "time", "How long a node's trials were at their iterations, added up.")
@@ -68,9 +68,16 @@ EFFECT_P90_P10 = _metric(
 )
 ITERATIONS = _metric("iterations_to_target", "iterations", "lower", "count", "Of one trial.")
 ACCURACY = _metric(
-    "training_accuracy", "", "higher", "ratio", "Of the images trained on in an iteration, before it.", "iterations"
+    "training_accuracy",
+    "images/image",
+    "higher",
+    "ratio",
+    "Of the images trained on in an iteration, before it.",
+    "iterations",
 )
-HELD_OUT_ACCURACY = _metric("held_out_accuracy", "", "higher", "ratio", "Of images never trained on.", "iterations")
+HELD_OUT_ACCURACY = _metric(
+    "held_out_accuracy", "images/image", "higher", "ratio", "Of images never trained on.", "iterations"
+)
 BEST = {
     share: _metric(
         f"best_of_trials_p{share:g}",
