@@ -28,8 +28,8 @@ TRIAL = _metric("trial_seconds", "s", "lower", "time", "A trial's iterations, wi
 TRIAL_CPU = _metric("trial_cpu_seconds", "s", "lower", "time", "CPU seconds of a trial's iterations.")
 STARTUP = _metric("startup_seconds", "s", "lower", "time", "Until the first trial begins: processes, TensorFlow.")
 OVERHEAD = _metric(
-    "overhead_seconds_per_trial",
-    "s/trial",
+    "overhead_per_trial_seconds",
+    "s",
     "lower",
     "time",
     "Between the iterations that were done in one place, per trial; start-up left out.",
@@ -52,7 +52,7 @@ TRIAL_SHARE = _metric("node_trial_share", "trials/trial", "higher", "ratio", "A 
 BUSY = _metric("busy_seconds", "s", "higher", "time", "How long a node's trials were at their iterations, added up.")
 SUCCESS = _metric("success_ratio", "trials/trial", "higher", "ratio", "Trials that reached the target, of all.")
 CENSORED = _metric("censored_trials", "trials", "lower", "count", "Trials that ended before they reached the target.")
-FAILURES = _metric("trial_failures", "failures", "lower", "count", "Actors, workers and nodes lost under a trial.")
+FAILURES = _metric("trial_failures", "times", "lower", "count", "Actors, workers and nodes lost under a trial.")
 MEDIAN = _metric(
     "median_iterations_to_target", "iterations", "lower", "count", "Kaplan and Meier's, censored trials counted in."
 )
@@ -171,7 +171,7 @@ def _fairness(measured: Measured[Found], trials: Sequence[TrialRun], names: Sequ
     yield measured.sample(TRIAL_FAIRNESS, numbers.jain(list(done.values())))
     for metric, amounts in ((CPU_SHARE, cpu), (TRIAL_SHARE, done)):
         for name, share in numbers.shares(amounts).items():
-            yield measured.sample(metric, share, node=name)
+            yield replace(measured, point=name).sample(metric, share)
     for name, each in used.items():
         yield measured.sample(BUSY, each.busy_seconds, node=name)
 

@@ -132,7 +132,7 @@ def test_five_measures_of_the_study_come_of_the_trials() -> None:
     assert values(samples, "payload_bytes_per_result") == [100]
     assert values(samples, "cpu_fairness_jain") == [pytest.approx(9 / (2 * 5))]
     assert values(samples, "trial_fairness_jain") == [1.0]
-    assert {s.node: s.value for s in samples if s.metric == "node_cpu_share"} == pytest.approx(
+    assert {s.point: s.value for s in samples if s.metric == "node_cpu_share"} == pytest.approx(
         {"head": 1 / 3, "worker-1": 2 / 3}
     )
     assert {s.node: s.value for s in samples if s.metric == "busy_seconds"} == pytest.approx({"head": 2, "worker-1": 4})
@@ -167,7 +167,7 @@ def test_the_table_of_trials_begins_with_the_best() -> None:
 
 def test_a_search_with_trials_of_an_earlier_attempt_has_no_time_of_its_own() -> None:
     samples = of(a_trial(0, 0.95), a_trial(1, 0.95), kept=1, result_bytes=1)
-    for metric in ("search_seconds", "time_to_target_seconds", "overhead_seconds_per_trial"):
+    for metric in ("search_seconds", "time_to_target_seconds", "overhead_per_trial_seconds"):
         assert reason(samples, metric) == "1 of 2 trials are kept from an earlier attempt at this run"
     assert values(samples, "success_ratio") == [1.0]
 
@@ -219,7 +219,7 @@ def test_every_arm_does_every_trial_to_the_same_end_and_a_second_attempt_only_wh
     for arm in ("ray", "empty-trials", "sequential", "pool"):
         (seconds,) = values(samples, "search_seconds", arm)
         assert 0 < (seconds or 0) < 250
-    (overhead,) = values(samples, "overhead_seconds_per_trial", "empty-trials")
+    (overhead,) = values(samples, "overhead_per_trial_seconds", "empty-trials")
     assert (overhead or 0) > 0
     curves = [(s.point, s.step) for s in context.recorded if s.metric == "training_accuracy"]
     assert {point for point, _ in curves} == {"trial-00", "trial-01", "trial-02"}
