@@ -80,14 +80,14 @@ HELD_OUT_ACCURACY = _metric(
 )
 BEST = {
     share: _metric(
-        f"best_of_trials_p{share:g}",
+        f"best_of_trials_{name}",
         "iterations",
         "lower",
         "count",
         f"Fewest iterations to the target among so many of these trials, {share:g}th percentile.",
         "trials",
     )
-    for share in (2.5, 50, 97.5)
+    for name, share in (("low", 2.5), ("median", 50), ("high", 97.5))
 }
 METRICS = (
     SEARCH,

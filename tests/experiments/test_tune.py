@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from bench import params as parameters
@@ -149,9 +150,9 @@ def test_censored_trials_are_counted_and_shown_and_take_the_effect_with_them() -
     assert reason(samples, "tuning_effect_max_min") == "1 of 2 trials never reached the target"
     assert values(samples, "iterations_to_target", point="trial-00") == [2]
     assert reason(samples, "iterations_to_target", point="trial-01") == "it was at 0.700 after its last iteration, 3"
-    curve = {s.step: s.value for s in samples if s.metric == "best_of_trials_p97.5"}
+    curve = {s.step: s.value for s in samples if s.metric == "best_of_trials_high"}
     assert curve == {}  # of two draws one in four has the censored trial alone
-    assert {s.step: s.value for s in samples if s.metric == "best_of_trials_p50"} == {1: 2, 2: 2}
+    assert {s.step: s.value for s in samples if s.metric == "best_of_trials_median"} == {1: 2, 2: 2}
 
 
 def test_a_search_that_no_trial_finished_has_no_time_to_the_target() -> None:
@@ -254,3 +255,29 @@ def test_other_searches_and_schedulers_do_as_many_trials(context: Any, how: dict
     (seconds,) = values(samples, "search_seconds")
     assert math.isfinite(seconds or math.inf)
     assert len({s.point for s in samples if s.metric == "trial_seconds" and s.point}) == 3
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.timeout(280)
+def test_a_trial_whose_process_is_killed_is_done_again_counted_and_makes_the_run_invalid(
+    context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed: list[int] = []
+
+    def kill_one(sample: Sample) -> None:
+        context.recorded.append(sample)
+        ours = [] if killed else psutil.Process().children(recursive=True)
+        for process in ours:
+            if "TrialActor" in "".join(process.cmdline()) and not killed:
+                process.kill()
+                killed.append(process.pid)
+
+    monkeypatch.setattr(context, "record", kill_one)
+    monkeypatch.setattr(tune, "ARMS", (tune.RAY,))
+    context.passes = 1
+    samples = list(tune.run(Params(**SMALL), context))  # type: ignore[arg-type]
+    assert killed
+    assert values(samples, "trial_failures") == [1]
+    assert len({s.point for s in samples if s.metric == "trial_seconds" and s.point}) == 3
+    assert any("1 times a trial lost its actor" in reason for reason in context.reasons)
