@@ -114,7 +114,10 @@ class Searcher:
                     name=f"search-{time.monotonic_ns()}",
                     stop={"training_iteration": self.course.max_iterations},
                     failure_config=tune.FailureConfig(max_failures=RETRIES),
-                    checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=plan.checkpoint_every, num_to_keep=2),
+                    checkpoint_config=tune.CheckpointConfig(
+                        checkpoint_frequency=plan.checkpoint_every,
+                        num_to_keep=None if plan.scheduler == "pbt" else 2,  # PBT takes up older ones of other trials
+                    ),
                     callbacks=[_callback(keeper)],
                     verbose=0,
                 ),
@@ -135,40 +138,45 @@ def _trainable() -> Any:
 
     class TrialActor(tune.Trainable):  # type: ignore[misc]
         def setup(self, config: dict[str, Any], images: list[Any], course: Course, is_empty: bool) -> None:
-            self._images = None if is_empty else ray.get(images[0])
-            self._course = course
+            self._images, self._course, self._is_empty = images, course, is_empty
             self._node = ray.get_runtime_context().get_node_id()
             self.reset_config(config)
 
         def reset_config(self, new_config: dict[str, Any]) -> bool:
-            from bench.experiments.tune_training import Training
-
-            config = Config(**new_config.get("trial", new_config))
-            self._training = None if self._images is None else Training(config, self._images, self._course)
+            # TensorFlow is not imported here: while an actor starts, Tune gives its trial to another one that is done,
+            # and ends it. The slower node would then import TensorFlow again and again and never get a trial.
+            self._config = Config(**new_config.get("trial", new_config))
+            self._training: Any = None
             return True
 
-        def step(self) -> dict[str, Any]:
+        def begun(self) -> Any:
+            from bench.experiments.tune_training import Training
+
             if self._training is None:
-                now = time.monotonic()
-                return {"accuracy": 1.0, "done": True, "report": asdict(_nothing_learnt(now, self._node))}
-            report = self._training.iterate()
+                self._training = Training(self._config, ray.get(self._images[0]), self._course)
+            return self._training
+
+        def step(self) -> dict[str, Any]:
+            if self._is_empty:
+                return {"accuracy": 1.0, "done": True, "report": asdict(_nothing_learnt(time.monotonic(), self._node))}
+            training = self.begun()
+            report = training.iterate()
             return {
                 "accuracy": report.accuracy(self._course.judged_by),
-                "done": self._training.is_done(report),
+                "done": training.is_done(report),
                 "report": {**asdict(report), "node": self._node},
             }
 
         def save_checkpoint(self, checkpoint_dir: str) -> None:
             import pickle
 
-            (Path(checkpoint_dir) / "state.pickle").write_bytes(pickle.dumps(self._training and self._training.state()))
+            (Path(checkpoint_dir) / "state.pickle").write_bytes(pickle.dumps(self.begun().state()))
 
         def load_checkpoint(self, checkpoint: Any) -> None:
             import pickle
 
             state = pickle.loads((Path(checkpoint) / "state.pickle").read_bytes())  # noqa: S301, written above
-            if self._training is not None:
-                self._training.go_on_from(state)
+            self.begun().go_on_from(state)
 
     return TrialActor
 
