@@ -13,7 +13,7 @@ from sweeping import SweepContext
 from bench.errors import BadInput
 from bench.experiments import granularity
 from bench.experiments.granularity import LABEL, Done, Params, Point
-from bench.experiments.granularity_numbers import batch_for, least_task_seconds, overhead_seconds
+from bench.experiments.granularity.numbers import batch_for, least_task_seconds, overhead_seconds
 from bench.model import Interval, Measured
 
 

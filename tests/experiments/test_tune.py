@@ -14,14 +14,14 @@ import pytest
 
 from bench import params as parameters
 from bench.errors import BadInput, DoesNotFit
-from bench.experiments import load, tune, tune_metrics
-from bench.experiments.tune import Params
-from bench.experiments.tune_ledger import NAME
-from bench.experiments.tune_numbers import TrialRun
-from bench.experiments.tune_peers import deal
-from bench.experiments.tune_search import Found
-from bench.experiments.tune_storage import storage
-from bench.experiments.tune_training import Config, Course, Report
+from bench.experiments import load, tune
+from bench.experiments.tune import Params, metrics
+from bench.experiments.tune.ledger import NAME
+from bench.experiments.tune.numbers import TrialRun
+from bench.experiments.tune.peers import deal
+from bench.experiments.tune.search import Found
+from bench.experiments.tune.storage import storage
+from bench.experiments.tune.training import Config, Course, Report
 from bench.model import Interval, Measured, NodeSlot, Sample
 
 COURSE = Course(batch=1, iteration_samples=1, max_iterations=9, target=0.9, judged_by="training", threads=1, seed=1)
@@ -64,7 +64,7 @@ def measured(found: Found, seconds: float = 10.0) -> Measured[Found]:
 
 def of(*trials: TrialRun, **said: Any) -> list[Sample]:
     found = Found(trials=list(trials), began=0.0, **said)
-    return list(tune_metrics.of_search(measured(found), COURSE, NODES))
+    return list(metrics.of_search(measured(found), COURSE, NODES))
 
 
 # declarations

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from bench.experiments.tune_ledger import NAME, Ledger
-from bench.experiments.tune_numbers import TrialRun
-from bench.experiments.tune_space import configurations
-from bench.experiments.tune_training import Course, Report
+from bench.experiments.tune.ledger import NAME, Ledger
+from bench.experiments.tune.numbers import TrialRun
+from bench.experiments.tune.space import configurations
+from bench.experiments.tune.training import Course, Report
 from bench.store import DONE
 
 COURSE = Course(

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.experiments import tune_numbers as numbers
-from bench.experiments.tune_numbers import Outcome, TrialRun, Used
-from bench.experiments.tune_training import Config, Report
+from bench.experiments.tune import numbers
+from bench.experiments.tune.numbers import Outcome, TrialRun, Used
+from bench.experiments.tune.training import Config, Report
 
 CONFIG = Config(lr=0.1, momentum=0.5, hidden=32)
 iterations = st.integers(1, 500)

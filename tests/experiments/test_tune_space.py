@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.experiments.tune_space import Search, configurations, fingerprint, levels
+from bench.experiments.tune.space import Search, configurations, fingerprint, levels
 
 SEEDS = st.integers(0, 2**40)
 

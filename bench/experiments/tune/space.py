@@ -7,7 +7,7 @@ import random
 from hashlib import sha256
 from typing import Literal
 
-from bench.experiments.tune_training import Config
+from bench.experiments.tune.training import Config
 
 Search = Literal["random", "grid", "optuna"]
 

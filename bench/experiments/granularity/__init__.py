@@ -15,7 +15,7 @@ from typer import Option
 
 from bench.errors import BadInput
 from bench.experiments import Profile
-from bench.experiments.granularity_numbers import batch_for, least_task_seconds, overhead_seconds
+from bench.experiments.granularity.numbers import batch_for, least_task_seconds, overhead_seconds
 from bench.experiments.placement import get_in_time, on
 from bench.model import Arm, Context, Measured, Metric, NodeSlot, Sample
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
 from bench.errors import RunInvalid
-from bench.experiments.tune_numbers import TrialRun
-from bench.experiments.tune_space import LEAST_HIDDEN, LR, MOMENTUM, Search
-from bench.experiments.tune_training import Config, Course, Report
+from bench.experiments.tune.numbers import TrialRun
+from bench.experiments.tune.space import LEAST_HIDDEN, LR, MOMENTUM, Search
+from bench.experiments.tune.training import Config, Course, Report
 
 Scheduler = Literal["fifo", "asha", "pbt"]
 
@@ -150,7 +150,7 @@ def _trainable() -> Any:
             return True
 
         def begun(self) -> Any:
-            from bench.experiments.tune_training import Training
+            from bench.experiments.tune.training import Training
 
             if self._training is None:
                 self._training = Training(self._config, ray.get(self._images[0]), self._course)

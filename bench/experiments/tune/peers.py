@@ -15,10 +15,10 @@ from bench.data.images import Images
 from bench.errors import RunFailed
 from bench.experiments.placement import get_in_time, on
 from bench.experiments.spawning import THREAD_VARIABLES, environment, without_main_script
-from bench.experiments.tune_numbers import TrialRun
-from bench.experiments.tune_search import Found
-from bench.experiments.tune_space import LEAST_HIDDEN, LR, MOMENTUM
-from bench.experiments.tune_training import Config, Course, Report
+from bench.experiments.tune.numbers import TrialRun
+from bench.experiments.tune.search import Found
+from bench.experiments.tune.space import LEAST_HIDDEN, LR, MOMENTUM
+from bench.experiments.tune.training import Config, Course, Report
 from bench.model import NodeSlot
 
 SEARCH_SECONDS = 8 * 3600.0
@@ -177,7 +177,7 @@ def _hold(images: Images, course: Course) -> None:
 
 
 def _train_here(item: Item) -> Done:
-    from bench.experiments.tune_training import train
+    from bench.experiments.tune.training import train
 
     number, config = item
     return number, config, train(config, _images, _course)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from bench.experiments.tune_numbers import TrialRun
-from bench.experiments.tune_training import Config, Course
+from bench.experiments.tune.numbers import TrialRun
+from bench.experiments.tune.training import Config, Course
 from bench.model import from_json, to_json
 
 NAME = "done.jsonl"  # what the next attempt is given

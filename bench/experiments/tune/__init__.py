@@ -14,14 +14,14 @@ from typer import Option
 from bench.data import images
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import Profile
-from bench.experiments.tune_ledger import Ledger
-from bench.experiments.tune_metrics import ACCURACY, HELD_OUT_ACCURACY, METRICS, of_empty_trials, of_peer, of_search
-from bench.experiments.tune_numbers import TrialRun
-from bench.experiments.tune_peers import Hosts, start_hosts
-from bench.experiments.tune_search import Found, Plan, Scheduler, Searcher
-from bench.experiments.tune_space import Search, configurations, fingerprint
-from bench.experiments.tune_storage import storage
-from bench.experiments.tune_training import Config, Course, Report
+from bench.experiments.tune.ledger import Ledger
+from bench.experiments.tune.metrics import ACCURACY, HELD_OUT_ACCURACY, METRICS, of_empty_trials, of_peer, of_search
+from bench.experiments.tune.numbers import TrialRun
+from bench.experiments.tune.peers import Hosts, start_hosts
+from bench.experiments.tune.search import Found, Plan, Scheduler, Searcher
+from bench.experiments.tune.space import Search, configurations, fingerprint
+from bench.experiments.tune.storage import storage
+from bench.experiments.tune.training import Config, Course, Report
 from bench.model import Arm, Context, Interval, Sample, Topology, Value
 
 __all__ = ["ARMS", "METRICS", "PROFILES", "Params", "check_fits", "data_sets", "guess_pass_seconds", "run"]

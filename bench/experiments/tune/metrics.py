@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bench.experiments import tune_numbers as numbers
-from bench.experiments.tune_numbers import Outcome, TrialRun
-from bench.experiments.tune_training import Course
+from bench.experiments.tune import numbers
+from bench.experiments.tune.numbers import Outcome, TrialRun
+from bench.experiments.tune.training import Course
 from bench.model import Better, Kind, Measured, Metric, NodeSlot, Sample
 
 if TYPE_CHECKING:
-    from bench.experiments.tune_search import Found
+    from bench.experiments.tune.search import Found
 
 
 def _metric(name: str, unit: str, better: Better, kind: Kind, text: str, axis: str = "") -> Metric:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bench.experiments.tune_training import Config, Report
+from bench.experiments.tune.training import Config, Report
 
 
 @dataclass(kw_only=True)
