@@ -11,7 +11,7 @@ from bench.analysis.network_ledger import Ledger
 pytestmark = [pytest.mark.ray, pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(600)]
 
 # One actor sits on the worker: every input crosses the link, and the pool has no way around it. In batches of 100 it
-# takes some 30 times as long to send an input as to do all else, which leaves little to the noise of a busy machine.
+# takes 15 to 30 times as long to send an input as to do all else, which leaves little to the noise of a busy machine.
 BY_VALUE = tuple(
     word
     for setting in ("actors=1", "batch=100", "inputs=400", "dtype=float32", "data_path=by-value")
