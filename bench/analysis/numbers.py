@@ -13,6 +13,7 @@ _UNIT_WORDS = {"s": "seconds", "B": "bytes"}
 _SI = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 _IEC = ((2.0**30, "Gi"), (2.0**20, "Mi"), (2.0**10, "Ki"))
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
+_NOTHING = 1e-9  # in the unit that is shown: what is left of 0 by rounding
 _MOST_DIGITS = 5  # of one number: an interval of width nearly 0 is no reason for more
 
 
@@ -67,6 +68,8 @@ def ratio(estimate: Estimate) -> str:
 def plain(value: float, scale: Scale = Scale(1.0, "")) -> str:
     """A number alone, to three significant digits, with its unit."""
     scaled = value / scale.divisor
+    if abs(scaled) < _NOTHING:
+        scaled = 0.0
     text = _rounded(scaled, _places(scaled, None))
     return f"{text} {scale.unit}".strip()
 

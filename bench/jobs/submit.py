@@ -30,6 +30,10 @@ class NotReady(Exception):
     """The head does not take jobs yet: it refuses connections, or has no agent. Worth another try."""
 
 
+class Unheard(NotReady):
+    """It may have the job: its answer did not come in time. Whether it has is told by another try."""
+
+
 @dataclass(frozen=True)
 class JobsApi:
     """The Jobs API of one cluster."""
@@ -43,7 +47,7 @@ class JobsApi:
     ) -> str:
         """Start the driver of `spec`; the job's id, which is its own for ever. Raises TargetFailed, RunFailed, AuthFailed.
 
-        Tried again only while the head is not ready: the id is unique, so that a second try cannot run it twice.
+        Tried again while the head is not ready or has not answered: the id is unique, so that it cannot run twice.
         """
         job_id = f"{spec.session}.{spec.folder}"
         body = {
@@ -56,8 +60,15 @@ class JobsApi:
             wait=tenacity.wait_exponential(multiplier=0.2, max=2.0),
             stop=tenacity.stop_after_delay(self.ready_seconds),
         )
+        may_exist = False
         try:
-            patiently(self._post_job, body)
+            for attempt in patiently:
+                with attempt:
+                    try:
+                        self._post_job(body, may_exist=may_exist)
+                    except Unheard:
+                        may_exist = True
+                        raise
         except tenacity.RetryError as error:
             raise TargetFailed(
                 f"The Jobs API at {self.address} took no job for {self.ready_seconds:.0f} s:"
@@ -66,13 +77,17 @@ class JobsApi:
             ) from error
         return job_id
 
-    def _post_job(self, body: dict[str, Any]) -> None:
+    def _post_job(self, body: dict[str, Any], *, may_exist: bool) -> None:
         try:
             answer = self._ask("POST", "/api/jobs/", json=body)
+        except requests.ReadTimeout as error:
+            raise Unheard(f"it took the job or not, and did not answer for {TIMEOUT_SECONDS:g} s") from error
         except requests.ConnectionError as error:
             raise NotReady(f"it refused the connection ({type(error).__name__})") from error
         if answer.status_code == 500 and "agent" in answer.text.lower() and "already exists" not in answer.text:
             raise NotReady("it has no agent to run a job yet")
+        if "already exists" in answer.text and may_exist:
+            return
         if "already exists" in answer.text:
             raise RunFailed(
                 f"A job {body['submission_id']} exists already.", "A run's id is used once: `bench resume`."

@@ -86,3 +86,7 @@ def test_a_span_of_one_number_is_that_number():
 def test_words_agree_with_their_number():
     assert (plural(1, "block"), plural(6, "block")) == ("1 block", "6 blocks")
     assert plain(0.5, Scale(1.0, "s")) == "0.500 s"
+
+
+def test_what_rounding_leaves_of_nothing_is_nothing():
+    assert quantity(Metric(name="sent_bytes", unit="B", better="lower", kind="size"), -1.46e-16) == "0 B"

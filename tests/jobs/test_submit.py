@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from builders import a_spec
 from fakes import TOKEN, FakeHead, serving
 
 from bench.errors import AuthFailed, RunFailed, TargetFailed
+from bench.jobs import submit
 from bench.jobs.submit import JobsApi, entrypoint
 from bench.model import to_json
 
@@ -38,6 +41,27 @@ def test_the_same_run_is_not_submitted_twice(tmp_path: Path) -> None:
         with pytest.raises(RunFailed, match="exists already"):
             JobsApi(address, TOKEN).submit(a_spec())
     assert len(head.accepted) == 1
+
+
+class SlowHead(FakeHead):
+    """It takes the first job, and lets the asker wait for its answer until that one has given up."""
+
+    def post(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
+        is_first = not self.accepted
+        answer = super().post(path, body)
+        if is_first:
+            time.sleep(1.5)
+        return answer
+
+
+def test_a_job_that_was_taken_without_a_word_is_neither_lost_nor_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(submit, "TIMEOUT_SECONDS", 0.5)
+    head = SlowHead(tmp_path)
+    with serving(head) as address:
+        job_id = JobsApi(address, TOKEN).submit(a_spec())
+    assert head.accepted == [job_id]
 
 
 @pytest.mark.parametrize("token", ["wrong", ""])
