@@ -101,7 +101,7 @@ _LADDER: tuple[Mapping[str, tuple[Value, ...]], ...] = (
 PROFILES = {
     "tiny": Profile(
         help="A minute and a half a block: 4 trials of small networks.",
-        grids=({"samples": (4,), "hidden_below": (128,), "max_iterations": (24,)},),
+        grids=({"samples": (4,), "hidden_below": (64,), "max_iterations": (24,)},),
         blocks=6,
         warmups=0,
         samples=1,
@@ -294,6 +294,7 @@ def digest(found: Found) -> str:
 def _start(params: Params, context: Context, course: Course, configs: Sequence[Config], ends: ExitStack) -> _Workbench:
     """All that the arms need, on every node."""
     import ray
+    import ray.tune  # here, for it takes seconds, which are no part of the first search
 
     # Which node gets how many trials is Tune's choice, and one of the things that are measured: it gives all of them to the
     # first actor that is ready, if they are short.
