@@ -45,6 +45,7 @@ class Experiment(Protocol):
 
 _MODULES = {
     "inference": "bench.experiments.inference",
+    "parameter-server": "bench.experiments.parameter_server",
     "network": "bench.experiments.network",
     "core-rates": "bench.experiments.core_rates",
     "granularity": "bench.experiments.granularity",

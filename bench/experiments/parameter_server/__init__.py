@@ -1,0 +1,158 @@
+"""Parameter server: synchronous and asynchronous gradient descent with torch, on Ray and without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from typer import Option
+
+from bench.errors import BadInput
+from bench.experiments import Profile
+from bench.experiments.parameter_server import metrics, models, wire
+from bench.experiments.parameter_server.metrics import ARMS, METRICS
+from bench.model import Arm, Context, Sample, Value
+
+__all__ = ["ARMS", "METRICS", "PROFILES", "Params", "guess_pass_seconds", "run"]
+
+SNAPSHOTS_BYTES = 1536 * 2**20  # that a server may keep of one training
+STUDY_TARGETS = {"convolution": (40.0, 40.0), "lenet": (40.0, 40.0), "resnet18": (60.0, 55.0), "vgg16": (60.0, 55.0)}
+STEP_SECONDS = {"convolution": 0.004, "lenet": 0.02, "resnet18": 4.0, "vgg16": 2.5}  # a batch of 100 on one thread
+
+Data = Literal["cifar10", "mnist-small-32", "synthetic-32"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """What can be varied."""
+
+    workers: Annotated[int, Option(min=1, max=1_000, metavar="WORKERS", help="Workers, the nodes in turn.")] = 2
+    model: Annotated[models.Name, Option(help="One convolution; two and three linear layers; ResNet-18; VGG16.")] = (
+        "convolution"
+    )
+    data: Annotated[Data, Option(help="cifar10 is seeded by you; digits come along; synthetic is made.")] = "cifar10"
+    batch: Annotated[int, Option(min=1, max=10_000, metavar="IMAGES", help="Images in each worker's batch.")] = 100
+    learning_rate: Annotated[float, Option(min=0.0, max=100.0, metavar="RATE", help="Of every update.")] = 1e-4
+    momentum: Annotated[float, Option(min=0.0, max=0.999, metavar="SHARE", help="Of the updates before.")] = 0.0
+    iterations: Annotated[
+        int, Option(min=1, max=10_000_000, metavar="ITERATIONS", help="Updates; asynchronous ones are twice as many.")
+    ] = 10_000
+    evaluate_every: Annotated[
+        int, Option(min=1, max=1_000_000, metavar="ITERATIONS", help="Between two looks at the accuracy.")
+    ] = 10
+    target_accuracy: Annotated[
+        float,
+        Option(min=0.0, max=100.0, metavar="PERCENT", help="Accuracy to reach; 0: as in the study, 40, 60 or 55."),
+    ] = 0.0
+    transport: Annotated[
+        wire.Transport,
+        Option(
+            help="objects: an array a tensor; flat: one buffer; inline: that in pieces which ride in the call;"
+            " sharded: servers that have a part each; compressed: float16, its error made good."
+        ),
+    ] = "flat"
+    shards: Annotated[
+        int, Option(min=1, max=100, metavar="SERVERS", help="Servers of transport sharded, the nodes in turn.")
+    ] = 2
+    prefetch: Annotated[bool, Option(metavar="FLAG", help="Make the next batch while gradients travel.")] = True
+    staleness_bound: Annotated[
+        int,
+        Option(
+            min=-1,
+            max=1_000_000,
+            metavar="STEPS",
+            help="Steps that an asynchronous worker may be ahead of the slowest; -1: as many as it likes.",
+        ),
+    ] = -1
+    checkpoint_every: Annotated[
+        int, Option(min=0, max=10_000_000, metavar="ITERATIONS", help="Between two checkpoints of a run; 0: none.")
+    ] = 1_000
+    resume: Annotated[
+        str, Option(metavar="FILE", help="A checkpoint on the head node that synchronous training goes on from.")
+    ] = ""
+    crowded: Annotated[
+        bool, Option(metavar="FLAG", help="Run more workers than there are CPUs, too; the report says so.")
+    ] = False
+
+    def __post_init__(self) -> None:
+        length = models.PARAMETERS[self.model] + models.STATISTICS[self.model]
+        kept = (2 * self.iterations // self.evaluate_every + 1) * length * 4
+        if kept > SNAPSHOTS_BYTES:
+            raise BadInput(
+                f"An evaluation every {self.evaluate_every} iterations keeps {kept / 2**20:.0f} MiB of weights.",
+                f"Raise evaluate_every: {SNAPSHOTS_BYTES // 2**20} MiB is the most.",
+            )
+
+    @property
+    def servers(self) -> int:
+        return self.shards if self.transport == "sharded" else 1
+
+    def target(self, arm: Arm) -> float:
+        """Accuracy that `arm` is to reach, per cent."""
+        return self.target_accuracy or STUDY_TARGETS[self.model][arm == metrics.ASYNC]
+
+
+_LADDER = (1, 2, 5, 10, 15, 20)
+_TRANSPORTS = ("objects", "flat", "inline", "sharded", "compressed")
+_LAB: tuple[Mapping[str, tuple[Value, ...]], ...] = (
+    {"model": ("convolution",), "workers": _LADDER, "iterations": (10_000,)},
+    {"model": ("resnet18",), "workers": (1, 5, 10, 15, 20), "iterations": (10_000,), "evaluate_every": (1_000,)},
+)
+PROFILES = {
+    "tiny": Profile(
+        help="A minute and a half: one convolution on digits, 1 and 2 workers, 200 iterations.",
+        grids=(
+            {
+                "model": ("convolution",),
+                "data": ("mnist-small-32",),
+                "workers": (2,),
+                "iterations": (200,),
+                "learning_rate": (0.05,),
+                "transport": ("inline",),
+            },
+        ),
+        blocks=2,
+        warmups=1,
+        samples=2,
+        sample_seconds=0.25,
+    ),
+    "lab": Profile(
+        help="Days: the study's ladders of workers with CIFAR-10, as far as there are CPUs.",
+        grids=_LAB,
+        blocks=6,
+        warmups=0,
+        samples=1,
+        sample_seconds=0.25,
+        deadline_seconds=7 * 24 * 3600.0,
+    ),
+    "full": Profile(
+        help="Weeks: as lab, VGG16, every transport and bounded staleness.",
+        grids=(
+            *_LAB,
+            {"model": ("vgg16",), "workers": (1, 5, 10, 15, 20), "iterations": (10_000,), "evaluate_every": (1_000,)},
+            {"model": ("convolution", "lenet"), "workers": (2, 10), "transport": _TRANSPORTS, "evaluate_every": (50,)},
+            {"model": ("lenet",), "workers": (10,), "staleness_bound": (0, 2, 10), "evaluate_every": (50,)},
+        ),
+        blocks=6,
+        warmups=0,
+        samples=1,
+        sample_seconds=0.25,
+        deadline_seconds=7 * 24 * 3600.0,
+    ),
+}
+
+
+def guess_pass_seconds(params: Params) -> float:
+    """One training of every arm on two cores."""
+    step = STEP_SECONDS[params.model] * params.batch / 100 + 0.003
+    steps_by_arm = (params.workers, 2, 1, 1, 1, params.workers, params.workers)
+    evaluations = 5 * params.iterations / params.evaluate_every * 5 * step
+    return params.iterations * step * sum(steps_by_arm) / 2 + evaluations
+
+
+def run(params: Params, context: Context) -> Iterator[Sample]:
+    """One invocation: servers and workers start, then every arm trains from the same weights in each turn."""
+    from bench.experiments.parameter_server.study import Study
+
+    yield from Study(params, context).run()

@@ -1,0 +1,266 @@
+"""A worker: a process that learns, with the servers, by itself, or with the others over gloo."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from time import monotonic, process_time
+from typing import TYPE_CHECKING, Any
+
+from bench.experiments.parameter_server import models
+from bench.experiments.parameter_server.learner import Batch, Batches, Learner
+from bench.experiments.parameter_server.server import OVER, Push, Snapshot
+from bench.experiments.parameter_server.wire import Transport, codec, parts
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float32]
+
+GLOO_SECONDS = 120.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What one worker is to do in one training."""
+
+    rank: int
+    workers: int
+    is_sync: bool
+    begin: int  # its first batch is this one of its own
+    transport: Transport
+    prefetch: bool
+    reset_every: int  # the error of half precision is forgotten after so many of its steps; 0: never
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """What a peer is to do: as a Plan, without servers."""
+
+    iterations: int
+    learning_rate: float
+    momentum: float
+    evaluate_every: int
+
+
+@dataclass(kw_only=True)
+class Report:
+    """What a worker, or a peer, did in one training."""
+
+    steps: int = 0
+    busy_seconds: float = 0.0  # batches and gradients
+    travel_seconds: float = 0.0  # from a gradient sent to weights in place, the barrier with it
+    losses: list[float] = field(default_factory=list)
+    snapshots: list[Snapshot] = field(default_factory=list)
+
+
+class Host:
+    """One process with a network of its own, on as many threads as it has CPUs."""
+
+    def __init__(self, name: models.Name, images: Any, classes: Any, *, size: int, seed: int, threads: int) -> None:
+        self._learner = Learner(name, seed, threads=threads)
+        self._batches = Batches(images, classes, size=size, seed=seed)
+        self._initial = self._learner.state.copy()
+        self._threads = threads
+        self._name, self._seed = name, seed
+
+    def threads(self) -> int:
+        """Threads that torch computes with; the answer also says that the worker lives."""
+        import torch
+
+        return torch.get_num_threads()
+
+    def address(self) -> str:
+        """A free address on this node, for the processes of gloo to meet at."""
+        import socket
+
+        import ray
+
+        node = ray.util.get_node_ip_address()
+        with socket.socket() as free:
+            free.bind((node, 0))
+            return f"tcp://{node}:{free.getsockname()[1]}"
+
+    def warm_up(self) -> None:
+        """One gradient that nobody gets: what torch does once is done then."""
+        self._learner.state[:] = self._initial
+        self._learner.compute(self._batches.take(0))
+
+    # with the servers
+
+    def train(self, servers: Sequence[Any], task: Task) -> Report:
+        """Send gradients and take weights until all servers say that it is over."""
+        link = _Link(servers, self._learner, task)
+        report = Report()
+        link.collect(link.pull())
+        step = task.begin
+        while not link.is_over:
+            if task.is_sync:
+                step = link.version  # the successor of a worker that died begins where the others are
+            if not report.steps or not task.prefetch:
+                batch = self._timed_batch(report, task, step)
+            begin = monotonic()
+            report.losses.append(self._learner.compute(batch))
+            if task.reset_every and step % task.reset_every == 0:
+                link.forget()
+            sent = monotonic()
+            report.busy_seconds += sent - begin
+            answers = link.push()
+            step += 1
+            if task.prefetch:
+                batch = self._timed_batch(report, task, step)
+            link.collect(answers)
+            report.travel_seconds += monotonic() - sent
+            report.steps += 1
+        return report
+
+    def _timed_batch(self, report: Report, task: Task, step: int) -> Batch:
+        begin = monotonic()
+        batch = self._batches.take(step * task.workers + task.rank)
+        report.busy_seconds += monotonic() - begin
+        return batch
+
+    # without Ray
+
+    def learn_alone(self, schedule: Schedule, *, threads: int) -> Report:
+        """Plain torch in this one process, a batch an iteration."""
+        import torch
+
+        torch.set_num_threads(threads)
+        try:
+            return self._loop(self._learner.compute, self._learner, schedule, range(schedule.iterations))
+        finally:
+            torch.set_num_threads(self._threads)
+
+    def join(self, meeting: str, *, rank: int, workers: int) -> None:
+        """Meet the others at an address, with a second network for torch's DistributedDataParallel over gloo."""
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+
+        os.environ["GLOO_SOCKET_IFNAME"] = _interface()
+        dist.init_process_group(
+            "gloo", init_method=meeting, rank=rank, world_size=workers, timeout=timedelta(seconds=GLOO_SECONDS)
+        )
+        # Its hooks stay with the parameters for good, so that they are not those of the other trainings.
+        learner = Learner(self._name, self._seed, threads=self._threads)
+        module = DistributedDataParallel(learner.module, broadcast_buffers=False)
+        self._together = learner, module, rank, workers
+
+    def learn_together(self, schedule: Schedule) -> Report:
+        """DistributedDataParallel, with the batches that synchronous workers have."""
+        from torch.nn.functional import cross_entropy
+
+        learner, module, rank, workers = self._together
+
+        def compute(batch: Batch) -> float:
+            learner.message[: learner.parameters] = 0.0
+            loss = cross_entropy(module(batch.images), batch.classes)
+            loss.backward()  # type: ignore[no-untyped-call]
+            return float(loss.detach())
+
+        return self._loop(compute, learner, schedule, range(rank, schedule.iterations * workers, workers))
+
+    def _loop(
+        self, compute: Callable[[Batch], float], learner: Learner, schedule: Schedule, numbers: Sequence[int]
+    ) -> Report:
+        """Gradient descent by torch's own optimiser; keeps the states that are to be evaluated."""
+        import torch
+
+        learner.state[:] = self._initial
+        optimizer = torch.optim.SGD(learner.module.parameters(), lr=schedule.learning_rate, momentum=schedule.momentum)
+        report = Report()
+        started, cpu = monotonic(), process_time()
+        for iteration, number in enumerate(numbers, start=1):
+            report.losses.append(compute(self._batches.take(number)))
+            optimizer.step()
+            if iteration % schedule.evaluate_every == 0 or iteration == len(numbers):
+                state = learner.state.copy()
+                report.snapshots.append(Snapshot(iteration, monotonic() - started, process_time() - cpu, state))
+        report.steps = len(numbers)
+        report.busy_seconds = monotonic() - started
+        return report
+
+
+class _Link:
+    """A worker's end of the lines to all shards, each of which has a version of its own."""
+
+    def __init__(self, servers: Sequence[Any], learner: Learner, task: Task) -> None:
+        import numpy as np
+
+        self._learner = learner
+        self._task = task
+        self._parts = parts(len(learner.state), len(servers))
+        self._codecs = [codec(task.transport, learner.shapes, part.stop - part.start) for part in self._parts]
+        self._pulls = [
+            server.pull.options(num_returns=form.pieces) for server, form in zip(servers, self._codecs, strict=True)
+        ]
+        self._pushes = [
+            server.push.options(num_returns=form.pieces) for server, form in zip(servers, self._codecs, strict=True)
+        ]
+        self._versions = [0] * len(servers)
+        self._error = np.zeros_like(learner.message) if task.transport == "compressed" else None
+
+    @property
+    def version(self) -> int:
+        """Of the shard that has got least far."""
+        return min((version for version in self._versions if version != OVER), default=OVER)
+
+    @property
+    def is_over(self) -> bool:
+        return self.version == OVER
+
+    def forget(self) -> None:
+        """Begin anew with what half precision lost: a training that is resumed here has no more than that."""
+        if self._error is not None:
+            self._error[:] = 0.0
+
+    def pull(self) -> list[tuple[int, Any]]:
+        """Ask for the weights as they are."""
+        return [(shard, pull.remote(self._task.rank, process_time())) for shard, pull in enumerate(self._pulls)]
+
+    def push(self) -> list[tuple[int, Any]]:
+        """Send the message that the learner has made, and ask for the weights after it.
+
+        Shards are at different versions where a worker died between two of its calls: those that are ahead have had
+        this gradient.
+        """
+        message, cut = self._learner.message, self._learner.parameters
+        if self._error is not None:
+            message[:cut] += self._error[:cut]  # of a running average nothing need be made good
+        cpu_seconds, least = process_time(), self.version
+        answers = []
+        for shard, (push, form, part) in enumerate(zip(self._pushes, self._codecs, self._parts, strict=True)):
+            version = self._versions[shard]
+            if version == OVER or (self._task.is_sync and version != least):
+                continue
+            pieces = form.encode(message[part])
+            if self._error is not None:
+                form.decode(pieces, self._error[part])
+            answers.append((shard, push.remote(Push(self._task.rank, version, cpu_seconds), *pieces)))
+        if self._error is not None:
+            self._error[:] = message - self._error
+        return answers
+
+    def collect(self, answers: Sequence[tuple[int, Any]]) -> None:
+        """Wait for the weights, and put them in their place."""
+        import ray
+
+        for shard, answer in answers:
+            head, *rest = ray.get(answer if isinstance(answer, list) else [answer])
+            self._versions[shard], first = head
+            self._codecs[shard].decode([first, *rest], self._learner.state[self._parts[shard]])
+
+
+def _interface() -> str:
+    """The network interface that has this node's address, for gloo would look up the host's name instead."""
+    import psutil
+    import ray
+
+    node = ray.util.get_node_ip_address()
+    for name, addresses in psutil.net_if_addrs().items():
+        if any(address.address == node for address in addresses):
+            return name
+    raise RuntimeError(f"no network interface has the address {node}")

@@ -1,0 +1,251 @@
+"""The server: it holds the weights, or one shard of them, and applies what the workers send.
+
+Its calls run in threads, one for each worker, which wait for each other on one condition.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from threading import Condition
+from time import monotonic, process_time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bench.experiments.parameter_server.wire import Transport, codec
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float32]
+
+OVER = -1  # in place of a version: there is nothing more to do
+STALL_SECONDS = 900.0  # without the others' gradients
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """One training, as the servers need to know it. An iteration is an update of the weights."""
+
+    mode: str  # "sync" or "async"
+    workers: int
+    begin: int  # the iteration that the state given belongs to
+    iterations: int
+    learning_rate: float
+    momentum: float
+    staleness_bound: int  # steps that a worker may be ahead of the slowest; below 0: as many as it likes
+    evaluate_every: int
+    checkpoint_every: int  # 0: never
+
+
+class Push(NamedTuple):
+    """What goes with a gradient: whose it is, of which weights, and its worker's CPU seconds so far."""
+
+    rank: int
+    version: int
+    cpu_seconds: float
+
+
+class Snapshot(NamedTuple):
+    """The state after so many iterations, and what it had taken until then."""
+
+    iteration: int
+    seconds: float
+    cpu_seconds: float
+    state: Vector
+
+
+class Checkpoint(NamedTuple):
+    """All that this shard needs to go on from an iteration as if nothing had been."""
+
+    iteration: int
+    state: Vector
+    velocity: Vector
+
+
+@dataclass
+class Tally:
+    """What a shard saw of one training."""
+
+    update_seconds: float = 0.0  # averaging, applying, copying
+    cpu_seconds: float = 0.0  # of the server's process, whatever for
+    barrier_seconds: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))  # by rank: from a gradient's arrival to the update
+    staleness: Counter[int] = field(default_factory=Counter)
+    refused: int = 0  # gradients that came when all was done
+    network_bytes: int = 0  # in and out of the server's node
+
+
+class Server:
+    """One shard. `parameters` of its numbers are parameters, and the rest are statistics that are averaged."""
+
+    def __init__(
+        self, *, transport: Transport, shapes: Sequence[tuple[int, ...]], length: int, parameters: int
+    ) -> None:
+        import numpy as np
+        import torch
+
+        torch.set_num_threads(1)
+        self._codec = codec(transport, shapes, length)
+        self._parameters = parameters
+        self._state: Vector = np.zeros(length, np.float32)
+        self._velocity: Vector = np.zeros(parameters, np.float32)
+        self._changed = Condition()
+        self._version = OVER
+        self._plan: Plan | None = None
+
+    def begin(self, plan: Plan, state: Vector, velocity: Vector | None = None) -> None:
+        """Be ready for one training that goes on from `state`."""
+        import numpy as np
+
+        with self._changed:
+            self._plan = plan
+            self._state[:] = state
+            self._velocity[:] = 0.0 if velocity is None else velocity
+            self._version = plan.begin
+            self._arrived: dict[int, Vector] = {}
+            self._spare = [np.empty_like(self._state) for _ in range(plan.workers)]
+            self._clocks = dict.fromkeys(range(plan.workers), 0)
+            self._worker_cpu: dict[int, float] = {}
+            self._first_cpu: dict[int, float] = {}
+            self._snapshots: list[Snapshot] = []
+            self._tally = Tally()
+            self._started, self._cpu, self._bytes = monotonic(), process_time(), _network_bytes()
+            self._checkpoint = Checkpoint(plan.begin, self._state.copy(), self._velocity.copy())
+
+    def pull(self, rank: int, cpu_seconds: float) -> Any:
+        """The weights and their version, for a worker that begins."""
+        with self._changed:
+            self._first_cpu.setdefault(rank, cpu_seconds)
+            return self._answer()
+
+    def push(self, what: Push, *pieces: Any) -> Any:
+        """Take one worker's gradient; gives the weights to go on from, and their version."""
+        arrived = monotonic()
+        with self._changed:
+            if self._plan is None:
+                raise RuntimeError("a gradient came before the plan")
+            self._worker_cpu[what.rank] = what.cpu_seconds
+            if self._plan.mode == "sync":
+                self._join(what, pieces)
+            else:
+                self._apply_one(what, pieces)
+            self._tally.barrier_seconds[what.rank] += monotonic() - arrived
+            return self._answer()
+
+    def _join(self, what: Push, pieces: Sequence[Any]) -> None:
+        """Wait until every worker's gradient of this version is there; the last one to come averages them."""
+        plan = self._the_plan
+        if what.version != self._version:  # of a worker that was given up, whose successor has sent this already
+            self._tally.refused += 1
+            return
+        self._codec.decode(pieces, self._spare[what.rank])
+        self._arrived[what.rank] = self._spare[what.rank]
+        if len(self._arrived) < plan.workers:
+            self._wait(lambda: self._version != what.version)
+            return
+        begin = monotonic()
+        # In the order of their ranks: sums of floats depend on it, and the same seed must give the same weights.
+        total = self._arrived[0]
+        for rank in range(1, plan.workers):
+            total += self._arrived[rank]
+        total /= plan.workers
+        self._arrived.clear()
+        self._tally.staleness[0] += plan.workers
+        self._update(total)
+        self._tally.update_seconds += monotonic() - begin
+
+    def _apply_one(self, what: Push, pieces: Sequence[Any]) -> None:
+        """Apply one worker's gradient as it comes; the worker then waits while it is too far ahead."""
+        plan = self._the_plan
+        if self._is_over:
+            self._tally.refused += 1
+            return
+        begin = monotonic()
+        self._codec.decode(pieces, self._spare[what.rank])
+        self._tally.staleness[self._version - what.version] += 1
+        self._clocks[what.rank] += 1
+        self._update(self._spare[what.rank])
+        self._tally.update_seconds += monotonic() - begin
+        if plan.staleness_bound >= 0:
+            self._wait(
+                lambda: self._is_over or self._clocks[what.rank] - min(self._clocks.values()) <= plan.staleness_bound
+            )
+
+    def _update(self, message: Vector) -> None:
+        """One step of gradient descent, in place, and what is to be kept of the state after it."""
+        plan, cut = self._the_plan, self._parameters
+        gradient = message[:cut]
+        if plan.momentum:
+            self._velocity *= plan.momentum
+            self._velocity += gradient
+            gradient[:] = self._velocity
+        gradient *= plan.learning_rate
+        self._state[:cut] -= gradient
+        self._state[cut:] = message[cut:]
+        self._version += 1
+        if self._version % plan.evaluate_every == 0 or self._is_over:
+            self._snapshots.append(self._snapshot())
+        if plan.checkpoint_every and self._version % plan.checkpoint_every == 0:
+            self._checkpoint = Checkpoint(self._version, self._state.copy(), self._velocity.copy())
+        self._changed.notify_all()
+
+    def _snapshot(self) -> Snapshot:
+        workers = sum(cpu - self._first_cpu.get(rank, cpu) for rank, cpu in self._worker_cpu.items())
+        cpu = workers + process_time() - self._cpu
+        return Snapshot(self._version, monotonic() - self._started, cpu, self._state.copy())
+
+    def _answer(self) -> Any:
+        """Version and first piece as one object, and the other pieces."""
+        # Synchronous workers read what nobody changes before all have it; asynchronous ones get a copy of the moment.
+        state = self._state if self._the_plan.mode == "sync" else self._state.copy()
+        first, *rest = self._codec.encode(state)
+        head = (OVER if self._is_over else self._version, first)
+        return (head, *rest) if rest else head
+
+    def _wait(self, until: Any) -> None:
+        if not self._changed.wait_for(until, STALL_SECONDS):
+            raise TimeoutError(f"{STALL_SECONDS:g} s without the other workers' gradients")
+
+    @property
+    def _the_plan(self) -> Plan:
+        if self._plan is None:
+            raise RuntimeError("no training has begun")
+        return self._plan
+
+    @property
+    def _is_over(self) -> bool:
+        plan = self._the_plan
+        return self._version >= plan.begin + plan.iterations
+
+    def version(self) -> int:
+        """Iterations done; the answer also says that the server lives."""
+        return self._version
+
+    def clock(self, rank: int) -> int:
+        """Gradients of one worker that were applied."""
+        with self._changed:
+            return self._version if self._the_plan.mode == "sync" else self._clocks[rank]
+
+    def tally(self) -> Tally:
+        """What was seen of the training that has just ended."""
+        self._tally.cpu_seconds = process_time() - self._cpu
+        self._tally.network_bytes = _network_bytes() - self._bytes
+        return self._tally
+
+    def snapshots(self) -> list[Snapshot]:
+        """The states that were kept of the last training."""
+        return self._snapshots
+
+    def checkpoint(self) -> Checkpoint:
+        """The last one."""
+        with self._changed:
+            return self._checkpoint
+
+
+def _network_bytes() -> int:
+    """Bytes in and out of this node, its loopback left out."""
+    import psutil
+
+    counters = psutil.net_io_counters(pernic=True)
+    return sum(nic.bytes_sent + nic.bytes_recv for name, nic in counters.items() if not name.startswith("lo"))

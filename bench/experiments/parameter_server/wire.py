@@ -1,0 +1,116 @@
+"""How a flat vector travels: as one object of many arrays, whole, in pieces that ride in the call, or in half precision."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import prod
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float32]
+
+Transport = Literal["objects", "flat", "inline", "sharded", "compressed"]
+
+INLINE_BYTES = 90 * 1024  # Ray sends what is below 100 KiB in the call itself, and the rest through the object store
+CALL_BYTES = 800  # of a call and its answer, beside what they carry
+ARRAY_BYTES = 150  # what names one array of an object
+HALF_LIMIT = 65_504.0  # the greatest number in half precision
+
+
+class Codec(Protocol):
+    """A vector as the pieces of one message, each of which is one argument or one value returned."""
+
+    pieces: int
+
+    def encode(self, vector: Vector) -> list[Any]: ...
+
+    def decode(self, pieces: Sequence[Any], out: Vector) -> None:
+        """Write the vector into `out`: the one copy, for what comes from the object store is read-only."""
+        ...
+
+
+class Whole:
+    """One contiguous buffer."""
+
+    pieces = 1
+
+    def encode(self, vector: Vector) -> list[Any]:
+        return [vector]
+
+    def decode(self, pieces: Sequence[Any], out: Vector) -> None:
+        out[:] = pieces[0]
+
+
+class Half:
+    """One contiguous buffer of float16: what is lost by that is the sender's to make good."""
+
+    pieces = 1
+
+    def encode(self, vector: Vector) -> list[Any]:
+        import numpy as np
+
+        return [np.clip(vector, -HALF_LIMIT, HALF_LIMIT).astype(np.float16)]
+
+    def decode(self, pieces: Sequence[Any], out: Vector) -> None:
+        out[:] = pieces[0]
+
+
+class Arrays:
+    """One object with an array for each tensor, as the study had it."""
+
+    pieces = 1
+
+    def __init__(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        self._shapes = shapes
+        ends = [0]
+        for shape in shapes:
+            ends.append(ends[-1] + prod(shape))
+        self._parts = [slice(begin, end) for begin, end in pairwise(ends)]
+
+    def encode(self, vector: Vector) -> list[Any]:
+        return [[vector[part].reshape(shape) for part, shape in zip(self._parts, self._shapes, strict=True)]]
+
+    def decode(self, pieces: Sequence[Any], out: Vector) -> None:
+        for part, array in zip(self._parts, pieces[0], strict=True):
+            out[part] = array.reshape(-1)
+
+
+class Pieces:
+    """A buffer cut so that every piece travels in the call itself, past the object store."""
+
+    def __init__(self, length: int) -> None:
+        step = INLINE_BYTES // 4
+        self._starts = range(0, length, step)
+        self._step = step
+        self.pieces = len(self._starts)
+
+    def encode(self, vector: Vector) -> list[Any]:
+        return [vector[start : start + self._step] for start in self._starts]
+
+    def decode(self, pieces: Sequence[Any], out: Vector) -> None:
+        for start, piece in zip(self._starts, pieces, strict=True):
+            out[start : start + self._step] = piece
+
+
+def codec(transport: Transport, shapes: Sequence[tuple[int, ...]], length: int) -> Codec:
+    """What turns `length` numbers, which are those of `shapes`, into a message."""
+    if transport == "objects":
+        return Arrays(shapes)
+    if transport == "inline":
+        return Pieces(length)
+    return Half() if transport == "compressed" else Whole()
+
+
+def parts(length: int, shards: int) -> list[slice]:
+    """A vector's part for each shard, as equal as can be."""
+    return [slice(length * shard // shards, length * (shard + 1) // shards) for shard in range(shards)]
+
+
+def round_trip_bytes(transport: Transport, *, length: int, tensors: int) -> float:
+    """What crosses between two nodes for one message of `length` numbers there, and one back."""
+    beside = CALL_BYTES + (2 * ARRAY_BYTES * tensors if transport == "objects" else 0)
+    return 2.0 * length * (2 if transport == "compressed" else 4) + beside
