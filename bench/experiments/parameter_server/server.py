@@ -158,7 +158,7 @@ class Server:
     def _apply_one(self, what: Push, pieces: Sequence[Any]) -> None:
         """Apply one worker's gradient as it comes; the worker then waits while it is too far ahead."""
         plan = self._the_plan
-        if self._is_over:
+        if self._is_over():
             self._tally.refused += 1
             return
         begin = monotonic()
@@ -169,7 +169,7 @@ class Server:
         self._tally.update_seconds += monotonic() - begin
         if plan.staleness_bound >= 0:
             self._wait(
-                lambda: self._is_over or self._clocks[what.rank] - min(self._clocks.values()) <= plan.staleness_bound
+                lambda: self._is_over() or self._clocks[what.rank] - min(self._clocks.values()) <= plan.staleness_bound
             )
 
     def _update(self, message: Vector) -> None:
@@ -184,7 +184,7 @@ class Server:
         self._state[:cut] -= gradient
         self._state[cut:] = message[cut:]
         self._version += 1
-        if self._version % plan.evaluate_every == 0 or self._is_over:
+        if self._version % plan.evaluate_every == 0 or self._is_over():
             self._snapshots.append(self._snapshot())
         if plan.checkpoint_every and self._version % plan.checkpoint_every == 0:
             self._checkpoint = Checkpoint(self._version, self._state.copy(), self._velocity.copy())
@@ -200,7 +200,7 @@ class Server:
         # Synchronous workers read what nobody changes before all have it; asynchronous ones get a copy of the moment.
         state = self._state if self._the_plan.mode == "sync" else self._state.copy()
         first, *rest = self._codec.encode(state)
-        head = (OVER if self._is_over else self._version, first)
+        head = (OVER if self._is_over() else self._version, first)
         return (head, *rest) if rest else head
 
     def _wait(self, until: Any) -> None:
@@ -213,7 +213,6 @@ class Server:
             raise RuntimeError("no training has begun")
         return self._plan
 
-    @property
     def _is_over(self) -> bool:
         plan = self._the_plan
         return self._version >= plan.begin + plan.iterations
