@@ -1,0 +1,327 @@
+"""Networks, batches, messages and servers of the parameter server, each by itself."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.errors import BadInput
+from bench.experiments.parameter_server import checkpoints, models, wire
+from bench.experiments.parameter_server.learner import Batches, Learner
+from bench.experiments.parameter_server.server import OVER, Checkpoint, Plan, Push, Server
+
+WAIT_SECONDS = 60.0
+
+
+def plan(mode: str = "sync", **other: Any) -> Plan:
+    given: dict[str, Any] = {
+        "workers": 2,
+        "begin": 0,
+        "iterations": 3,
+        "learning_rate": 0.5,
+        "momentum": 0.0,
+        "staleness_bound": -1,
+        "evaluate_every": 1,
+        "checkpoint_every": 0,
+    }
+    return Plan(mode=mode, **{**given, **other})
+
+
+def server(length: int = 3, parameters: int = 2, **other: Any) -> Server:
+    started = Server(transport="flat", shapes=[(length,)], length=length, parameters=parameters)
+    started.begin(plan(**other), np.zeros(length, np.float32))
+    return started
+
+
+def numbers(*values: float) -> np.ndarray[Any, np.dtype[np.float32]]:
+    return np.array(values, np.float32)
+
+
+def in_threads(*calls: Callable[[], Any]) -> list[Any]:
+    """What each of `calls` gives, all at once."""
+    found: list[Any] = [None] * len(calls)
+
+    def keep(number: int) -> None:
+        found[number] = calls[number]()
+
+    threads = [threading.Thread(target=keep, args=(number,), daemon=True) for number in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(WAIT_SECONDS)
+        assert not thread.is_alive()
+    return found
+
+
+# networks
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    # the first by hand, 3·3·3·3 + 3 + 675·10 + 10; the others as published for CIFAR-10
+    [("convolution", 6_844), ("lenet", 62_006), ("resnet18", 11_173_962), ("vgg16", 14_728_266)],
+)
+def test_networks_have_the_published_numbers_of_parameters(name: models.Name, parameters: int) -> None:
+    module = models.build(name, 1)
+    assert sum(tensor.numel() for tensor in module.parameters()) == parameters == models.PARAMETERS[name]
+    statistics = sum(tensor.numel() for tensor in module.buffers() if tensor.is_floating_point())
+    assert statistics == models.STATISTICS[name]
+    assert len(list(module.parameters())) == models.TENSORS[name]
+
+
+@pytest.mark.parametrize("name", models.NAMES)
+def test_networks_give_ten_numbers_an_image(name: models.Name) -> None:
+    import torch
+
+    assert models.build(name, 1)(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
+
+
+def test_the_same_seed_draws_the_same_weights_and_leaves_torch_alone() -> None:
+    import torch
+
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    first, again, other = (Learner("convolution", seed).state for seed in (1, 1, 2))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+# learning
+
+
+def some_batches(count: int = 50, size: int = 10) -> Batches:
+    generator = np.random.default_rng(3)
+    images = generator.integers(0, 256, (count, 3, 32, 32), dtype=np.uint8)
+    images.flags.writeable = False
+    return Batches(images, np.arange(count) % 10, size=size, seed=1)
+
+
+@pytest.mark.parametrize("name", ["convolution", "resnet18"])
+def test_the_message_is_torchs_gradient_and_the_statistics(name: models.Name) -> None:
+    import torch
+    from torch.nn.functional import cross_entropy
+
+    batch = some_batches().take(0)
+    learner = Learner(name, 1)
+    twin = models.build(name, 1)
+    cross_entropy(twin(batch.images), batch.classes).backward()  # type: ignore[no-untyped-call]
+    learner.compute(batch)
+    gradient = torch.cat([tensor.grad.reshape(-1) for tensor in twin.parameters() if tensor.grad is not None])
+    assert np.allclose(learner.message[: learner.parameters], gradient.numpy(), atol=1e-6)
+    statistics = [tensor.reshape(-1).numpy() for tensor in twin.buffers() if tensor.is_floating_point()]
+    if statistics:
+        assert np.allclose(learner.message[learner.parameters :], np.concatenate(statistics), atol=1e-6)
+
+
+def test_a_gradient_is_not_added_to_the_one_before() -> None:
+    learner = Learner("convolution", 1)
+    batch = some_batches().take(0)
+    learner.compute(batch)
+    once = learner.message.copy()
+    learner.compute(batch)
+    assert np.array_equal(learner.message, once)
+
+
+def test_writing_the_state_changes_the_network() -> None:
+    learner = Learner("convolution", 1)
+    batch = some_batches().take(0)
+    before = learner.compute(batch)
+    learner.state[:] = 0.0
+    assert learner.compute(batch) == pytest.approx(np.log(10))
+    assert before != pytest.approx(np.log(10), abs=1e-4)
+
+
+def test_an_epoch_has_every_image_once_and_the_next_one_in_another_order() -> None:
+    batches = some_batches(count=50, size=10)
+    first, second = ([batches.take(5 * epoch + number) for number in range(5)] for epoch in (0, 1))
+    sums = [[round(float(image.sum()), 1) for batch in epoch for image in batch.images] for epoch in (first, second)]
+    assert sorted(sums[0]) == sorted(sums[1])
+    assert sums[0] != sums[1]
+
+
+# messages
+
+
+@given(
+    length=st.integers(1, 200_000), transport=st.sampled_from(["objects", "flat", "inline", "sharded", "compressed"])
+)
+def test_what_is_decoded_is_what_was_encoded(length: int, transport: wire.Transport) -> None:
+    vector = (np.arange(length) % 1_000).astype(np.float32)  # whole numbers, which half precision has too
+    shapes = [(length // 2,), (1, length - length // 2)]
+    form = wire.codec(transport, shapes, length)
+    pieces = form.encode(vector)
+    out = np.empty(length, np.float32)
+    form.decode(pieces, out)
+    assert len(pieces) == form.pieces
+    assert np.array_equal(out, vector)
+
+
+def test_pieces_stay_below_what_ray_sends_in_a_call() -> None:
+    pieces = wire.codec("inline", [], 62_006).encode(np.zeros(62_006, np.float32))
+    assert len(pieces) == 3
+    assert max(piece.nbytes for piece in pieces) < 100 * 1024
+
+
+def test_half_precision_takes_half_and_never_overflows() -> None:
+    (piece,) = wire.codec("compressed", [], 2).encode(numbers(1e9, -1e9))
+    assert piece.nbytes == 4
+    assert np.isfinite(piece).all()
+
+
+@given(length=st.integers(0, 1_000), shards=st.integers(1, 50))
+def test_shards_have_all_of_a_vector_once_and_as_equal_as_can_be(length: int, shards: int) -> None:
+    parts = wire.parts(length, shards)
+    assert [number for part in parts for number in range(length)[part]] == list(range(length))
+    sizes = [part.stop - part.start for part in parts]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_a_round_trip_is_the_vector_twice_and_a_call() -> None:
+    assert wire.round_trip_bytes("flat", length=1_000, tensors=4) == 8_000 + wire.CALL_BYTES
+    assert wire.round_trip_bytes("compressed", length=1_000, tensors=4) == 4_000 + wire.CALL_BYTES
+    assert wire.round_trip_bytes("objects", length=1_000, tensors=4) > 8_000 + wire.CALL_BYTES
+
+
+# servers
+
+
+def test_a_synchronous_step_waits_for_all_and_applies_the_mean() -> None:
+    shard = server()
+    answers = in_threads(
+        lambda: shard.push(Push(0, 0, 0.0), numbers(1, 2, 10)), lambda: shard.push(Push(1, 0, 0.0), numbers(3, 4, 20))
+    )
+    for version, state in answers:
+        assert version == 1
+        assert state.tolist() == [-1.0, -1.5, 15.0]  # -0.5 x the mean; the last number is a statistic: the mean itself
+
+
+def test_gradients_that_were_handed_in_are_unchanged_afterwards() -> None:
+    shard = server(workers=1, momentum=0.9)
+    gradient = numbers(1, 2, 3)
+    gradient.flags.writeable = False
+    shard.push(Push(0, 0, 0.0), gradient)
+    assert gradient.tolist() == [1, 2, 3]
+
+
+def test_steps_with_momentum_are_those_of_torch() -> None:
+    import torch
+
+    shard = server(length=2, workers=1, momentum=0.9, learning_rate=0.1, iterations=20)
+    twin = torch.zeros(2, requires_grad=True)
+    optimizer = torch.optim.SGD([twin], lr=0.1, momentum=0.9)
+    state = None
+    for version in range(20):
+        gradient = numbers(version, 1)
+        twin.grad = torch.tensor(gradient)
+        optimizer.step()
+        _, state = shard.push(Push(0, version, 0.0), gradient)
+    assert np.allclose(np.asarray(state), twin.detach().numpy(), rtol=1e-5)
+
+
+def test_the_last_step_says_that_it_is_over() -> None:
+    shard = server(workers=1, iterations=2)
+    versions = [shard.push(Push(0, version, 0.0), numbers(0, 0, 0))[0] for version in range(2)]
+    assert versions == [1, OVER]
+    assert shard.pull(0, 0.0)[0] == OVER
+
+
+def test_the_gradient_of_a_worker_that_was_given_up_is_not_counted_twice() -> None:
+    shard = server(workers=1)
+    shard.push(Push(0, 0, 0.0), numbers(1, 1, 1))
+    version, state = shard.push(Push(0, 0, 0.0), numbers(1, 1, 1))
+    assert version == 1
+    assert state.tolist() == [-0.5, -0.5, 1.0]
+    assert shard.tally().refused == 1
+
+
+def test_an_asynchronous_step_applies_what_comes_and_counts_how_stale_it_was() -> None:
+    shard = server(mode="async", iterations=3)
+    assert shard.push(Push(0, 0, 0.0), numbers(2, 0, 0))[0] == 1
+    version, state = shard.push(Push(1, 0, 0.0), numbers(2, 0, 0))
+    assert (version, state[0]) == (2, -2.0)
+    assert shard.push(Push(0, 1, 0.0), numbers(0, 0, 0))[0] == OVER
+    shard.push(Push(1, 2, 0.0), numbers(9, 9, 9))
+    tally = shard.tally()
+    assert dict(tally.staleness) == {0: 1, 1: 2}
+    assert tally.refused == 1
+    assert shard.snapshots()[-1].state[0] == -2.0
+
+
+@pytest.mark.parametrize("bound", [0, 1, 3])
+def test_no_worker_gets_farther_ahead_than_its_bound(bound: int) -> None:
+    shard = server(mode="async", iterations=40, staleness_bound=bound)
+    ahead: list[int] = []
+
+    def work(rank: int) -> None:
+        version = 0
+        while version != OVER:
+            ahead.append(shard.clock(rank) - min(shard.clock(0), shard.clock(1)))
+            version = shard.push(Push(rank, version, 0.0), numbers(0, 0, 0))[0]
+
+    in_threads(lambda: work(0), lambda: work(1))
+    assert max(ahead) <= bound
+    assert sum(shard.tally().staleness.values()) == 40
+
+
+def test_a_fast_worker_stands_still_at_its_bound_until_the_slow_one_comes() -> None:
+    shard = server(mode="async", iterations=40, staleness_bound=1)
+    shard.push(Push(0, 0, 0.0), numbers(0, 0, 0))
+    ahead = threading.Thread(target=lambda: shard.push(Push(0, 1, 0.0), numbers(0, 0, 0)), daemon=True)
+    ahead.start()
+    ahead.join(0.3)
+    assert ahead.is_alive()
+    shard.push(Push(1, 0, 0.0), numbers(0, 0, 0))
+    ahead.join(WAIT_SECONDS)
+    assert not ahead.is_alive()
+
+
+def test_going_on_from_a_checkpoint_gives_the_same_as_never_having_stopped() -> None:
+    straight = server(workers=1, iterations=6, momentum=0.9, checkpoint_every=3)
+    for version in range(6):
+        last = straight.push(Push(0, version, 0.0), numbers(version, 1, 2))
+        if version == 2:
+            kept = straight.checkpoint()
+    assert kept.iteration == 3
+    resumed = server()
+    resumed.begin(plan(workers=1, begin=3, iterations=3, momentum=0.9), kept.state, kept.velocity)
+    for version in range(3, 6):
+        again = resumed.push(Push(0, version, 0.0), numbers(version, 1, 2))
+    assert np.array_equal(last[1], again[1])
+
+
+# checkpoints
+
+
+def test_a_checkpoint_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    path = checkpoints.write(tmp_path, "ray-sync-1", Checkpoint(20, numbers(1, 2, 3), numbers(4, 5)))
+    found = checkpoints.read(path, length=3, parameters=2)
+    assert (found.iteration, found.state.tolist(), found.velocity.tolist()) == (20, [1, 2, 3], [4, 5])
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut short", b"no archive at all"])
+def test_a_file_that_is_no_checkpoint_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "checkpoint.npz"
+    path.write_bytes(content)
+    with pytest.raises(BadInput, match="is no checkpoint"):
+        checkpoints.read(path, length=3, parameters=2)
+
+
+def test_pickled_objects_in_a_checkpoint_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.npz"
+    np.savez(path, iteration=np.int64(1), state=np.array([{}], object), velocity=numbers(1))
+    with pytest.raises(BadInput, match="is no checkpoint"):
+        checkpoints.read(path, length=1, parameters=1)
+
+
+def test_a_checkpoint_of_another_network_is_refused(tmp_path: Path) -> None:
+    path = checkpoints.write(tmp_path, "ray-sync-1", Checkpoint(20, numbers(1, 2, 3), numbers(4, 5)))
+    with pytest.raises(BadInput, match="of another network: 3 numbers, and 6844 are needed"):
+        checkpoints.read(path, length=6_844, parameters=6_844)
