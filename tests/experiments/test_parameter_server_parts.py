@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from bench.errors import BadInput
 from bench.experiments.parameter_server import checkpoints, models, wire
 from bench.experiments.parameter_server.learner import Batches, Learner
-from bench.experiments.parameter_server.server import OVER, Checkpoint, Plan, Push, Server
+from bench.experiments.parameter_server.server import OVER, Checkpoint, Plan, Server
 
 WAIT_SECONDS = 60.0
 
@@ -167,13 +167,13 @@ def test_what_is_decoded_is_what_was_encoded(length: int, transport: wire.Transp
 def test_pieces_stay_below_what_ray_sends_in_a_call() -> None:
     pieces = wire.codec("inline", [], 62_006).encode(np.zeros(62_006, np.float32))
     assert len(pieces) == 3
-    assert max(piece.nbytes for piece in pieces) < 100 * 1024
+    assert max(len(piece) for piece in pieces) < 100 * 1024
 
 
 def test_half_precision_takes_half_and_never_overflows() -> None:
     (piece,) = wire.codec("compressed", [], 2).encode(numbers(1e9, -1e9))
-    assert piece.nbytes == 4
-    assert np.isfinite(piece).all()
+    assert len(piece) == 4
+    assert np.isfinite(np.frombuffer(piece, np.float16)).all()
 
 
 @given(length=st.integers(0, 1_000), shards=st.integers(1, 50))
@@ -196,7 +196,7 @@ def test_a_round_trip_is_the_vector_twice_and_a_call() -> None:
 def test_a_synchronous_step_waits_for_all_and_applies_the_mean() -> None:
     shard = server()
     answers = in_threads(
-        lambda: shard.push(Push(0, 0, 0.0), numbers(1, 2, 10)), lambda: shard.push(Push(1, 0, 0.0), numbers(3, 4, 20))
+        lambda: shard.push(0, 0, 0.0, numbers(1, 2, 10)), lambda: shard.push(1, 0, 0.0, numbers(3, 4, 20))
     )
     for version, state in answers:
         assert version == 1
@@ -207,7 +207,7 @@ def test_gradients_that_were_handed_in_are_unchanged_afterwards() -> None:
     shard = server(workers=1, momentum=0.9)
     gradient = numbers(1, 2, 3)
     gradient.flags.writeable = False
-    shard.push(Push(0, 0, 0.0), gradient)
+    shard.push(0, 0, 0.0, gradient)
     assert gradient.tolist() == [1, 2, 3]
 
 
@@ -222,21 +222,21 @@ def test_steps_with_momentum_are_those_of_torch() -> None:
         gradient = numbers(version, 1)
         twin.grad = torch.tensor(gradient)
         optimizer.step()
-        _, state = shard.push(Push(0, version, 0.0), gradient)
+        _, state = shard.push(0, version, 0.0, gradient)
     assert np.allclose(np.asarray(state), twin.detach().numpy(), rtol=1e-5)
 
 
 def test_the_last_step_says_that_it_is_over() -> None:
     shard = server(workers=1, iterations=2)
-    versions = [shard.push(Push(0, version, 0.0), numbers(0, 0, 0))[0] for version in range(2)]
+    versions = [shard.push(0, version, 0.0, numbers(0, 0, 0))[0] for version in range(2)]
     assert versions == [1, OVER]
     assert shard.pull(0, 0.0)[0] == OVER
 
 
 def test_the_gradient_of_a_worker_that_was_given_up_is_not_counted_twice() -> None:
     shard = server(workers=1)
-    shard.push(Push(0, 0, 0.0), numbers(1, 1, 1))
-    version, state = shard.push(Push(0, 0, 0.0), numbers(1, 1, 1))
+    shard.push(0, 0, 0.0, numbers(1, 1, 1))
+    version, state = shard.push(0, 0, 0.0, numbers(1, 1, 1))
     assert version == 1
     assert state.tolist() == [-0.5, -0.5, 1.0]
     assert shard.tally().refused == 1
@@ -244,11 +244,11 @@ def test_the_gradient_of_a_worker_that_was_given_up_is_not_counted_twice() -> No
 
 def test_an_asynchronous_step_applies_what_comes_and_counts_how_stale_it_was() -> None:
     shard = server(mode="async", iterations=3)
-    assert shard.push(Push(0, 0, 0.0), numbers(2, 0, 0))[0] == 1
-    version, state = shard.push(Push(1, 0, 0.0), numbers(2, 0, 0))
+    assert shard.push(0, 0, 0.0, numbers(2, 0, 0))[0] == 1
+    version, state = shard.push(1, 0, 0.0, numbers(2, 0, 0))
     assert (version, state[0]) == (2, -2.0)
-    assert shard.push(Push(0, 1, 0.0), numbers(0, 0, 0))[0] == OVER
-    shard.push(Push(1, 2, 0.0), numbers(9, 9, 9))
+    assert shard.push(0, 1, 0.0, numbers(0, 0, 0))[0] == OVER
+    shard.push(1, 2, 0.0, numbers(9, 9, 9))
     tally = shard.tally()
     assert dict(tally.staleness) == {0: 1, 1: 2}
     assert tally.refused == 1
@@ -264,7 +264,7 @@ def test_no_worker_gets_farther_ahead_than_its_bound(bound: int) -> None:
         version = 0
         while version != OVER:
             ahead.append(shard.clock(rank) - min(shard.clock(0), shard.clock(1)))
-            version = shard.push(Push(rank, version, 0.0), numbers(0, 0, 0))[0]
+            version = shard.push(rank, version, 0.0, numbers(0, 0, 0))[0]
 
     in_threads(lambda: work(0), lambda: work(1))
     assert max(ahead) <= bound
@@ -273,12 +273,12 @@ def test_no_worker_gets_farther_ahead_than_its_bound(bound: int) -> None:
 
 def test_a_fast_worker_stands_still_at_its_bound_until_the_slow_one_comes() -> None:
     shard = server(mode="async", iterations=40, staleness_bound=1)
-    shard.push(Push(0, 0, 0.0), numbers(0, 0, 0))
-    ahead = threading.Thread(target=lambda: shard.push(Push(0, 1, 0.0), numbers(0, 0, 0)), daemon=True)
+    shard.push(0, 0, 0.0, numbers(0, 0, 0))
+    ahead = threading.Thread(target=lambda: shard.push(0, 1, 0.0, numbers(0, 0, 0)), daemon=True)
     ahead.start()
     ahead.join(0.3)
     assert ahead.is_alive()
-    shard.push(Push(1, 0, 0.0), numbers(0, 0, 0))
+    shard.push(1, 0, 0.0, numbers(0, 0, 0))
     ahead.join(WAIT_SECONDS)
     assert not ahead.is_alive()
 
@@ -286,14 +286,14 @@ def test_a_fast_worker_stands_still_at_its_bound_until_the_slow_one_comes() -> N
 def test_going_on_from_a_checkpoint_gives_the_same_as_never_having_stopped() -> None:
     straight = server(workers=1, iterations=6, momentum=0.9, checkpoint_every=3)
     for version in range(6):
-        last = straight.push(Push(0, version, 0.0), numbers(version, 1, 2))
+        last = straight.push(0, version, 0.0, numbers(version, 1, 2))
         if version == 2:
             kept = straight.checkpoint()
     assert kept.iteration == 3
     resumed = server()
     resumed.begin(plan(workers=1, begin=3, iterations=3, momentum=0.9), kept.state, kept.velocity)
     for version in range(3, 6):
-        again = resumed.push(Push(0, version, 0.0), numbers(version, 1, 2))
+        again = resumed.push(0, version, 0.0, numbers(version, 1, 2))
     assert np.array_equal(last[1], again[1])
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.experiments.parameter_server import models
 from bench.experiments.parameter_server.learner import Batch, Batches, Learner
-from bench.experiments.parameter_server.server import OVER, Push, Snapshot
+from bench.experiments.parameter_server.server import OVER, Snapshot
 from bench.experiments.parameter_server.wire import Transport, codec, parts
 
 if TYPE_CHECKING:
@@ -195,10 +195,10 @@ class _Link:
         self._parts = parts(len(learner.state), len(servers))
         self._codecs = [codec(task.transport, learner.shapes, part.stop - part.start) for part in self._parts]
         self._pulls = [
-            server.pull.options(num_returns=form.pieces) for server, form in zip(servers, self._codecs, strict=True)
+            server.pull.options(num_returns=1 + form.pieces) for server, form in zip(servers, self._codecs, strict=True)
         ]
         self._pushes = [
-            server.push.options(num_returns=form.pieces) for server, form in zip(servers, self._codecs, strict=True)
+            server.push.options(num_returns=1 + form.pieces) for server, form in zip(servers, self._codecs, strict=True)
         ]
         self._versions = [0] * len(servers)
         self._error = np.zeros_like(learner.message) if task.transport == "compressed" else None
@@ -239,7 +239,7 @@ class _Link:
             pieces = form.encode(message[part])
             if self._error is not None:
                 form.decode(pieces, self._error[part])
-            answers.append((shard, push.remote(Push(self._task.rank, version, cpu_seconds), *pieces)))
+            answers.append((shard, push.remote(self._task.rank, version, cpu_seconds, *pieces)))
         if self._error is not None:
             self._error[:] = message - self._error
         return answers
@@ -249,9 +249,8 @@ class _Link:
         import ray
 
         for shard, answer in answers:
-            head, *rest = ray.get(answer if isinstance(answer, list) else [answer])
-            self._versions[shard], first = head
-            self._codecs[shard].decode([first, *rest], self._learner.state[self._parts[shard]])
+            self._versions[shard], *pieces = ray.get(answer)
+            self._codecs[shard].decode(pieces, self._learner.state[self._parts[shard]])
 
 
 def _interface() -> str:

@@ -39,14 +39,6 @@ class Plan:
     checkpoint_every: int  # 0: never
 
 
-class Push(NamedTuple):
-    """What goes with a gradient: whose it is, of which weights, and its worker's CPU seconds so far."""
-
-    rank: int
-    version: int
-    cpu_seconds: float
-
-
 class Snapshot(NamedTuple):
     """The state after so many iterations, and what it had taken until then."""
 
@@ -70,7 +62,9 @@ class Tally:
 
     update_seconds: float = 0.0  # averaging, applying, copying
     cpu_seconds: float = 0.0  # of the server's process, whatever for
-    barrier_seconds: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))  # by rank: from a gradient's arrival to the update
+    barrier_seconds: defaultdict[int, float] = field(
+        default_factory=lambda: defaultdict(float)
+    )  # by rank: from a gradient's arrival to the update
     staleness: Counter[int] = field(default_factory=Counter)
     refused: int = 0  # gradients that came when all was done
     network_bytes: int = 0  # in and out of the server's node
@@ -113,63 +107,66 @@ class Server:
             self._started, self._cpu, self._bytes = monotonic(), process_time(), _network_bytes()
             self._checkpoint = Checkpoint(plan.begin, self._state.copy(), self._velocity.copy())
 
-    def pull(self, rank: int, cpu_seconds: float) -> Any:
+    def pull(self, rank: int, cpu_seconds: float) -> list[Any]:
         """The weights and their version, for a worker that begins."""
         with self._changed:
             self._first_cpu.setdefault(rank, cpu_seconds)
             return self._answer()
 
-    def push(self, what: Push, *pieces: Any) -> Any:
-        """Take one worker's gradient; gives the weights to go on from, and their version."""
+    def push(self, rank: int, version: int, cpu_seconds: float, *pieces: Any) -> list[Any]:
+        """Take the gradient that a worker made of the weights of a version; gives the weights to go on from.
+
+        The answer is their version, and the pieces that they travel in. `cpu_seconds` are the worker's until now.
+        """
         arrived = monotonic()
         with self._changed:
             if self._plan is None:
                 raise RuntimeError("a gradient came before the plan")
-            self._worker_cpu[what.rank] = what.cpu_seconds
+            self._worker_cpu[rank] = cpu_seconds
             if self._plan.mode == "sync":
-                self._join(what, pieces)
+                self._join(rank, version, pieces)
             else:
-                self._apply_one(what, pieces)
-            self._tally.barrier_seconds[what.rank] += monotonic() - arrived
+                self._apply_one(rank, version, pieces)
+            self._tally.barrier_seconds[rank] += monotonic() - arrived
             return self._answer()
 
-    def _join(self, what: Push, pieces: Sequence[Any]) -> None:
+    def _join(self, rank: int, version: int, pieces: Sequence[Any]) -> None:
         """Wait until every worker's gradient of this version is there; the last one to come averages them."""
         plan = self._the_plan
-        if what.version != self._version:  # of a worker that was given up, whose successor has sent this already
+        if version != self._version:  # of a worker that was given up, whose successor has sent this already
             self._tally.refused += 1
             return
-        self._codec.decode(pieces, self._spare[what.rank])
-        self._arrived[what.rank] = self._spare[what.rank]
+        self._codec.decode(pieces, self._spare[rank])
+        self._arrived[rank] = self._spare[rank]
         if len(self._arrived) < plan.workers:
-            self._wait(lambda: self._version != what.version)
+            self._wait(lambda: self._version != version)
             return
         begin = monotonic()
         # In the order of their ranks: sums of floats depend on it, and the same seed must give the same weights.
         total = self._arrived[0]
-        for rank in range(1, plan.workers):
-            total += self._arrived[rank]
+        for other in range(1, plan.workers):
+            total += self._arrived[other]
         total /= plan.workers
         self._arrived.clear()
         self._tally.staleness[0] += plan.workers
         self._update(total)
         self._tally.update_seconds += monotonic() - begin
 
-    def _apply_one(self, what: Push, pieces: Sequence[Any]) -> None:
+    def _apply_one(self, rank: int, version: int, pieces: Sequence[Any]) -> None:
         """Apply one worker's gradient as it comes; the worker then waits while it is too far ahead."""
         plan = self._the_plan
         if self._is_over():
             self._tally.refused += 1
             return
         begin = monotonic()
-        self._codec.decode(pieces, self._spare[what.rank])
-        self._tally.staleness[self._version - what.version] += 1
-        self._clocks[what.rank] += 1
-        self._update(self._spare[what.rank])
+        self._codec.decode(pieces, self._spare[rank])
+        self._tally.staleness[self._version - version] += 1
+        self._clocks[rank] += 1
+        self._update(self._spare[rank])
         self._tally.update_seconds += monotonic() - begin
         if plan.staleness_bound >= 0:
             self._wait(
-                lambda: self._is_over() or self._clocks[what.rank] - min(self._clocks.values()) <= plan.staleness_bound
+                lambda: self._is_over() or self._clocks[rank] - min(self._clocks.values()) <= plan.staleness_bound
             )
 
     def _update(self, message: Vector) -> None:
@@ -195,13 +192,10 @@ class Server:
         cpu = workers + process_time() - self._cpu
         return Snapshot(self._version, monotonic() - self._started, cpu, self._state.copy())
 
-    def _answer(self) -> Any:
-        """Version and first piece as one object, and the other pieces."""
+    def _answer(self) -> list[Any]:
         # Synchronous workers read what nobody changes before all have it; asynchronous ones get a copy of the moment.
         state = self._state if self._the_plan.mode == "sync" else self._state.copy()
-        first, *rest = self._codec.encode(state)
-        head = (OVER if self._is_over() else self._version, first)
-        return (head, *rest) if rest else head
+        return [OVER if self._is_over() else self._version, *self._codec.encode(state)]
 
     def _wait(self, until: Any) -> None:
         if not self._changed.wait_for(until, STALL_SECONDS):

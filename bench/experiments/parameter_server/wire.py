@@ -1,4 +1,4 @@
-"""How a flat vector travels: as one object of many arrays, whole, in pieces that ride in the call, or in half precision."""
+"""How a flat vector travels: as one object of many arrays, as one array, or as bytes that ride in the call itself."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 Transport = Literal["objects", "flat", "inline", "sharded", "compressed"]
 
 INLINE_BYTES = 90 * 1024  # Ray sends what is below 100 KiB in the call itself, and the rest through the object store
+MOST_INLINE_BYTES = 4 * 2**20  # of all pieces of one call: Ray's own limit is 10 MB
 CALL_BYTES = 800  # of a call and its answer, beside what they carry
 ARRAY_BYTES = 150  # what names one array of an object
 HALF_LIMIT = 65_504.0  # the greatest number in half precision
@@ -45,20 +46,6 @@ class Whole:
         out[:] = pieces[0]
 
 
-class Half:
-    """One contiguous buffer of float16: what is lost by that is the sender's to make good."""
-
-    pieces = 1
-
-    def encode(self, vector: Vector) -> list[Any]:
-        import numpy as np
-
-        return [np.clip(vector, -HALF_LIMIT, HALF_LIMIT).astype(np.float16)]
-
-    def decode(self, pieces: Sequence[Any], out: Vector) -> None:
-        out[:] = pieces[0]
-
-
 class Arrays:
     """One object with an array for each tensor, as the study had it."""
 
@@ -80,29 +67,42 @@ class Arrays:
 
 
 class Pieces:
-    """A buffer cut so that every piece travels in the call itself, past the object store."""
+    """Bytes, cut so that every piece travels in the call itself, past the object store; float32, or float16.
 
-    def __init__(self, length: int) -> None:
-        step = INLINE_BYTES // 4
-        self._starts = range(0, length, step)
-        self._step = step
-        self.pieces = len(self._starts)
+    What float16 loses is the sender's to make good. Bytes are what Ray passes on as they are: arrays it would pickle.
+    """
+
+    def __init__(self, length: int, *, is_half: bool) -> None:
+        import numpy as np
+
+        self._dtype = np.dtype(np.float16 if is_half else np.float32)
+        # A vector that is too large for calls goes whole: Ray would make an object of each piece.
+        is_small = length * self._dtype.itemsize <= MOST_INLINE_BYTES
+        step = INLINE_BYTES // self._dtype.itemsize if is_small else max(1, length)
+        self._parts = [slice(start, min(start + step, length)) for start in range(0, length, step)]
+        self.pieces = len(self._parts)
 
     def encode(self, vector: Vector) -> list[Any]:
-        return [vector[start : start + self._step] for start in self._starts]
+        import numpy as np
+
+        if self._dtype != vector.dtype:
+            vector = np.clip(vector, -HALF_LIMIT, HALF_LIMIT).astype(self._dtype)
+        return [vector[part].tobytes() for part in self._parts]
 
     def decode(self, pieces: Sequence[Any], out: Vector) -> None:
-        for start, piece in zip(self._starts, pieces, strict=True):
-            out[start : start + self._step] = piece
+        import numpy as np
+
+        for part, piece in zip(self._parts, pieces, strict=True):
+            out[part] = np.frombuffer(piece, self._dtype)
 
 
 def codec(transport: Transport, shapes: Sequence[tuple[int, ...]], length: int) -> Codec:
     """What turns `length` numbers, which are those of `shapes`, into a message."""
     if transport == "objects":
         return Arrays(shapes)
-    if transport == "inline":
-        return Pieces(length)
-    return Half() if transport == "compressed" else Whole()
+    if transport == "flat":
+        return Whole()
+    return Pieces(length, is_half=transport == "compressed")
 
 
 def parts(length: int, shards: int) -> list[slice]:
