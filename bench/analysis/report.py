@@ -12,6 +12,7 @@ from bench.analysis.cells import CellReport, build_cell
 from bench.analysis.comparison import MARGIN, last_attempts
 from bench.analysis.doubts_of_numbers import order_test
 from bench.analysis.evidence import SESSION, Doubt, Evidence, about
+from bench.analysis.ladders import Ladder, ladders
 from bench.analysis.numbers import plural
 from bench.analysis.rows import MetricRow, Question
 from bench.model import Facts, Run, Session, Spec, Status, Topology, Value
@@ -72,6 +73,7 @@ class Report:
     order_test: OrderTest | None
     common_params: Mapping[str, Mapping[str, Value]]  # experiment: those that are the same in all of its cells
     cells: tuple[CellReport, ...]
+    ladders: tuple[Ladder, ...] = ()  # cells that differ in their number of workers alone
     version: int = VERSION
 
 
@@ -95,7 +97,7 @@ def build(session: Session, runs: Sequence[Run], *, margin: float = MARGIN) -> R
     )
     found = doubts.find(evidence)
     cells = [_refuse(cell, found) for cell in cells]
-    return _assemble(evidence, cells, found)
+    return replace(_assemble(evidence, cells, found), ladders=ladders(asked))
 
 
 def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Doubt, ...]) -> Report:

@@ -10,7 +10,7 @@ from bench.analysis.answer import shape
 from bench.analysis.cells import CellReport
 from bench.analysis.evidence import SESSION, Doubt, Severity, about
 from bench.analysis.numbers import label, percent, plain, plural
-from bench.reports import ledger, sweeps, tables
+from bench.reports import ledger, scaling, sweeps, tables
 from bench.reports.grid import Table
 
 DOUBTS = "Reasons to doubt it"
@@ -62,9 +62,12 @@ def compose(report: Report) -> Document:
         doubts=tuple(_merged(report.doubts, names, len(report.cells))),
         design=tuple(_design(report)),
         summary=tables.summary(report) if len(report.cells) > 1 and is_run else None,
-        chapters=tuple(
-            Chapter(title=f"{cell_title(cell)} ({_pairs(cell)})", sections=tuple(_sections(report, cell)))
-            for cell in report.cells
+        chapters=(
+            *(
+                Chapter(title=f"{cell_title(cell)} ({_pairs(cell)})", sections=tuple(_sections(report, cell)))
+                for cell in report.cells
+            ),
+            *_ladders(report),
         ),
         legend=tuple(_legend(report)) if report.cells and is_run else (),
     )
@@ -173,6 +176,24 @@ def _ledger(cell: CellReport) -> Iterator[Section]:
         )
     elif notes:
         yield Section(notes=notes)
+
+
+def _ladders(report: Report) -> Iterator[Chapter]:
+    """A chapter an experiment that was run with several numbers of workers."""
+    for experiment in dict.fromkeys(ladder.experiment for ladder in report.ladders):
+        those = [ladder for ladder in report.ladders if ladder.experiment == experiment]
+        yield Chapter(
+            title=f"{experiment}: how it grows with {those[0].parameter}",
+            sections=tuple(
+                Section(
+                    title=scaling.title(ladder),
+                    table=scaling.table(ladder),
+                    notes=tuple(scaling.notes(ladder)),
+                    source="medians over blocks; speed-ups inside the blocks; intervals of the law by drawing blocks",
+                )
+                for ladder in those
+            ),
+        )
 
 
 def _pairs(cell: CellReport) -> str:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from bench.analysis import Report
@@ -24,7 +25,7 @@ _MEANINGS: dict[Severity, str] = {"refuses": "Takes the verdict away:", "weakens
 
 @dataclass(frozen=True, kw_only=True)
 class _Part:
-    """A cell on the page."""
+    """A chapter on the page, and what it is called in the list of them."""
 
     said: Chapter
     short: str
@@ -45,10 +46,11 @@ def render(report: Report, runs: Sequence[Run] = ()) -> str:
         chapters=[
             _Part(
                 said=chapter,
-                short=f"{cell.experiment} {cell.cell}",
-                pictures=tuple(_pictures(report, cell, runs)) if report.runs.get("ok") else (),
+                short=f"{cell.experiment} {cell.cell}" if cell else chapter.title,
+                pictures=tuple(_pictures(report, cell, runs)) if cell and report.runs.get("ok") else (),
             )
-            for cell, chapter in zip(report.cells, said.chapters, strict=True)
+            # What comes after the cells is about several of them.
+            for cell, chapter in zip_longest(report.cells, said.chapters)
         ],
     )
 

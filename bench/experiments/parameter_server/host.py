@@ -146,7 +146,7 @@ class Host:
         )
         # Its hooks stay with the parameters for good, so that they are not those of the other trainings.
         learner = Learner(self._name, self._seed, threads=self._threads)
-        module = DistributedDataParallel(learner.module, broadcast_buffers=False)
+        module = DistributedDataParallel(learner.module, forward_sync_buffers=False)
         self._together = learner, module, rank, workers
 
     def learn_together(self, schedule: Schedule) -> Report:

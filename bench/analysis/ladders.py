@@ -1,0 +1,85 @@
+"""Ladders: cells that differ in their number of workers alone, as one card of scaling for each topology and arm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from bench.analysis.comparison import outcome
+from bench.analysis.rows import Question
+from bench.analysis.scaling import ScalingCard, card
+from bench.model import Metric, Run, Value
+
+WORKERS_PER_CPU = "workers_per_cpu"  # an experiment that yields it says that its cells are steps of a ladder
+FEWEST_STEPS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ladder:
+    """One arm on one topology, by number of workers; `params` are those that other ladders have otherwise."""
+
+    experiment: str
+    parameter: str  # that counts the workers
+    params: Mapping[str, Value]
+    topology: str
+    arm: str
+    metric: Metric
+    card: ScalingCard
+
+
+def ladders(question: Question) -> tuple[Ladder, ...]:
+    """Those of all experiments whose runs say how many workers share a CPU."""
+    return tuple(found for experiment in question.session.metrics for found in _of_experiment(question, experiment))
+
+
+def _of_experiment(question: Question, experiment: str) -> Iterator[Ladder]:
+    specs = [spec for spec in question.session.specs if spec.experiment == experiment]
+    runs = [run for run in question.usable(specs) if _workers(run)]
+    parameter = _parameter(runs)
+    if parameter is None:
+        return
+    varied = [name for name in runs[0].spec.params if len({run.spec.params.get(name) for run in runs}) > 1]
+    groups: dict[tuple[str, tuple[tuple[str, Value], ...]], list[Run]] = {}
+    for run in runs:
+        params = tuple((name, run.spec.params[name]) for name in varied if name != parameter)
+        groups.setdefault((run.spec.topology.name, params), []).append(run)
+    metric = question.session.metrics[experiment][0]
+    arms = [arm.name for arm in question.session.arms[experiment] if arm.role in ("subject", "peer")]
+    for (topology, params), those in groups.items():
+        for arm in arms:
+            read = partial(outcome, metric=metric, arm=arm)
+            values: dict[int, dict[int, float]] = {}
+            for run in those:
+                value = read(run)
+                if not isinstance(value, str):
+                    values.setdefault(_workers(run), {})[run.spec.block] = value
+            if len(values) >= FEWEST_STEPS:
+                shape = those[0].spec.topology
+                yield Ladder(
+                    experiment=experiment,
+                    parameter=parameter,
+                    params=dict(params),
+                    topology=topology,
+                    arm=arm,
+                    metric=metric,
+                    card=card(values, cpus=shape.nodes * shape.cpus_per_node, seed=question.session.seed),
+                )
+
+
+def _workers(run: Run) -> int:
+    """Workers of a run; 0 where it does not say."""
+    shape = run.spec.topology
+    for (metric, _, node, _), samples in run.values.items():
+        value = samples[0].value if metric == WORKERS_PER_CPU and node is None else None
+        if value:
+            return round(value * shape.nodes * shape.cpus_per_node)
+    return 0
+
+
+def _parameter(runs: list[Run]) -> str | None:
+    """The parameter that is the number of workers in every run, and not the same in all."""
+    if len({_workers(run) for run in runs}) < FEWEST_STEPS:
+        return None
+    names = runs[0].spec.params
+    return next((name for name in names if all(run.spec.params.get(name) == _workers(run) for run in runs)), None)

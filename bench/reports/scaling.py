@@ -1,0 +1,65 @@
+"""Cards of scaling as tables: what each number of workers gives, and the law that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.analysis.ladders import Ladder
+from bench.analysis.numbers import plain, quantity
+from bench.analysis.scaling import Bounds, Point
+from bench.reports import grid
+from bench.reports.grid import Table
+
+HEADS = (
+    ("workers", True),
+    ("rate", True),
+    ("n", True),
+    ("speed-up", True),
+    ("efficiency", True),
+    ("serial fraction", True),
+    ("", False),
+)
+
+
+def title(ladder: Ladder) -> str:
+    """Which arm, where, and of which params."""
+    params = ", ".join(f"{name}={value}" for name, value in ladder.params.items())
+    return f"{ladder.arm} on {ladder.topology}" + (f", {params}" if params else "")
+
+
+def table(ladder: Ladder) -> Table:
+    """A row a number of workers."""
+    return grid.table(HEADS, [grid.row(_cells(ladder, point)) for point in ladder.card.points])
+
+
+def notes(ladder: Ladder) -> Iterator[str]:
+    """The law in words, or why there is none."""
+    card = ladder.card
+    if card.refusal:
+        yield f"no law is fitted: {card.refusal}"
+    if card.law is None:
+        return
+    found = (
+        ("contention", card.law.contention),
+        ("coherency", card.law.coherency),
+        (f"best number of {ladder.parameter}", card.law.best_workers),
+    )
+    told = "; ".join(f"{name} {_bounds(bounds)}" for name, bounds in found if bounds)
+    yield f"fitted law ({card.law.name}): {told or 'nothing can be told'}"
+    yield from card.law.reasons
+
+
+def _cells(ladder: Ladder, point: Point) -> list[str]:
+    return [
+        str(point.workers),
+        quantity(ladder.metric, point.rate),
+        str(point.n),
+        f"{point.speed_up:.2f}",
+        f"{point.efficiency:.0%}",
+        "-" if point.serial_fraction is None else f"{point.serial_fraction:.3f}",
+        "more workers than CPUs" if point.is_crowded else "",
+    ]
+
+
+def _bounds(bounds: Bounds) -> str:
+    return f"{plain(bounds.value)} [{plain(bounds.low)}, {plain(bounds.high)}]"
