@@ -116,6 +116,8 @@ class Searcher:
                     failure_config=tune.FailureConfig(max_failures=RETRIES),
                     checkpoint_config=tune.CheckpointConfig(
                         checkpoint_frequency=plan.checkpoint_every,
+                        # Else Tune would keep one at the end of every trial, in a folder that nodes may not share.
+                        checkpoint_at_end=plan.checkpoint_every > 0,
                         num_to_keep=None if plan.scheduler == "pbt" else 2,  # PBT takes up older ones of other trials
                     ),
                     callbacks=[_callback(keeper)],
