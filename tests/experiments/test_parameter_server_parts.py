@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from bench.errors import BadInput
 from bench.experiments.parameter_server import checkpoints, models, wire
+from bench.experiments.parameter_server.host import Task, _Link
 from bench.experiments.parameter_server.learner import Batches, Learner
 from bench.experiments.parameter_server.server import OVER, Checkpoint, Plan, Server
 
@@ -174,6 +175,40 @@ def test_half_precision_takes_half_and_never_overflows() -> None:
     (piece,) = wire.codec("compressed", [], 2).encode(numbers(1e9, -1e9))
     assert len(piece) == 4
     assert np.isfinite(np.frombuffer(piece, np.float16)).all()
+
+
+class Deaf:
+    """A server that keeps what it is sent."""
+
+    def __init__(self) -> None:
+        self.kept: list[Any] = []
+        self.push = self.pull = self
+
+    def options(self, **_: Any) -> Deaf:
+        return self
+
+    def remote(self, *what: Any) -> None:
+        self.kept.append(what)
+
+
+def test_what_half_precision_loses_goes_with_the_next_gradient() -> None:
+    learner = Learner("convolution", 1)
+    server = Deaf()
+    task = Task(rank=0, workers=1, is_sync=True, begin=0, transport="compressed", prefetch=False, reset_every=0)
+    link = _Link([server], learner, task)
+    gradient = np.float32(1 / 3 + 1e-4)  # which half precision does not have
+    for _ in range(64):
+        learner.message[:] = gradient
+        link.push()
+    form = wire.codec("compressed", learner.shapes, learner.parameters)
+    total = np.zeros_like(learner.state)
+    out = np.empty_like(total)
+    for _, _, _, *pieces in server.kept:
+        form.decode(pieces, out)
+        total += out
+    lost = abs(64 * float(np.float16(gradient)) - 64 * float(gradient))
+    assert lost > 0.001
+    assert np.abs(total - 64 * gradient).max() < lost / 10
 
 
 @given(length=st.integers(0, 1_000), shards=st.integers(1, 50))

@@ -176,7 +176,7 @@ class Study:
         yield measured.sample(m.REPLACED, sum(done.replaced for done in passes) / len(passes))
         yield measured.sample(m.LOST, sum(done.lost_seconds for done in passes) / len(passes))
         yield from self._waits(measured)
-        yield from self._wires(arm, measured, iterations)
+        yield from self._wires(measured, iterations)
         if arm == m.ASYNC:
             yield from _staleness(measured)
 
@@ -191,11 +191,14 @@ class Study:
             for node, value in by_node(values, lambda rank: self.seats[rank].node.name).items():
                 yield measured.sample(metric, value / len(passes), node=node)
 
-    def _wires(self, arm: Arm, measured: Measured[Pass], iterations: int) -> Iterator[Sample]:
+    def _wires(self, measured: Measured[Pass], iterations: int) -> Iterator[Sample]:
         """Bytes at the first server's network interface: predicted, and counted there."""
-        workers = 1 if arm == m.ONE_WORKER else self.params.workers
-        steps = sum(report.steps for done in measured.results for report in done.reports)
-        predicted = self.predicted_bytes(workers) * steps / workers / iterations
+        predicted = sum(
+            report.steps * self.step_bytes(rank)
+            for done in measured.results
+            for rank, report in enumerate(done.reports)
+        )
+        predicted /= iterations
         yield measured.sample(m.WIRE_PREDICTED, predicted)
         counted = sum(done.tallies[0].network_bytes for done in measured.results) / iterations
         # Without a network of its own a node's packets take the loopback, which is not counted.
@@ -206,15 +209,14 @@ class Study:
             "the nodes have no network of their own" if predicted and counted < predicted / 10 else None,
         )
 
-    def predicted_bytes(self, workers: int) -> float:
-        """For one step of so many workers: what enters or leaves the first server's node."""
+    def step_bytes(self, rank: int) -> float:
+        """For one step of one worker: what must enter and leave the first server's node."""
         params, here = self.params, self.server_nodes[0]
         length = models.PARAMETERS[params.model] + models.STATISTICS[params.model]
         return sum(
             wire.round_trip_bytes(params.transport, length=part.stop - part.start, tensors=models.TENSORS[params.model])
-            for seat in self.seats[:workers]
             for node, part in zip(self.server_nodes, wire.parts(length, params.servers), strict=True)
-            if (seat.node == here) != (node == here)
+            if (self.seats[rank].node == here) != (node == here)
         )
 
     def _outcomes(self, examiner: Examiner) -> Iterator[Sample]:
