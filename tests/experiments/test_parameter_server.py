@@ -319,7 +319,7 @@ def test_a_training_that_is_resumed_ends_at_the_very_same_weights(start: Started
 def test_a_worker_that_dies_is_replaced_and_counted(trainers: Trainers, mode: str) -> None:
     import ray
 
-    long = plan(mode, iterations=2_000, learning_rate=0.001, evaluate_every=1_000)
+    long = plan(mode, iterations=500, learning_rate=0.001, evaluate_every=250)
     victim = trainers.hosts[1]
     killer = Timer(0.5, lambda: ray.kill(victim))
     killer.start()
@@ -327,7 +327,7 @@ def test_a_worker_that_dies_is_replaced_and_counted(trainers: Trainers, mode: st
     killer.join()
     assert done.replaced == 1
     assert done.lost_seconds > 0
-    assert last(done).iteration == 2_000
+    assert last(done).iteration == 500
     if mode == "sync":
         assert np.array_equal(last(trainers.train(long, name=mode)).state, last(done).state)
 
