@@ -65,11 +65,12 @@ def _peers(cells: Sequence[CellReport]) -> str:
     where = "" if len(cells) == 1 else f" in {_all_or(len(worse_cells), len(cells))}"
     metric = _headlines(cells)[0][1].metric
     times = span(1 / _share(arm) for arm in better)
-    gain = f"does {times} times the" if metric.better == "higher" else f"needs {times} times less"
-    return (
-        f"{_capital(cells[0].subject)} is not the best way to do this work here: on the same CPUs {names} {gain}"
-        f" {label(metric)}{where}."
+    gain = (
+        f"does {times} times the {label(metric)}"
+        if metric.better == "higher"
+        else f"is {times} times as quick by {label(metric)}"
     )
+    return f"{_capital(cells[0].subject)} is not the best way to do this work here: on the same CPUs {names} {gain}{where}."
 
 
 def _share(arm: ArmRow) -> float:

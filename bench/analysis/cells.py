@@ -90,8 +90,8 @@ def _metric_rows(question: Question, specs: Specs, metrics: Sequence[Metric], ar
     points: dict[str, set[str]] = {}
     for those in specs.values():
         for run in question.usable(those):
-            for name, _, _, point in run.values:
-                points.setdefault(name, set()).add(point)
+            for name, _, node, point in run.values:
+                points.setdefault(name, set()).add(node or point)  # what nodes alone have is in their table
     return tuple(
         replace(question.row(specs, metric, arm, partial(outcome, metric=metric, arm=arm)), headline=position == 0)
         for position, metric in enumerate(metrics)

@@ -119,7 +119,7 @@ def _worse(
     times = span(1 / row.share.value for _, row in rows if row.share)
     metric = cells[0].rows[0].metric
     what = (
-        f"{times} times its {label(metric)}" if metric.better == "higher" else f"in {times} times less {label(metric)}"
+        f"{times} times its {label(metric)}" if metric.better == "higher" else f"{label(metric)} {times} times as short"
     )
     where = _where(experiment, [cell.cell for cell, _ in rows], cells, evidence)
     topologies = " and ".join(dict.fromkeys(row.topology for _, row in rows))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
@@ -65,17 +66,27 @@ def command(
 def describe(name: str) -> list[str]:
     """An experiment for a person: what can be varied, what is measured, against what."""
     experiment = experiments.load(name)
-    lines = [f"{name}: {(experiment.__doc__ or '').strip().splitlines()[0]}", "", "  params (--set name=value,value)"]
-    for parameter in declared(experiment.Params).values():
-        bounds = f"{parameter.range} {parameter.unit}".strip()
-        lines.append(f"    {parameter.name:12} {bounds:34} [{parameter.default}]  {parameter.help}")
-    lines += ["", "  metrics (the headline first)"]
-    lines += [f"    {m.name:32} {m.unit:10} {m.better} is better  {m.help}" for m in experiment.METRICS]
-    lines += ["", "  arms (measured in turn, in every run)"]
-    lines += [f"    {arm.name:18} {arm.role:8} {arm.help}" for arm in experiment.ARMS]
-    lines += ["", "  profiles"]
-    lines += [f"    {key:6} {p.help}" for key, p in experiment.PROFILES.items()]
-    return lines
+    summary = (experiment.__doc__ or "").strip().splitlines()[0]
+    parameters = [
+        (p.name, f"{p.range} {p.unit}".strip(), f"[{p.default}]", p.help) for p in declared(experiment.Params).values()
+    ]
+    metrics = [(m.name, m.unit, f"{m.better} is better", m.help) for m in experiment.METRICS]
+    arms = [(arm.name, arm.role, arm.help) for arm in experiment.ARMS]
+    profiles = [(key, profile.help) for key, profile in experiment.PROFILES.items()]
+    return [
+        f"{name}: {summary}",
+        *("", "  params (--set name=value,value)", *_aligned(parameters)),
+        *("", "  metrics (the headline first)", *_aligned(metrics)),
+        *("", "  arms (measured in turn, in every run)", *_aligned(arms)),
+        *("", "  profiles", *_aligned(profiles)),
+    ]
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """Rows whose columns begin where the longest word of the column before allows."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield ("    " + "  ".join(f"{word:{width}}" for word, width in zip(row, widths, strict=True))).rstrip()
 
 
 def _session(entry: Entry) -> str:

@@ -7,7 +7,7 @@ from analysis.made_up import METRICS, MULTI, RATE, SINGLE, a_facts, made_up
 
 from bench import analysis
 from bench.analysis import Report
-from bench.model import from_json, to_json
+from bench.model import Interval, Metric, Sample, from_json, to_json
 
 
 def a_report(change=None, **wish):
@@ -121,3 +121,22 @@ def test_the_margin_is_the_users():
     session, runs = made_up(cells=1, multi=0.88, blocks=12, noise=0.005)
     assert analysis.build(session, runs).cells[0].headline.comparison.verdict == "slower"
     assert analysis.build(session, runs, margin=0.3).cells[0].headline.comparison.verdict == "equivalent"
+
+
+def test_a_metric_that_nodes_alone_have_is_no_row_without_a_value():
+    session, runs = made_up(cells=1)
+    share = Metric(name="share_of_trials", unit="1", better="higher", kind="ratio")
+    session = replace(session, metrics={"inference": (*session.metrics["inference"], share)})
+    runs = [
+        replace(
+            run,
+            samples=(
+                *run.samples,
+                Sample(metric=share.name, value=0.5, interval=Interval(1.0, 2.0), arm="ray", turn=2, node="head"),
+            ),
+        )
+        for run in runs
+    ]
+    (cell,) = analysis.build(session, runs).cells
+    assert share.name not in {row.metric.name for row in cell.rows}
+    assert {(each.metric.name, each.node) for each in cell.node_metrics} == {(share.name, "head")}
