@@ -77,7 +77,7 @@ def values(samples: Sequence[Sample], metric: str, arm: str = "ray-sync") -> lis
 
 def test_the_index_knows_the_parameter_server_and_its_headline() -> None:
     experiment = load("parameter-server")
-    assert experiment.METRICS[0].name == "samples_per_second"
+    assert experiment.METRICS[0].name == "throughput_samples_per_second"
     assert experiment.ARMS[0].role == "subject"
     assert len({metric.name for metric in experiment.METRICS}) == len(experiment.METRICS)
 
@@ -359,8 +359,8 @@ def test_all_arms_learn_and_two_nodes_give_the_weights_that_one_gives(
     assert two_halves.reasons == []
     assert not two_halves.is_invalid
     for arm in m.ARMS:
-        assert values(samples, "samples_per_second", arm.name) != []
-        assert all(value and value > 0 for value in values(samples, "samples_per_second", arm.name))
+        assert values(samples, "throughput_samples_per_second", arm.name) != []
+        assert all(value and value > 0 for value in values(samples, "throughput_samples_per_second", arm.name))
     assert values(samples, "weights_apart") != [None]
     assert values(samples, "accuracy_by_iterations") != []
     steps = [sample.step for sample in samples if (sample.metric, sample.arm) == ("loss_by_iterations", "ray-sync")]
@@ -369,6 +369,9 @@ def test_all_arms_learn_and_two_nodes_give_the_weights_that_one_gives(
     assert sum(shares) == pytest.approx(1.0)
     nodes = {sample.node for sample in samples if sample.metric == "busy_seconds"}
     assert nodes == {"head", "worker-1"}
+    for metric in ("compute_seconds", "straggler_seconds", "barrier_seconds", "travel_seconds"):
+        assert all(value is not None and value >= 0 for value in values(samples, metric))
+        assert values(samples, metric) != []
     credit = two_halves.credits["ray-sync"][0]
     assert credit == {"worker-1": 400.0, "head": 400.0}
 

@@ -51,7 +51,7 @@ class Report:
     """What a worker, or a peer, did in one training."""
 
     steps: int = 0
-    busy_seconds: float = 0.0  # batches and gradients
+    busy: list[float] = field(default_factory=list)  # seconds of each step: its gradient, and the batch made in it
     travel_seconds: float = 0.0  # from a gradient sent to weights in place, the barrier with it
     losses: list[float] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=list)
@@ -100,28 +100,26 @@ class Host:
         while not link.is_over:
             if task.is_sync:
                 step = link.version  # the successor of a worker that died begins where the others are
-            if not report.steps or not task.prefetch:
-                batch = self._timed_batch(report, task, step)
             begin = monotonic()
+            if not report.steps or not task.prefetch:
+                batch = self._take(task, step)
             report.losses.append(self._learner.compute(batch))
             if task.reset_every and step % task.reset_every == 0:
                 link.forget()
             sent = monotonic()
-            report.busy_seconds += sent - begin
             answers = link.push()
             step += 1
+            making = monotonic()
             if task.prefetch:
-                batch = self._timed_batch(report, task, step)
+                batch = self._take(task, step)
+            report.busy.append(sent - begin + monotonic() - making)
             link.collect(answers)
             report.travel_seconds += monotonic() - sent
             report.steps += 1
         return report
 
-    def _timed_batch(self, report: Report, task: Task, step: int) -> Batch:
-        begin = monotonic()
-        batch = self._batches.take(step * task.workers + task.rank)
-        report.busy_seconds += monotonic() - begin
-        return batch
+    def _take(self, task: Task, step: int) -> Batch:
+        return self._batches.take(step * task.workers + task.rank)
 
     # without Ray
 
@@ -180,7 +178,6 @@ class Host:
                 state = learner.state.copy()
                 report.snapshots.append(Snapshot(iteration, monotonic() - started, process_time() - cpu, state))
         report.steps = len(numbers)
-        report.busy_seconds = monotonic() - started
         return report
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from bench.experiments import parts
 from bench.model import Arm, Metric
 
 THROUGHPUT = Metric(
-    name="samples_per_second",
+    name="throughput_samples_per_second",
     unit="samples/s",
     better="higher",
     kind="rate",
@@ -40,7 +41,7 @@ SAMPLES_TO_TARGET = Metric(
     help="Images until then.",
 )
 ACCURACY = Metric(
-    name="final_accuracy_percent",
+    name="final_accuracy",
     unit="%",
     better="higher",
     kind="size",
@@ -81,26 +82,19 @@ SERVER_SHARE = Metric(
     kind="ratio",
     help="CPU seconds of the busiest server's process, whatever for, by the seconds of the training.",
 )
-BUSY = Metric(
-    name="busy_seconds",
-    unit="s",
-    better="lower",
-    kind="time",
-    help="Of the workers of a node: making batches and gradients, in the mean of them, per training.",
-)
 BARRIER = Metric(
     name="barrier_seconds",
     unit="s",
     better="lower",
     kind="time",
-    help="Of the workers of a node: a gradient's wait in the server for the others', in the mean of them, per training.",
+    help="A gradient's wait in the server for the others', per training: the mean of the workers, of all and of a node.",
 )
 TRAVEL = Metric(
     name="travel_seconds",
     unit="s",
     better="lower",
     kind="time",
-    help="Of the workers of a node: from a gradient sent until the weights are in place, the barrier with it.",
+    help="From a gradient sent until the weights are in place, the barrier with it, per training: the mean of the workers.",
 )
 WIRE_PREDICTED = Metric(
     name="wire_predicted_bytes_per_iteration",
@@ -204,7 +198,6 @@ METRICS = (
     SPEED_UP_OF_SAMPLES,
     SERVER_UPDATE,
     SERVER_SHARE,
-    BUSY,
     BARRIER,
     TRAVEL,
     WIRE_PREDICTED,
@@ -216,6 +209,8 @@ METRICS = (
     CROWDING,
     WEIGHTS_APART,
     STARTUP,
+    *parts.WORK_METRICS,
+    parts.ROUND_TRIPS,
     ACCURACY_BY_ITERATIONS,
     ACCURACY_BY_SECONDS,
     ACCURACY_ON_CLOCK,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from hashlib import sha256
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from bench.data import images
 from bench.errors import RunInvalid
+from bench.experiments import parts
 from bench.experiments.parameter_server import checkpoints, models, wire
 from bench.experiments.parameter_server import metrics as m
 from bench.experiments.parameter_server.host import Schedule
@@ -175,19 +176,35 @@ class Study:
         yield measured.sample(m.SERVER_SHARE, sum(busiest) / seconds)
         yield measured.sample(m.REPLACED, sum(done.replaced for done in passes) / len(passes))
         yield measured.sample(m.LOST, sum(done.lost_seconds for done in passes) / len(passes))
+        yield measured.sample(parts.ROUND_TRIPS, iterations)
+        yield from parts.work_samples(measured, self._rounds(arm, passes))
         yield from self._waits(measured)
         yield from self._wires(measured, iterations)
-        if arm == m.ASYNC:
-            yield from _staleness(measured)
+        yield from _staleness(measured)
+
+    def _rounds(self, arm: Arm, passes: Sequence[Pass]) -> Iterator[list[parts.WorkDone]]:
+        """Synchronous workers wait for each other at every step, the others at the end alone."""
+        for done in passes:
+            steps = zip(*(report.busy for report in done.reports), strict=False)  # a worker that died did fewer
+            whole = [tuple(sum(report.busy) for report in done.reports)]
+            for times in whole if arm == m.ASYNC else steps:
+                yield [
+                    parts.WorkDone(
+                        node=self.seats[rank].node.name,
+                        busy_seconds=seconds,
+                        units=done.reports[rank].steps if arm == m.ASYNC else 1,
+                    )
+                    for rank, seconds in enumerate(times)
+                ]
 
     def _waits(self, measured: Measured[Pass]) -> Iterator[Sample]:
         """Where the workers' time went, by node."""
         passes = measured.results
         ranks = range(len(passes[0].reports))
         barrier = {rank: sum(done.tallies[0].barrier_seconds[rank] for done in passes) for rank in ranks}
-        busy = {rank: sum(done.reports[rank].busy_seconds for done in passes) for rank in ranks}
         travel = {rank: sum(done.reports[rank].travel_seconds for done in passes) for rank in ranks}
-        for metric, values in ((m.BUSY, busy), (m.BARRIER, barrier), (m.TRAVEL, travel)):
+        for metric, values in ((m.BARRIER, barrier), (m.TRAVEL, travel)):
+            yield measured.sample(metric, sum(values.values()) / len(values) / len(passes))
             for node, value in by_node(values, lambda rank: self.seats[rank].node.name).items():
                 yield measured.sample(metric, value / len(passes), node=node)
 

@@ -350,7 +350,7 @@ def _added(reports: Sequence[Report]) -> Report:
     whole = Report()
     for report in reports:
         whole.steps += report.steps
-        whole.busy_seconds += report.busy_seconds
+        whole.busy += report.busy
         whole.travel_seconds += report.travel_seconds
         whole.losses += report.losses
     return whole
