@@ -1,0 +1,116 @@
+"""Cells that differ in their number of workers alone become one card of scaling, on each topology and for each arm."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from made_up import RATE, SINGLE
+
+from bench.analysis.ladders import WORKERS_PER_CPU, Ladder, ladders
+from bench.analysis.rows import Question
+from bench.model import Arm, Interval, Run, Sample, Session, Spec, Value
+from bench.reports import scaling
+
+ARM = Arm(name="ray", help="", role="subject")
+CONTROL = Arm(name="ray-unwatched", help="", role="control")
+
+
+def run(number: int, params: dict[str, Value], *, rate: float, block: int = 1, says_workers: bool = True) -> Run:
+    spec = Spec(
+        id=f"b{block}-c{number}",
+        session="made-up",
+        experiment="training",
+        cell=f"c{number:02}",
+        params=params,
+        seed=1,
+        topology=SINGLE,
+        block=block,
+        warmups=0,
+        samples=1,
+        sample_seconds=1.0,
+        deadline_seconds=60.0,
+    )
+    workers = params["workers"]
+    assert isinstance(workers, int)
+    given = {RATE.name: rate} | ({WORKERS_PER_CPU: workers / 2} if says_workers else {})
+    samples = tuple(
+        Sample(metric=name, value=value, interval=Interval(0.0, 1.0), arm=ARM.name) for name, value in given.items()
+    )
+    return Run(spec=spec, status="ok", samples=samples)
+
+
+def asked(*runs: Run) -> Question:
+    session = Session(
+        id="made-up",
+        created="2026-01-01T00:00:00+00:00",
+        target="local",
+        seed=1,
+        profile="tiny",
+        command="",
+        metrics={"training": (RATE,)},
+        arms={"training": (ARM, CONTROL)},
+        specs=tuple(each.spec for each in runs),
+    )
+    return Question(session=session, runs={each.spec.id: each for each in runs}, topologies=("single",), margin=0.02)
+
+
+def some_runs() -> list[Run]:
+    return [
+        run(number, {"model": model, "workers": workers}, rate=speed * workers**0.5 * (1 + block / 10), block=block)
+        for block in (1, 2)
+        for number, (model, workers, speed) in enumerate(
+            [("small", 1, 10.0), ("small", 4, 10.0), ("large", 1, 2.0), ("large", 4, 2.0)]
+        )
+    ]
+
+
+def found() -> tuple[Ladder, ...]:
+    return ladders(asked(*some_runs()))
+
+
+def test_cells_that_differ_in_workers_alone_are_one_ladder() -> None:
+    small, large = found()
+    assert (small.parameter, small.params, small.arm) == ("workers", {"model": "small"}, "ray")
+    assert large.params == {"model": "large"}
+    assert [point.workers for point in small.card.points] == [1, 4]
+    assert [point.speed_up for point in large.card.points] == [1.0, 2.0]
+    assert [point.is_crowded for point in small.card.points] == [False, True]
+    assert [point.n for point in small.card.points] == [2, 2]
+
+
+def test_runs_that_failed_are_no_points() -> None:
+    broken = [replace(each, status="invalid") if each.spec.params["workers"] == 4 else each for each in some_runs()]
+    assert ladders(asked(*broken)) == ()
+
+
+def test_an_experiment_that_does_not_say_how_many_work_has_no_ladder() -> None:
+    silent = [run(number, {"workers": number}, rate=1.0, says_workers=False) for number in (1, 2, 4)]
+    assert ladders(asked(*silent)) == ()
+
+
+def test_the_table_has_a_row_a_number_of_workers_and_says_why_no_law_is_fitted() -> None:
+    small, _ = found()
+    rows = [[cell.words for cell in row.cells] for row in scaling.table(small).rows]
+    assert rows[0][0] == "1"
+    assert rows[1][:1] + rows[1][2:] == ["4", "2", "2.00", "50%", "0.333", "more workers than CPUs"]
+    assert scaling.title(small) == "ray on single, model=small"
+    assert list(scaling.notes(small)) == [
+        "no law is fitted: a law of scaling needs 6 distinct numbers of workers, and there are: 1, 4"
+    ]
+
+
+def test_a_law_is_told_with_its_intervals_and_with_what_cannot_be_told() -> None:
+    runs = [
+        run(
+            number,
+            {"workers": workers},
+            rate=workers / (1 + 0.1 * (workers - 1) + 0.002 * workers * (workers - 1)) * (1 + 0.01 * (block % 3)),
+            block=block,
+        )
+        for block in range(1, 7)
+        for number, workers in enumerate((1, 2, 5, 10, 15, 20))
+    ]
+    (ladder,) = ladders(asked(*runs))
+    (told,) = scaling.notes(ladder)
+    assert told.startswith("fitted law (USL): contention 0.1")
+    assert "best number of workers 21.2" in told
