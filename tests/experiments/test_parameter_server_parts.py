@@ -279,9 +279,11 @@ def test_the_gradient_of_a_worker_that_was_given_up_is_not_counted_twice() -> No
 
 def test_an_asynchronous_step_applies_what_comes_and_counts_how_stale_it_was() -> None:
     shard = server(mode="async", iterations=3)
+    assert [shard.pull(rank, 0.0)[0] for rank in range(2)] == [0, 0]
     assert shard.push(0, 0, 0.0, numbers(2, 0, 0))[0] == 1
     version, state = shard.push(1, 0, 0.0, numbers(2, 0, 0))
-    assert (version, state[0]) == (2, -2.0)
+    # The third and last gradient is being made by the other: this worker need not make one that nobody wants.
+    assert (version, state[0]) == (OVER, -2.0)
     assert shard.push(0, 1, 0.0, numbers(0, 0, 0))[0] == OVER
     shard.push(1, 2, 0.0, numbers(9, 9, 9))
     tally = shard.tally()
@@ -290,13 +292,20 @@ def test_an_asynchronous_step_applies_what_comes_and_counts_how_stale_it_was() -
     assert shard.snapshots()[-1].state[0] == -2.0
 
 
+def test_the_successor_of_a_worker_that_died_makes_the_gradient_that_was_owed() -> None:
+    shard = server(mode="async", iterations=1)
+    assert shard.pull(0, 0.0)[0] == 0
+    assert shard.pull(1, 0.0)[0] == OVER
+    assert shard.pull(0, 0.0)[0] == 0
+
+
 @pytest.mark.parametrize("bound", [0, 1, 3])
 def test_no_worker_gets_farther_ahead_than_its_bound(bound: int) -> None:
     shard = server(mode="async", iterations=40, staleness_bound=bound)
     ahead: list[int] = []
 
     def work(rank: int) -> None:
-        version = 0
+        version = shard.pull(rank, 0.0)[0]
         while version != OVER:
             ahead.append(shard.clock(rank) - min(shard.clock(0), shard.clock(1)))
             version = shard.push(rank, version, 0.0, numbers(0, 0, 0))[0]

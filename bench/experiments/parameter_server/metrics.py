@@ -118,7 +118,11 @@ STALENESS_MEAN = Metric(
     help="Updates between a gradient's weights and those that it was applied to.",
 )
 REFUSED = Metric(
-    name="refused_gradients", unit="gradients", better="lower", kind="count", help="Those that came when all was done."
+    name="refused_gradients",
+    unit="gradients",
+    better="lower",
+    kind="count",
+    help="Those that came twice, or when all was done.",
 )
 REPLACED = Metric(
     name="replaced_workers", unit="workers", better="lower", kind="count", help="Workers that died, per training."

@@ -98,6 +98,7 @@ class Server:
             self._velocity[:] = 0.0 if velocity is None else velocity
             self._version = plan.begin
             self._arrived: dict[int, Vector] = {}
+            self._at_work: set[int] = set()  # asynchronous workers that have weights and owe a gradient
             self._spare = [np.empty_like(self._state) for _ in range(plan.workers)]
             self._clocks = dict.fromkeys(range(plan.workers), 0)
             self._worker_cpu: dict[int, float] = {}
@@ -111,7 +112,7 @@ class Server:
         """The weights and their version, for a worker that begins."""
         with self._changed:
             self._first_cpu.setdefault(rank, cpu_seconds)
-            return self._answer()
+            return self._answer(rank)
 
     def push(self, rank: int, version: int, cpu_seconds: float, *pieces: Any) -> list[Any]:
         """Take the gradient that a worker made of the weights of a version; gives the weights to go on from.
@@ -128,7 +129,7 @@ class Server:
             else:
                 self._apply_one(rank, version, pieces)
             self._tally.barrier_seconds[rank] += monotonic() - arrived
-            return self._answer()
+            return self._answer(rank)
 
     def _join(self, rank: int, version: int, pieces: Sequence[Any]) -> None:
         """Wait until every worker's gradient of this version is there; the last one to come averages them."""
@@ -162,6 +163,7 @@ class Server:
         self._codec.decode(pieces, self._spare[rank])
         self._tally.staleness[self._version - version] += 1
         self._clocks[rank] += 1
+        self._at_work.discard(rank)
         self._update(self._spare[rank])
         self._tally.update_seconds += monotonic() - begin
         if plan.staleness_bound >= 0:
@@ -192,10 +194,21 @@ class Server:
         cpu = workers + process_time() - self._cpu
         return Snapshot(self._version, monotonic() - self._started, cpu, self._state.copy())
 
-    def _answer(self) -> list[Any]:
+    def _answer(self, rank: int) -> list[Any]:
         # Synchronous workers read what nobody changes before all have it; asynchronous ones get a copy of the moment.
         state = self._state if self._the_plan.mode == "sync" else self._state.copy()
-        return [OVER if self._is_over() else self._version, *self._codec.encode(state)]
+        return [self._version if self._may_go_on(rank) else OVER, *self._codec.encode(state)]
+
+    def _may_go_on(self, rank: int) -> bool:
+        """Whether one more gradient of this worker's is wanted. Those that are being made already are counted on."""
+        plan = self._the_plan
+        if plan.mode == "sync":
+            return not self._is_over()
+        others = len(self._at_work - {rank})  # a worker at work that asks again is the successor of one that died
+        if self._version + others >= plan.begin + plan.iterations:
+            return False
+        self._at_work.add(rank)
+        return True
 
     def _wait(self, until: Any) -> None:
         if not self._changed.wait_for(until, STALL_SECONDS):
