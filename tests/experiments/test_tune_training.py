@@ -13,8 +13,15 @@ import pytest
 
 from bench.data.images import Images
 from bench.errors import RunInvalid
-from bench.experiments.tune import training
-from bench.experiments.tune.training import Config, Course, Training, train
+from bench.experiments.tune.training import (
+    Config,
+    Course,
+    Training,
+    check_threads,
+    first_weights,
+    seed_everything,
+    train,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -60,8 +67,8 @@ def test_the_arithmetic_is_that_of_numpy(some_images: Images) -> None:
     course = dataclasses.replace(COURSE, batch=250, iteration_samples=500)
     training = Training(CONFIG, some_images, course)
     report = training.iterate()
-    random = training.seed_everything(CONFIG.seed(course.seed))
-    weights = [array.astype(np.float64) for array in training.first_weights(CONFIG.hidden, random)]
+    random = seed_everything(CONFIG.seed(course.seed))
+    weights = [array.astype(np.float64) for array in first_weights(CONFIG.hidden, random)]
     velocities, right = [0 * array for array in weights], 0
     for batch in random.permutation(500).reshape(2, 250):
         rows, labels = some_images.train_x[batch] / 255, some_images.train_y[batch]
@@ -123,11 +130,11 @@ def test_other_threads_than_the_process_has_are_refused(some_images: Images) -> 
 
 
 def test_a_trial_that_used_more_cpus_than_its_threads_is_invalid() -> None:
-    training.check_threads(seconds=2.0, cpu_seconds=2.2, threads=1)
-    training.check_threads(seconds=0.1, cpu_seconds=0.9, threads=1)  # too short to tell
+    check_threads(seconds=2.0, cpu_seconds=2.2, threads=1)
+    check_threads(seconds=0.1, cpu_seconds=0.9, threads=1)  # too short to tell
     with pytest.raises(RunInvalid, match=r"used 1.9 CPUs"):
-        training.check_threads(seconds=2.0, cpu_seconds=3.8, threads=1)
-    training.check_threads(seconds=2.0, cpu_seconds=3.8, threads=2)
+        check_threads(seconds=2.0, cpu_seconds=3.8, threads=1)
+    check_threads(seconds=2.0, cpu_seconds=3.8, threads=2)
 
 
 def test_each_configuration_has_a_seed_of_its_own_in_each_run() -> None:
