@@ -290,7 +290,8 @@ def test_asynchronous_gradients_are_counted_and_their_staleness_too(trainers: Tr
     done = trainers.train(plan("async", iterations=60, staleness_bound=1), name="async")
     tally = done.tallies[0]
     assert sum(tally.staleness.values()) == 60
-    assert max(tally.staleness) <= 2
+    # While a worker makes a gradient the other one goes from one step behind it to two ahead, where it waits.
+    assert max(tally.staleness) <= 3
     assert last(done).iteration == 60
     assert sum(report.steps for report in done.reports) == 60 + tally.refused
 
