@@ -6,7 +6,7 @@ results/<session>/runs/<run>/samples.jsonl        a Line a line: facts, samples,
 results/<session>/runs/<run>/run.json             how it ended, written last
 results/<session>/runs/<run>/files/               what the experiment left beside its numbers: a profile, a ledger
 results/<session>/runs/<run>/job.log              the end of the driver's log
-results/<session>/report.txt                      what it means
+results/<session>/report.txt, report.html         what it means, in words and with pictures
 """
 
 from __future__ import annotations

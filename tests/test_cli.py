@@ -102,6 +102,7 @@ def test_a_session_runs_reports_and_is_listed(bench, target: FakeTarget, tmp_pat
     assert "a verdict needs 6" in out
     (folder,) = store.session_folders(tmp_path / "results")
     assert (folder / "report.txt").read_text().strip() == out.strip()
+    assert "</html>" in (folder / "report.html").read_text()
     assert folder.name in bench("list", "sessions")[1]
     runs = bench("show", "latest")[1].splitlines()
     assert all(" ok " in line for line in runs)

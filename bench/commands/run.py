@@ -87,12 +87,15 @@ def _alone(session: Session) -> Iterator[None]:
 
 
 def report(folder: Path, session: Session, runs: list[Run]) -> None:
-    """Print what the session means, and leave it in its folder."""
+    """Print what the session means, and leave it in its folder, once with pictures."""
     from bench import analysis, reports
 
-    text = reports.FORMATS["text"](analysis.build(session, runs))
+    found = analysis.build(session, runs)
+    text = reports.render("text", found)
     store.write_whole(folder / "report.txt", text.encode())
+    store.write_whole(folder / "report.html", reports.render("html", found, runs).encode())
     typer.echo(text)
+    progress.say(f"With pictures: {folder / 'report.html'}")
 
 
 def _judge(session: Session, runs: list[Run]) -> None:
