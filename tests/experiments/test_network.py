@@ -220,6 +220,16 @@ def test_ray_faster_than_its_socket_is_a_fault_of_the_harness_between_nodes_only
         assert len(story.too_fast()) == faults
 
 
+def test_a_socket_that_was_held_up_once_is_no_measure_of_the_link() -> None:
+    slow, ray = passes(burst(0.025)), passes(burst(0.014), arm="ray-get")
+    for others in ({("gloo-send-recv", LARGE): passes(burst(0.010), arm="gloo-send-recv")}, {}):
+        story = figures.Story(is_between_nodes=True, smallest=SMALL)
+        list(story.turn({("tcp", LARGE): slow, ("ray-get", LARGE): ray, **others}, is_warmup=False))
+        assert bool(story.too_fast()) is not bool(others)
+    list(story.turn({("tcp", LARGE): passes(burst(0.010))}, is_warmup=True))
+    assert story.too_fast() == []
+
+
 def test_percentiles_are_of_all_rounds_and_missing_where_there_are_too_few() -> None:
     half = Burst(round_bytes=1, seconds=[0.001] * 499 + [1.0], one_way_seconds=[0.0005] * 500)
     found = {s.metric: s for s in figures.percentiles([passes(half, half)], is_one_clock=True)}
