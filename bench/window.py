@@ -108,7 +108,7 @@ def _rule(rule: Mapping[str, Any]) -> Rule:
 
 
 def alerts_of(prometheus: Prometheus, spec: Spec, rules: Sequence[Rule]) -> Iterator[str]:
-    """The rules that held while the run went, in words, each with the worst that it saw.
+    """The rules that held while the run went, in words, each with the worst that it saw for as long as it asks for.
 
     They are evaluated here and not read from Prometheus' own alerts: so they need no rules in a Prometheus of
     somebody else's, and a run that is shorter than two evaluations is not missed.
@@ -131,10 +131,21 @@ def alerts_of(prometheus: Prometheus, spec: Spec, rules: Sequence[Rule]) -> Iter
             step_seconds=scraping.SCRAPE_SECONDS,
         ):
             is_other = any(series.labels.get(name, value) != value for name, value in own.items())
-            if not is_other and _longest(series.points) >= rule.for_seconds:
-                worst = max(value for _, value in series.points)
+            worst = None if is_other else worst_that_held(series.points, rule.for_seconds)
+            if worst is not None:
                 held[f"{rule.name}: {in_words(rule.summary, series.labels, worst)}"] = None
         yield from held
+
+
+def worst_that_held(points: Sequence[tuple[float, float]], for_seconds: float) -> float | None:
+    """The greatest value that was reached for that long without a gap; what lasted less is no more than a moment.
+
+    `points`: seconds and values, in order of time.
+    """
+    for least in sorted({value for _, value in points}, reverse=True):
+        if _longest([point for point in points if point[1] >= least]) >= for_seconds:
+            return least
+    return None
 
 
 def _longest(points: Sequence[tuple[float, float]]) -> float:

@@ -26,7 +26,7 @@ from bench import dashboards, window, window_checks
 from bench.dashboards.queries import other_expressions, queries
 from bench.jobs.exporter import serve
 from bench.prometheus import Grafana, Prometheus
-from bench.scraping import MONITORING, PORTS, Page, pages, rules, static_config
+from bench.scraping import MONITORING, PORTS, SCRAPE_SECONDS, Page, pages, rules, static_config
 from bench.targets import docker_windows
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -370,6 +370,22 @@ def test_a_node_that_is_not_there_is_an_alert(watched: Watched) -> None:
         assert time.monotonic() < deadline
         time.sleep(1)
     assert found == ["LostNode: 1 of the cluster's nodes was not heard of while the run went on"]
+
+
+@pytest.mark.parametrize(
+    ("values", "for_seconds", "worst"),
+    [
+        ([2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], 10.0, 1.0),  # the second node was scraped a moment after the first
+        ([2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], 0.0, 2.0),
+        ([2.0, 3.0, 2.0, 2.0, 2.0, 2.0, 1.0], 10.0, 2.0),
+        ([2.0, 2.0, 1.0], 10.0, None),
+    ],
+)
+def test_an_alert_tells_the_worst_that_lasted_and_not_a_moment(
+    values: list[float], for_seconds: float, worst: float | None
+) -> None:
+    points = [(SCRAPE_SECONDS * place, value) for place, value in enumerate(values)]
+    assert window.worst_that_held(points, for_seconds) == worst
 
 
 def test_a_worker_that_was_killed_for_memory_is_an_alert(watched: Watched) -> None:
