@@ -359,6 +359,10 @@ class Context(Protocol):
         """Declare nodes that get no work by the params: that they do none is then no fault."""
         ...
 
+    def expects_losses(self) -> None:
+        """Declare that nodes may be lost, since that is what this run tries: it is then no fault, and nothing counts them."""
+        ...
+
     def data(self, name: str, sha256: str) -> None:
         """Declare a data set that was used."""
         ...

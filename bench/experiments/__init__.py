@@ -51,6 +51,7 @@ _MODULES = {
     "granularity": "bench.experiments.granularity",
     "tune-overhead": "bench.experiments.tune_overhead",
     "tune": "bench.experiments.tune",
+    "clustering": "bench.experiments.clustering",
 }
 NAMES = tuple(_MODULES)
 

@@ -71,6 +71,9 @@ def run(spec: Spec, experiment: Experiment, recorder: Recorder) -> list[str]:
     for sample in experiment.run(params, invocation):
         recorder.sample(sample)
     reasons = list(invocation.reasons)
+    if invocation.may_lose_nodes:
+        ray.shutdown()
+        return reasons
     reasons += [f"node {name} was lost during the run" for name in sorted(before.keys() - _alive_nodes().keys())]
     busy = [probe.slot.name for probe in probes if probe.slot.name not in invocation.idle_by_plan]
     reasons += idle_nodes(invocation.work_by_node, busy)

@@ -47,11 +47,12 @@ class Invocation:
     recorder: Recorder
     reasons: list[str] = field(default_factory=list)
     idle_by_plan: set[str] = field(default_factory=set)
+    may_lose_nodes: bool = False
     work_by_node: Counter[str] = field(default_factory=Counter)  # of the subject, warm-ups left out
     _digests: dict[str, str] = field(default_factory=dict)
     _passes: dict[tuple[str, str], int] = field(default_factory=dict)  # by arm and point
     _told: float = 0.0  # when progress was last recorded
-    _spilled: list[int] = field(default_factory=list)
+    _spilled: dict[str, int] = field(default_factory=dict)  # by node, when the interval began
 
     @property
     def seed(self) -> int:
@@ -92,6 +93,9 @@ class Invocation:
 
     def leaves_idle(self, names: Sequence[str]) -> None:
         self.idle_by_plan.update(names)
+
+    def expects_losses(self) -> None:
+        self.may_lose_nodes = True
 
     def data(self, name: str, sha256: str) -> None:
         self.recorder.digest(DATA + name, sha256)
@@ -148,17 +152,29 @@ class Invocation:
         return measured
 
     def _begin_probes(self) -> None:
-        import ray
+        self._ask_probes("begin")
+        self._spilled = {probe.slot.name: self._spilled_bytes(probe) for probe in self.probes}
 
-        self._spilled = self._spilled_bytes()
-        ray.get([probe.actor.begin.remote() for probe in self.probes], timeout=PROBE_TIMEOUT_SECONDS)
+    def _ask_probes(self, method: str) -> list[Any]:
+        """What each probe answers. Where nodes may be lost, the probe of one that was is asked no more."""
+        import ray
+        from ray.exceptions import RayActorError
+
+        calls = [(probe, getattr(probe.actor, method).remote()) for probe in self.probes]
+        answers, there = [], []
+        for probe, call in calls:
+            try:
+                answers.append(ray.get(call, timeout=PROBE_TIMEOUT_SECONDS))
+                there.append(probe)
+            except RayActorError:
+                if not self.may_lose_nodes:
+                    raise
+        self.probes = there
+        return answers
 
     def _record_usage(self, measured: Measured[T], *, work: Mapping[str, float]) -> None:
-        import ray
-
-        counted = ray.get([probe.actor.end.remote() for probe in self.probes], timeout=PROBE_TIMEOUT_SECONDS)
-        spilled = self._spilled_bytes()
-        for probe, counts, before, after in zip(self.probes, counted, self._spilled, spilled, strict=True):
+        counted = self._ask_probes("end")
+        for probe, counts in zip(self.probes, counted, strict=True):
             name = probe.slot.name
             usage = NodeUsage(
                 node=name,
@@ -167,19 +183,17 @@ class Invocation:
                 warmup=measured.warmup,
                 interval=measured.interval,
                 point=measured.point,
-                spilled_bytes=after - before,
+                spilled_bytes=self._spilled_bytes(probe) - self._spilled[name],
                 work=work.get(name, 0.0) if work else None,
                 **counts,
             )
             self.recorder.usage(usage)
 
-    def _spilled_bytes(self) -> list[int]:
+    def _spilled_bytes(self, probe: NodeProbe) -> int:
         from ray._private.internal_api import node_stats
 
-        return [
-            node_stats(probe.address, probe.port, include_memory_info=False).store_stats.spilled_bytes_total
-            for probe in self.probes
-        ]
+        stats = node_stats(probe.address, probe.port, include_memory_info=False)
+        return int(stats.store_stats.spilled_bytes_total)
 
 
 @dataclass(kw_only=True)

@@ -40,6 +40,7 @@ LITTLE = {  # how little of an experiment will do; of the others, their tiny pro
     "granularity": ("--set", "shortest=0.001", "--set", "longest=0.01"),
     "tune-overhead": ("--set", "trial_seconds=1"),
     "tune": ("--set", "samples=2", "--set", "max_iterations=2", "--set", "iteration_samples=1000"),
+    "clustering": ("--set", "jobs=8", "--set", "points=1000"),
 }
 LONGER = ("--set", "batch=1000", "--set", "inputs=50000", "--set", "data_path=by-value")
 ONE_CPU = ("--topology", "single", "--nodes", "1", "--cpus", "1", "--memory-mib", "2048", "--object-store-mib", "200")

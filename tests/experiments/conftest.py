@@ -54,6 +54,7 @@ class LocalContext:
     digests: dict[str, set[str]] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
     idle: list[str] = field(default_factory=list)
+    may_lose_nodes: bool = False
     sets: dict[str, str] = field(default_factory=dict)
     credits: dict[str, list[dict[str, float]]] = field(default_factory=dict)
 
@@ -74,6 +75,9 @@ class LocalContext:
 
     def leaves_idle(self, names: Sequence[str]) -> None:
         self.idle += names
+
+    def expects_losses(self) -> None:
+        self.may_lose_nodes = True
 
     def data(self, name: str, sha256: str) -> None:
         self.sets[name] = sha256

@@ -1,1 +1,184 @@
 """Clustering: many small jobs of k-means, of which none is lost and none is counted twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from typer import Option
+
+from bench.errors import BadInput
+from bench.experiments import Profile
+from bench.experiments.clustering import chaos, split
+from bench.experiments.clustering.kernels import Kernel
+from bench.experiments.clustering.metrics import JOBS_PER_SECOND, METRICS, of_crew, of_round
+from bench.experiments.clustering.site import Source
+from bench.experiments.clustering.work import Job, Kind
+from bench.model import Arm, Context, Sample
+
+__all__ = ["ARMS", "METRICS", "PROFILES", "Params", "guess_pass_seconds", "run"]
+
+RAY = Arm(name="ray", help="Actors that pull parts as they have room; a ledger; a merge.", role="subject")
+EMPTY_PARTS = Arm(name="empty-parts", help="As many parts without any job in them, by the same actors.", role="calls")
+TASKS = Arm(name="tasks", help="A task of Ray for each part.")
+POOL = Arm(name="pool", help="A multiprocessing.Pool on each node, the parts dealt out by CPUs.")
+SERIAL = Arm(name="serial", help="One process of the first node: the base case.")
+ARMS = (RAY, EMPTY_PARTS, TASKS, POOL, SERIAL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """What can be varied."""
+
+    jobs: Annotated[int, Option(min=1, max=100_000_000, metavar="JOBS", help="Of one round.")] = 48
+    job: Annotated[Kind, Option(help="What a job is: a clustering, so much of a CPU, a sleep, or nothing.")] = "kmeans"
+    job_ms: Annotated[
+        float, Option(min=0.001, max=60_000, metavar="MILLISECONDS", help="Of a job that spins or sleeps.")
+    ] = 10.0
+    kernel: Annotated[Kernel, Option(help="How a clustering is computed.")] = "lloyd"
+    points: Annotated[int, Option(min=2, max=10_000_000, metavar="VECTORS", help="In a job.")] = 20_000
+    dimensions: Annotated[int, Option(min=1, max=10_000, metavar="WEIGHTS", help="Of a vector.")] = 16
+    clusters: Annotated[int, Option(min=1, max=100_000, metavar="CLUSTERS", help="To find in a job.")] = 20
+    iterations: Annotated[int, Option(min=1, max=10_000, metavar="ITERATIONS", help="Of Lloyd's, in a job.")] = 20
+    jobs_per_part: Annotated[
+        int, Option(min=0, max=10_000_000, metavar="JOBS", help="Handed over at once; 0: as many as last a second.")
+    ] = 0
+    part_mib: Annotated[int, Option(min=1, max=4_096, metavar="MIB", help="Of input in a part, at most.")] = 64
+    source: Annotated[
+        Source, Option(help="Input made by the worker, read from its node's disk, or pulled from the first node.")
+    ] = "made"
+    peers: Annotated[Literal["all", "none"], Option(help="Whether the other arms run too.")] = "all"
+    failing: Annotated[
+        int, Option(min=0, max=1_000, metavar="JOBS", help="That fail at every try, to see what becomes of them.")
+    ] = 0
+    chaos: Annotated[
+        str, Option(metavar="PLAN", help="What is killed or paused on purpose, as in worker:5+driver:3.")
+    ] = ""
+
+    def __post_init__(self) -> None:
+        chaos.read_plan(self.chaos)
+        if self.clusters > self.points:
+            raise BadInput(f"{self.points} points have no {self.clusters} clusters.", "Lower clusters.")
+        if self.failing >= self.jobs:
+            raise BadInput(f"{self.failing} of {self.jobs} jobs cannot fail.", "Lower failing.")
+        if self.source != "made" and self.job != "kmeans":
+            raise BadInput(f"A job that is {self.job} has no input.", "Take source=made.")
+
+    @property
+    def job_seconds(self) -> float:
+        """What a job may take, on a CPU of 2025: for the size of the parts, which must be known before any was done."""
+        if self.job == "kmeans":
+            updates = self.points * self.clusters * self.dimensions * self.iterations
+            return updates * (5e-9 if self.kernel.startswith("broadcast") else 3e-10) + 2e-8 * self.job_values
+        return 2e-6 if self.job == "empty" else self.job_ms / 1000
+
+    @property
+    def job_values(self) -> int:
+        return self.points * self.dimensions
+
+
+def job_of(params: Params, seed: int) -> Job:
+    """What every job of a run is."""
+    return Job(
+        kind=params.job,
+        seconds=params.job_ms / 1000,
+        kernel=params.kernel,
+        points=params.points,
+        dimensions=params.dimensions,
+        clusters=params.clusters,
+        iterations=params.iterations,
+        seed=seed,
+        # Spread over all jobs, so that they are in different parts.
+        failing=tuple(params.jobs * (2 * number + 1) // (2 * params.failing) for number in range(params.failing)),
+    )
+
+
+PROFILES = {
+    "tiny": Profile(
+        help="A minute and a half a block: 48 clusterings of the study's size, by every arm.",
+        grids=({},),
+        blocks=6,
+        warmups=1,
+        samples=2,
+        sample_seconds=0.1,
+    ),
+    "lab": Profile(
+        help="The study's ladder: kernels, jobs of 10 ms and of one second, parts of one job, input from disk or pulled.",
+        grids=(
+            {"jobs": (480,), "kernel": ("lloyd", "broadcast")},
+            {"jobs": (480,), "source": ("local", "pulled")},
+            {"jobs": (6_000,), "job": ("spin",), "job_ms": (10.0,), "jobs_per_part": (0, 1)},
+            {"jobs": (120,), "job": ("spin",), "job_ms": (1000.0,)},
+            {"jobs": (1_000_000,), "job": ("empty",)},
+        ),
+        blocks=6,
+        warmups=1,
+        samples=3,
+        sample_seconds=1.0,
+        deadline_seconds=3600.0,
+    ),
+    "full": Profile(
+        help="As lab, with the number of the study's jobs, all of them empty, and every kernel.",
+        grids=(
+            {"jobs": (8_000_000,), "job": ("empty",), "peers": ("none",)},
+            {"jobs": (960,), "kernel": ("lloyd", "elkan", "gemm", "broadcast", "broadcast-unique")},
+            {"jobs": (960,), "source": ("made", "local", "pulled"), "part_mib": (16, 64, 256)},
+            {"jobs": (12_000,), "job": ("spin",), "job_ms": (1.0, 10.0, 100.0), "jobs_per_part": (0, 1)},
+            {"jobs": (600,), "job": ("spin",), "job_ms": (1000.0,)},
+        ),
+        blocks=12,
+        warmups=1,
+        samples=3,
+        sample_seconds=1.0,
+        deadline_seconds=3 * 3600.0,
+    ),
+    "chaos": Profile(
+        help="One kind of mishap after another, each in the midst of 3,000 jobs of 10 ms; then `bench resume` where it asks.",
+        grids=(
+            {"jobs": (3_000,), "job": ("spin",), "peers": ("none",), "chaos": ("", "worker:5", "pause:1", "raylet:1")},
+        ),
+        blocks=1,
+        warmups=0,
+        samples=1,
+        sample_seconds=0.1,
+    ),
+}
+
+
+def guess_pass_seconds(params: Params) -> float:
+    """All arms once, on two cores."""
+    serial = params.jobs * params.job_seconds
+    return 5.0 + serial * (2.5 if params.peers == "all" else 0.5)
+
+
+def run(params: Params, context: Context) -> Iterator[Sample]:
+    """One invocation: all jobs, by every arm in each turn."""
+    from bench.experiments.clustering.round import start
+
+    workers = sum(node.cpus for node in context.nodes)
+    job = job_of(params, context.seed)
+    jobs_per_part = params.jobs_per_part or split.chosen(
+        params.jobs,
+        job_seconds=params.job_seconds,
+        job_bytes=job.bytes,
+        most_bytes=params.part_mib * 2**20,
+        workers=workers,
+    )
+    with ExitStack() as ends:
+        rounds = start(params, job, jobs_per_part, context, ends)
+        for number, turn in enumerate(context.turns(), start=1):
+            for arm in turn.order(ARMS if params.peers == "all" else ARMS[:2]):
+                rounds.begin(number)
+                measured = turn.measure(
+                    arm, rounds.work(arm.name), lambda done: {n: float(c) for n, c in done.account.by_node.items()}
+                )
+                if arm == EMPTY_PARTS:
+                    parts = sum(done.tally.handed_over for done in measured.results if done.tally)
+                    yield measured.sample(JOBS_PER_SECOND, parts / measured.interval.seconds)
+                    continue
+                rounds.judge(arm.name, measured.results)
+                yield from of_round(measured, context.nodes)
+                if arm == RAY:
+                    yield from of_crew(measured)

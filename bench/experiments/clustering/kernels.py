@@ -38,7 +38,8 @@ def first_centres(points: Points, clusters: int) -> Points:
     """As many of the points, evenly spaced: every kernel begins with these."""
     import numpy as np
 
-    return points[np.linspace(0, len(points) - 1, clusters).astype(int)].copy()
+    chosen: Points = points[np.linspace(0, len(points) - 1, clusters).astype(int)].copy()
+    return chosen
 
 
 def _broadcast(points: Points, clusters: int, iterations: int) -> Clustering:
@@ -107,7 +108,8 @@ def _nearest(points: Points, centres: Points) -> Labels:
 
     distances = points @ (-2 * centres.T)
     distances += (centres**2).sum(axis=1)
-    return distances.argmin(axis=1).astype(np.int32)
+    labels: Labels = distances.argmin(axis=1).astype(np.int32)
+    return labels
 
 
 def _closed(points: Points, centres: Points) -> Clustering:

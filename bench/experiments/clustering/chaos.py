@@ -1,0 +1,106 @@
+"""What is done to a run on purpose: which process ends when, drawn from the seed, by how much of the work is done.
+
+A strike that came before is not repeated when the run is resumed: what is done by then is kept, and so is past it.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, Literal, get_args
+
+from bench.errors import BadInput
+
+Kind = Literal["worker", "raylet", "pause", "driver", "head"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+MOST_STRIKES = 100
+PAUSE_SECONDS = 15.0
+EARLIEST, LATEST = 0.05, 0.9  # share of the work at which strikes come
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strike:
+    """One thing that is done to the run, when so much of its work is done."""
+
+    kind: Kind
+    share: float
+    draw: float  # from 0 to 1: which of those there are
+
+
+def read_plan(text: str) -> list[tuple[Kind, int]]:
+    """`worker:5+driver:3` as kinds and how often. Raises BadInput."""
+    found: list[tuple[Kind, int]] = []
+    for item in filter(None, text.split("+")):
+        name, _, times = item.strip().partition(":")
+        kind = next((each for each in KINDS if each == name), None)
+        if kind is None or not (times or "1").isdecimal() or not 0 < int(times or "1") <= MOST_STRIKES:
+            raise BadInput(
+                f"{item.strip()} is no part of a chaos plan.",
+                f"Give kinds and how often, as in worker:5+driver:3. Kinds: {', '.join(KINDS)}.",
+            )
+        found.append((kind, int(times or "1")))
+    return found
+
+
+def loses_nodes(text: str) -> bool:
+    """Whether the plan takes whole nodes away, or may: one that is paused for long is given up."""
+    return any(kind in ("raylet", "pause", "head") for kind, _ in read_plan(text))
+
+
+def strikes(text: str, seed: int) -> list[Strike]:
+    """All strikes of a plan, in order: the same for the same seed."""
+    draw = random.Random(f"chaos/{seed}/{text}")
+    found = [
+        Strike(kind=kind, share=draw.uniform(EARLIEST, LATEST), draw=draw.random())
+        for kind, times in read_plan(text)
+        for _ in range(times)
+    ]
+    return sorted(found, key=lambda strike: strike.share)
+
+
+@dataclass(kw_only=True)
+class Chaos:
+    """Strikes as their time comes. `done` is the share of the work that is done; `workers` are (node, process id)."""
+
+    left: list[Strike]
+    done: Callable[[], float]
+    workers: Callable[[], Sequence[tuple[str, int]]]
+    standing: Callable[[], set[str]]  # the nodes that have not been lost
+    depots: dict[str, Any]  # by the name of the node; the head's first
+    struck: list[tuple[Kind, float]] = field(default_factory=list)  # and when, on the driver's clock
+
+    def skip(self) -> None:
+        """What earlier attempts have been through does not come again."""
+        self.left = [strike for strike in self.left if strike.share > self.done()]
+
+    def tick(self) -> None:
+        """Strike, if it is time."""
+        while self.left and self.left[0].share <= self.done() and self._strike(self.left[0]):
+            self.struck.append((self.left.pop(0).kind, monotonic()))
+
+    def _strike(self, strike: Strike) -> bool:
+        """Whether it could be done: while no worker is ready there is none to kill."""
+        head, *others = self.depots
+        if strike.kind == "driver":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif strike.kind == "worker":
+            there = self.workers()
+            if not there:
+                return False
+            node, process = there[int(strike.draw * len(there))]
+            self.depots[node].kill.remote(process)
+        elif strike.kind == "head":
+            self.depots[head].kill_head.remote()
+        elif others := [
+            name for name in others if name in self.standing()
+        ]:  # the head's own raylet is what "head" is for
+            depot = self.depots[others[int(strike.draw * len(others))]]
+            if strike.kind == "raylet":
+                depot.kill_raylet.remote()
+            else:
+                depot.pause.remote(PAUSE_SECONDS)
+        return True

@@ -1,0 +1,285 @@
+"""What a round of all jobs says, in numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from statistics import median_low
+
+from bench.experiments.clustering.crew import Tally
+from bench.experiments.clustering.work import MODULUS, Aside, Outcome
+from bench.experiments.parts import SERIALISE, WORK_METRICS, WorkDone, work_samples
+from bench.model import Measured, Metric, NodeSlot, Sample
+
+STUDY_JOBS = 8_000_000
+
+JOBS_PER_SECOND = Metric(
+    name="jobs_per_second",
+    unit="jobs/s",
+    better="higher",
+    kind="rate",
+    help="Jobs that are done, merged and checked, over all the time that this took.",
+)
+EFFICIENCY = Metric(
+    name="efficiency",
+    unit="",
+    better="higher",
+    kind="ratio",
+    help="The time that workers were at jobs, over the time that they were there: 1 is the ideal.",
+)
+PROJECTED = Metric(
+    name="projected_hours",
+    unit="h",
+    better="lower",
+    kind="time",
+    help="The study's 8,000,000 jobs at this rate.",
+)
+CPU_SECONDS_PER_JOB = Metric(
+    name="cpu_seconds_per_job", unit="s", better="lower", kind="time", help="Of the worker's thread."
+)
+SCHEDULER_SHARE = Metric(
+    name="scheduler_share",
+    unit="",
+    better="lower",
+    kind="ratio",
+    help="Of the driver's time: to hand parts over and to take answers out.",
+)
+LEDGER_SHARE = Metric(
+    name="ledger_share", unit="", better="lower", kind="ratio", help="Of the time: to have rows on the disk."
+)
+MERGE_SECONDS = Metric(
+    name="merge_seconds",
+    unit="s",
+    better="lower",
+    kind="time",
+    help="To put results in order, on each node first, and to check them.",
+)
+LOST_SECONDS = Metric(
+    name="lost_seconds",
+    unit="s",
+    better="lower",
+    kind="time",
+    help="That workers waited at the end for the last of them: all together, and of each node. Who waited least is to blame.",
+)
+PACE = Metric(
+    name="slowest_pace",
+    unit="",
+    better="lower",
+    kind="ratio",
+    help="Seconds a job of a node's slowest worker, over those of the middle worker of all.",
+)
+SHARE = Metric(name="share_of_jobs", unit="", better="higher", kind="ratio", help="That were done on a node.")
+FAIRNESS = Metric(
+    name="fairness", unit="", better="higher", kind="ratio", help="Jain's index of the nodes' shares: 1 is even."
+)
+READ_BYTES = Metric(name="read_bytes", unit="B", better="lower", kind="size", help="Of input, from a node's own disk.")
+PULLED_BYTES = Metric(
+    name="pulled_bytes", unit="B", better="lower", kind="size", help="Of input, from the node that has it."
+)
+WRITTEN_BYTES = Metric(name="written_bytes", unit="B", better="lower", kind="size", help="Of results, by workers.")
+DONE_AGAIN = Metric(
+    name="parts_handed_over_again",
+    unit="parts",
+    better="lower",
+    kind="count",
+    help="Because a worker died with them, or did not answer.",
+)
+DUPLICATES = Metric(
+    name="second_answers", unit="parts", better="lower", kind="count", help="That were thrown away: a part counts once."
+)
+KEPT = Metric(
+    name="jobs_kept",
+    unit="jobs",
+    better="higher",
+    kind="count",
+    help="That earlier attempts had done; not in any rate.",
+)
+RECOVERY_SECONDS = Metric(
+    name="recovery_seconds",
+    unit="s",
+    better="lower",
+    kind="time",
+    help="From a worker's end until all that it had in hand was done elsewhere.",
+)
+DRIVER_MEMORY = Metric(
+    name="driver_memory_bytes", unit="B", better="lower", kind="size", help="The most that the driver has held so far."
+)
+METRICS = (
+    JOBS_PER_SECOND,
+    EFFICIENCY,
+    PROJECTED,
+    CPU_SECONDS_PER_JOB,
+    SCHEDULER_SHARE,
+    LEDGER_SHARE,
+    MERGE_SECONDS,
+    LOST_SECONDS,
+    PACE,
+    SHARE,
+    FAIRNESS,
+    READ_BYTES,
+    PULLED_BYTES,
+    WRITTEN_BYTES,
+    DONE_AGAIN,
+    DUPLICATES,
+    KEPT,
+    RECOVERY_SECONDS,
+    DRIVER_MEMORY,
+    *WORK_METRICS,
+    SERIALISE,
+)
+
+
+@dataclass(kw_only=True)
+class Account:
+    """What a round comes to, added up as it goes: its size does not grow with the number of jobs."""
+
+    jobs: int = 0
+    kept: int = 0  # of these, by earlier attempts
+    squares: int = 0
+    digest: int = 0
+    busy_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    read_bytes: int = 0
+    pulled_bytes: int = 0
+    written_bytes: int = 0
+    by_worker: dict[tuple[str, str], tuple[float, int]] = field(default_factory=dict)  # busy seconds, jobs
+    aside: list[Aside] = field(default_factory=list)
+    results: dict[int, bytes] = field(default_factory=dict)  # by part, where there are any
+    parts: set[int] = field(default_factory=set)
+    parts_now: int = 0  # of this attempt
+
+    def add(self, outcome: Outcome, *, is_kept: bool = False) -> None:
+        """Count a part. One that is there already is an error of whoever asks."""
+        if outcome.part in self.parts:
+            raise ValueError(f"part {outcome.part} was counted before")
+        self.parts.add(outcome.part)
+        self.jobs += outcome.jobs
+        self.squares = (self.squares + outcome.squares) % MODULUS
+        self.digest = (self.digest + outcome.digest) % MODULUS
+        self.aside += outcome.aside
+        if outcome.results:
+            self.results[outcome.part] = outcome.results
+        if is_kept:
+            self.kept += outcome.jobs
+            return
+        self.parts_now += 1
+        self.busy_seconds += outcome.busy_seconds
+        self.cpu_seconds += outcome.cpu_seconds
+        self.read_bytes += outcome.read_bytes
+        self.pulled_bytes += outcome.pulled_bytes
+        self.written_bytes += outcome.written_bytes
+        busy, jobs = self.by_worker.get((outcome.node, outcome.worker), (0.0, 0))
+        self.by_worker[outcome.node, outcome.worker] = busy + outcome.busy_seconds, jobs + outcome.jobs
+
+    @property
+    def done_now(self) -> int:
+        """Jobs of this attempt."""
+        return self.jobs - self.kept
+
+    @property
+    def by_node(self) -> Counter[str]:
+        """Jobs of this attempt on each node."""
+        found: Counter[str] = Counter()
+        for (node, _), (_, jobs) in self.by_worker.items():
+            found[node] += jobs
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """All jobs, done once."""
+
+    account: Account
+    workers: int  # CPUs
+    seconds: float = 0.0
+    tally: Tally | None = None  # of the crew
+    ledger_seconds: float = 0.0
+    merge_seconds: float = 0.0
+
+
+def of_round(measured: Measured[Round], nodes: Sequence[NodeSlot]) -> Iterator[Sample]:
+    """What every arm says of itself. Rates are over all rounds of the interval."""
+    accounts = [each.account for each in measured.results]
+    jobs = sum(account.done_now for account in accounts)
+    if not jobs:
+        yield measured.missing(JOBS_PER_SECOND, "earlier attempts had done all of it")
+        return
+    rate = jobs / measured.interval.seconds
+    busy = sum(account.busy_seconds for account in accounts)
+    yield measured.sample(JOBS_PER_SECOND, rate)
+    yield measured.sample(EFFICIENCY, busy / (measured.results[0].workers * measured.interval.seconds))
+    yield measured.sample(PROJECTED, STUDY_JOBS / rate / 3600)
+    yield measured.sample(CPU_SECONDS_PER_JOB, sum(account.cpu_seconds for account in accounts) / jobs)
+    by_node = sum((account.by_node for account in accounts), Counter[str]())
+    parts_of_all = [by_node[node.name] / jobs for node in nodes]
+    for node, share in zip(nodes, parts_of_all, strict=True):
+        yield measured.sample(SHARE, share, node=node.name)
+    yield measured.sample(FAIRNESS, 1 / (len(parts_of_all) * sum(share**2 for share in parts_of_all)))
+
+
+def of_crew(measured: Measured[Round]) -> Iterator[Sample]:
+    """What only the crew can say: means over the rounds of the interval, sums where things are counted."""
+    rounds = [each for each in measured.results if each.account.done_now and each.tally]
+    if not rounds:
+        return
+    seconds = sum(each.seconds for each in rounds)
+    tallies = [each.tally for each in rounds if each.tally]
+    driver = sum(tally.driver_seconds for tally in tallies)
+    yield measured.sample(SCHEDULER_SHARE, driver / seconds)
+    yield measured.sample(SERIALISE, driver)
+    yield measured.sample(LEDGER_SHARE, sum(each.ledger_seconds for each in rounds) / seconds)
+    yield measured.sample(MERGE_SECONDS, sum(each.merge_seconds for each in rounds) / len(rounds))
+    yield from _stragglers(measured, rounds)
+    for metric, values in (
+        (READ_BYTES, [each.account.read_bytes for each in rounds]),
+        (PULLED_BYTES, [each.account.pulled_bytes for each in rounds]),
+        (WRITTEN_BYTES, [each.account.written_bytes for each in rounds]),
+        (DONE_AGAIN, [each.tally.handed_over - each.account.parts_now for each in rounds if each.tally]),
+        (DUPLICATES, [tally.duplicates for tally in tallies]),
+        (KEPT, [each.account.kept for each in rounds]),
+    ):
+        yield measured.sample(metric, float(sum(values)))
+    recoveries = [loss.recovery_seconds for tally in tallies for loss in tally.losses]
+    if recoveries:
+        yield measured.sample(RECOVERY_SECONDS, sum(recoveries) / len(recoveries))
+    yield measured.sample(DRIVER_MEMORY, _peak_memory_bytes())
+    yield from work_samples(
+        measured,
+        [
+            [
+                WorkDone(node=node, busy_seconds=busy, units=jobs)
+                for (node, _), (busy, jobs) in each.account.by_worker.items()
+            ]
+            for each in rounds
+        ],
+    )
+
+
+def _stragglers(measured: Measured[Round], rounds: Sequence[Round]) -> Iterator[Sample]:
+    waits: dict[str, float] = {}
+    paces: dict[str, float] = {}
+    for each in rounds:
+        if each.tally is None:
+            continue
+        dead = {loss.worker for loss in each.tally.losses}
+        ends = {worker: at for worker, at in each.tally.last_answer.items() if worker not in dead}
+        last = max(ends.values(), default=0.0)
+        for worker, at in ends.items():
+            node_name = worker.rsplit("/", 1)[0]
+            waits[node_name] = waits.get(node_name, 0.0) + last - at
+        by_worker = {key: busy / jobs for key, (busy, jobs) in each.account.by_worker.items() if jobs}
+        middle = median_low(by_worker.values())
+        for (node, _), of_a_job in by_worker.items():
+            paces[node] = max(paces.get(node, 0.0), of_a_job / middle)
+    yield measured.sample(LOST_SECONDS, sum(waits.values()) / len(rounds))
+    for name, wait in waits.items():
+        yield measured.sample(LOST_SECONDS, wait / len(rounds), node=name)
+    for name, pace in paces.items():
+        yield measured.sample(PACE, pace, node=name)
+
+
+def _peak_memory_bytes() -> int:
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,333 @@
+"""A round: all jobs done once by one of the arms, and what must be true of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from secrets import token_hex
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from bench.errors import RunFailed
+from bench.experiments.clustering import chaos, kernels, peers, site, split, work
+from bench.experiments.clustering.crew import Crew
+from bench.experiments.clustering.ledger import Ledger, key_of
+from bench.experiments.clustering.metrics import Account, Round
+from bench.experiments.clustering.split import Part
+from bench.experiments.clustering.work import Job, Outcome
+from bench.experiments.placement import Place, get_in_time, on
+from bench.model import Context, NodeSlot, to_json
+
+if TYPE_CHECKING:
+    from bench.experiments.clustering import Params
+
+READY_SECONDS = 180.0
+SLOWER_TIMES = 30.0  # than guessed, and a peer is given up
+LOG_BYTES = 2**20  # of a node's log that are brought home
+CHECKED_JOBS = 3  # by another kernel
+INERTIA_TOLERANCE = 1e-3
+MOST_INPUTS = 20  # of jobs that were set aside, brought home
+
+
+@dataclass(kw_only=True)
+class Site:
+    """A depot on every node, and what a worker there is made from."""
+
+    job: Job
+    folder: str
+    source: site.Source
+    first: str  # the node that has the input
+    nodes: dict[str, NodeSlot]  # by Ray's id; nodes that join are added
+    depots: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, node: NodeSlot) -> None:
+        import ray
+
+        self.nodes[node.node_id] = node
+        make = ray.remote(num_cpus=0, max_restarts=0, max_concurrency=8)(site.Depot)
+        self.depots[node.name] = make.options(scheduling_strategy=on(node)).remote(
+            self.job, node=node.name, folder=self.folder
+        )
+
+    def places(self) -> list[Place]:
+        """A place for each CPU of the nodes that stand now."""
+        import ray
+
+        alive = {each["NodeID"]: each["Resources"] for each in ray.nodes() if each["Alive"]}
+        for number, (node_id, has) in enumerate(alive.items()):
+            if node_id not in self.nodes and has.get("CPU"):
+                name = f"joined-{number}"
+                self.add(NodeSlot(name=name, node_id=node_id, cpus=int(has["CPU"]), threads=1))
+        there = [node for node_id, node in self.nodes.items() if node_id in alive]
+        return [Place(node=node, cpus=0.0, threads=1) for node in there for _ in range(node.cpus)]
+
+    def hire(self, place: Place, name: str) -> Any:
+        """A worker. It takes no CPU of Ray's: there is one for each, and the peers need them in their turn."""
+        import ray
+
+        is_new = place.node.name.startswith("joined-")
+        make = ray.remote(num_cpus=0, max_restarts=0)(site.Worker)
+        return make.options(scheduling_strategy=on(place.node)).remote(
+            self.job,
+            name=name,
+            node=place.node.name,
+            folder=self.folder,
+            source="pulled" if is_new and self.source == "local" else self.source,
+            depot=self.depots[self.first],
+        )
+
+    def ask(self, method: str, *arguments: Any) -> dict[str, Any]:
+        """What every depot that still stands answers."""
+        import ray
+        from ray.exceptions import RayActorError
+
+        calls = {name: getattr(depot, method).remote(*arguments) for name, depot in self.depots.items()}
+        found = {}
+        for name, call in calls.items():
+            try:
+                found[name] = ray.get(call, timeout=READY_SECONDS)
+            except RayActorError:
+                continue
+        return found
+
+
+@dataclass(kw_only=True)
+class Rounds:
+    """The arms at work: what they all need, and what must be the same of all."""
+
+    params: Params
+    job: Job
+    jobs_per_part: int
+    context: Context
+    site: Site
+    crew: Crew
+    peers: peers.Peers
+    ledger: Ledger
+    turn: int = 0
+    passes: int = 0
+    struck: list[chaos.Kind] = field(default_factory=list)
+    _done: int = 0  # jobs of the round that is going on
+    _chaos: chaos.Chaos | None = None
+
+    def begin(self, turn: int) -> None:
+        """The next arm of this turn has its go."""
+        self.turn, self.passes = turn, 0
+
+    def work(self, arm: str) -> Callable[[], Round]:
+        """One round of `arm`."""
+        if arm == "ray":
+            return self._by_crew
+        if arm == "empty-parts":
+            return self._of_nothing
+        return lambda: self._by_peers(arm)
+
+    def tick(self) -> None:
+        if self._chaos:
+            self._chaos.tick()
+
+    def judge(self, arm: str, rounds: Sequence[Round]) -> None:
+        """What every round must be: all jobs but those set aside, each once, with results that agree."""
+        for each in rounds:
+            for reason in self._wrong(each.account):
+                self.context.invalid(f"{arm}: {reason}")
+            if each.tally and each.tally.losses and not self.params.chaos:
+                names = ", ".join(loss.worker for loss in each.tally.losses)
+                self.context.invalid(f"workers died, and others did their parts: {names}")
+            if not each.account.aside:
+                shape = replace(self.job, failing=())
+                self.context.same_everywhere(
+                    f"clustering: digest of {self.params.jobs} jobs, {shape}", str(each.account.digest)
+                )
+
+    def _wrong(self, account: Account) -> Iterable[str]:
+        jobs, aside = self.params.jobs, [each.job for each in account.aside]
+        if aside:
+            yield f"{len(aside)} jobs were set aside, the first is {aside[0]}: see set-aside.jsonl of the run"
+        if account.jobs + len(aside) != jobs:
+            yield f"{account.jobs} of {jobs} jobs were done, and {len(aside)} set aside"
+        missing = sum((number + 1) ** 2 for number in aside)
+        if (account.squares + missing) % work.MODULUS != work.squares_of(jobs):
+            yield "the sum over the jobs' numbers is not what it must be: some were lost, and others done twice"
+        cubes = sum((number + 1) ** 3 for number in aside)
+        if self.job.kind != "kmeans" and (account.digest + cubes) % work.MODULUS != work.cubes_of(jobs):
+            yield "the sum over the jobs' results is not what it must be"
+        yield from self._inertia_differs(account)
+
+    def _inertia_differs(self, account: Account) -> Iterable[str]:
+        """A few jobs done again here by another kernel."""
+        import numpy as np
+
+        if self.job.kind != "kmeans" or not account.results or self.job.failing:
+            return
+        other: kernels.Kernel = "gemm" if self.job.kernel != "gemm" else "lloyd"
+        parts = list(split.parts(self.params.jobs, self.jobs_per_part))
+        for place in {len(parts) * number // CHECKED_JOBS for number in range(CHECKED_JOBS)}:
+            part = parts[place]
+            found = float(np.frombuffer(account.results[part.number], dtype="<f8")[0])
+            vectors = work.vectors_of(self.job, part, None)(part.first)
+            again = kernels.cluster(other, vectors, clusters=self.job.clusters, iterations=self.job.iterations).inertia
+            if abs(found - again) > INERTIA_TOLERANCE * again:
+                yield f"job {part.first} has an inertia of {found:g}, and by {other} of {again:g}"
+
+    def _by_crew(self) -> Round:
+        self.passes += 1
+        name, account = f"{self.turn}/{self.passes}", Account()
+        for outcome in self.ledger.kept(name):
+            account.add(outcome, is_kept=True)
+        self._done = account.jobs
+        self._begin_chaos()
+        begun, written = monotonic(), self.ledger.seconds
+
+        def done(outcomes: Sequence[Outcome]) -> None:
+            self.ledger.write(name, outcomes)
+            for outcome in outcomes:
+                account.add(outcome)
+            self._done = account.jobs
+            self.context.progress(account.jobs, self.params.jobs)
+
+        tally = self.crew.do(self._missing(account.parts), done)
+        self._check_ledger(name, account)
+        seconds = monotonic() - begun
+        self._merge(account)
+        self._set_aside(account)
+        return Round(
+            account=account,
+            workers=len(self.site.places()),
+            seconds=monotonic() - begun,
+            tally=tally,
+            ledger_seconds=self.ledger.seconds - written,
+            merge_seconds=monotonic() - begun - seconds,
+        )
+
+    def _begin_chaos(self) -> None:
+        if not self.params.chaos:
+            return
+        self._chaos = chaos.Chaos(
+            left=chaos.strikes(self.params.chaos, self.context.seed),
+            done=lambda: self._done / self.params.jobs,
+            workers=self.crew.processes,
+            standing=lambda: {place.node.name for place in self.site.places()},
+            depots=self.site.depots,
+        )
+        self._chaos.skip()
+
+    def _missing(self, parts: set[int]) -> Iterable[Part]:
+        known = frozenset(parts)
+        return (part for part in split.parts(self.params.jobs, self.jobs_per_part) if part.number not in known)
+
+    def _check_ledger(self, name: str, account: Account) -> None:
+        """What the disk has, read anew, is what was counted: every part, once."""
+        on_disk = sum(1 for _ in self.ledger.kept(name))
+        wanted = split.count(self.params.jobs, self.jobs_per_part)
+        if not on_disk == len(account.parts) == wanted:
+            raise RunFailed(
+                f"The ledger has {on_disk} parts, {len(account.parts)} were counted, and there are {wanted}."
+            )
+
+    def _merge(self, account: Account) -> None:
+        """Results in the order of the jobs: on each node first, then here, and what a lost node had from the ledger."""
+        if not account.results:
+            return
+        merged: dict[int, bytes] = {}
+        for found in self.site.ask("merge").values():
+            merged.update(found)
+        if any(merged[number] != account.results[number] for number in merged.keys() & account.results.keys()):
+            self.context.invalid("a node's file of results differs from what the ledger has of it")
+        whole = b"".join(account.results[number] for number in sorted(account.results))
+        work.write_whole(self.context.folder / f"results-{self.turn}-{self.passes}.f64", whole)
+        self.site.ask("forget_results")
+
+    def _set_aside(self, account: Account) -> None:
+        """Leave what failed with all that it takes to try it by oneself: its input, its error."""
+        import numpy as np
+
+        if not account.aside:
+            return
+        folder = self.context.folder
+        work.write_whole(folder / "set-aside.jsonl", b"".join(to_json(each) + b"\n" for each in account.aside))
+        first = account.aside[:MOST_INPUTS] if self.job.bytes else []
+        for each in first:
+            parts = split.parts(self.params.jobs, self.jobs_per_part)
+            part = next(part for part in parts if each.job < part.first + part.jobs)
+            np.save(folder / f"set-aside-{each.job}.npy", work.vectors_of(self.job, part, None)(each.job))
+
+    def _of_nothing(self) -> Round:
+        account = Account()
+        parts = (replace(part, jobs=0) for part in split.parts(self.params.jobs, self.jobs_per_part))
+
+        def done(outcomes: Sequence[Outcome]) -> None:
+            for outcome in outcomes:
+                account.add(outcome)
+
+        tally = self.crew.do(parts, done)
+        return Round(account=account, workers=len(self.crew.workers), seconds=tally.seconds, tally=tally)
+
+    def _by_peers(self, arm: str) -> Round:
+        parts = split.parts(self.params.jobs, self.jobs_per_part)
+        seconds = READY_SECONDS + SLOWER_TIMES * self.params.jobs * self.params.job_seconds
+        begun, account = monotonic(), Account()
+        if arm == "serial":
+            found = self.peers.serial(list(parts), seconds)
+        elif arm == "pool":
+            found = self.peers.pooled(list(parts), seconds)
+        else:
+            found = self.peers.by_tasks(parts, seconds)
+        for outcome in found:
+            account.add(outcome)
+        return Round(account=account, workers=len(self.crew.workers), seconds=monotonic() - begun)
+
+
+def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: ExitStack) -> Rounds:
+    """Workers, depots and peers in their places, ready; the input on the disks that shall have it."""
+    if chaos.loses_nodes(params.chaos):
+        context.expects_losses()
+    # Below Ray's own, which goes when the cluster does: a driver that was killed takes nothing away.
+    folder = str(Path(_session_folder()) / f"clustering-{token_hex(4)}")
+    there = Site(job=job, folder=folder, source=params.source, first=context.nodes[0].name, nodes={})
+    for node in context.nodes:
+        there.add(node)
+    ends.callback(there.ask, "close")
+    if params.source != "made":
+        there.ask("write_input", list(split.parts(params.jobs, jobs_per_part)))
+    crew = Crew(hire=there.hire, places=there.places)
+    ends.callback(crew.close)
+    crew.start()
+    get_in_time([worker.process for worker in crew.workers], READY_SECONDS, "Workers that start")
+    having = context.nodes if params.source != "made" else []
+    hosts = peers.start(
+        job,
+        context.nodes if params.peers == "all" else [],
+        {node.name: site.folder_of(folder, node.name) for node in having},
+    )
+    ends.callback(hosts.close)
+    hosts.ready()
+    ledger = ends.enter_context(Ledger(context.folder, context.earlier, key_of(job, params.jobs, jobs_per_part)))
+    ends.callback(_bring_logs_home, there, context.folder)
+    rounds = Rounds(
+        params=params,
+        job=job,
+        jobs_per_part=jobs_per_part,
+        context=context,
+        site=there,
+        crew=crew,
+        peers=hosts,
+        ledger=ledger,
+    )
+    crew.tick = rounds.tick
+    return rounds
+
+
+def _session_folder() -> str:
+    import ray
+
+    return str(ray._private.worker.global_worker.node.get_session_dir_path())  # noqa: SLF001, there is no public way
+
+
+def _bring_logs_home(there: Site, folder: Path) -> None:
+    """The end of what each node's workers wrote."""
+    logs: Mapping[str, str] = there.ask("log")
+    for node, text in logs.items():
+        if text:
+            (folder / f"log-{node}.txt").write_text(text[-LOG_BYTES:])

@@ -1,0 +1,150 @@
+"""What there is on a node: the folder of this invocation, workers that do parts, and a depot that keeps the node's files.
+
+A part's results are written beside and renamed, so that a file that is there is whole.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from bench.experiments.clustering import work
+from bench.experiments.clustering.journal import Journal
+from bench.experiments.clustering.split import Part
+from bench.experiments.clustering.work import Job, Outcome
+
+if TYPE_CHECKING:
+    from bench.experiments.clustering.points import Points
+
+Source = Literal["made", "local", "pulled"]
+LOG = "log.txt"
+
+
+def folder_of(base: str, node: str) -> Path:
+    """Of an invocation on a node: several of these may be on one host."""
+    return Path(base) / node
+
+
+class Worker:
+    """Does parts, on one thread."""
+
+    def __init__(self, job: Job, *, name: str, node: str, folder: str, source: Source, depot: Any) -> None:
+        self._job = job
+        self._name = name
+        self._node = node
+        self._folder = folder_of(folder, node)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._source = source
+        self._depot = depot  # of the node that has the input
+        self._journal = Journal(self._folder / LOG, name)
+
+    def ready(self) -> int:
+        """The id of this process, which has done a job by now: what is imported is no part of the first one's time."""
+        work.warm_up(self._job)
+        return os.getpid()
+
+    def do(self, part: Part) -> Outcome:
+        """All jobs of `part`."""
+        vectors, read, pulled = self._input(part)
+        outcome = work.perform(self._job, part, vectors, say=self._journal.say)
+        self._journal.say(f"part {part.number} of {part.of.name}: {outcome.jobs} jobs in {outcome.busy_seconds:.6f} s")
+        if outcome.results:
+            work.write_whole(self._folder / f"part-{part.number:08d}", outcome.results)
+        for each in outcome.aside:
+            self._journal.say(f"job {each.job} of {each.layer} was set aside: {each.error}")
+        return replace(
+            outcome,
+            worker=self._name,
+            node=self._node,
+            read_bytes=read,
+            pulled_bytes=pulled,
+            written_bytes=len(outcome.results),
+        )
+
+    def _input(self, part: Part) -> tuple[Callable[[int], Any], int, int]:
+        """A job's vectors by its number; the bytes read from this node's disk, and those pulled from another process."""
+        import ray
+
+        bytes_ = part.jobs * self._job.bytes
+        if self._source == "made" or not bytes_:
+            return work.vectors_of(self._job, part, None), 0, 0
+        if self._source == "local":
+            return work.vectors_of(self._job, part, self._folder), bytes_, 0
+
+        held = ray.get(self._depot.read.remote(part))
+        return (lambda number: held[number - part.first].copy()), 0, bytes_
+
+
+class Depot:
+    """Keeps a node's files, and merges its results."""
+
+    def __init__(self, job: Job, *, node: str, folder: str) -> None:
+        self._job = job
+        self._folder = folder_of(folder, node)
+        self._folder.mkdir(parents=True, exist_ok=True)
+
+    def write_input(self, parts: Iterable[Part]) -> int:
+        """The vectors of all these parts, a file each; the bytes."""
+        return sum(work.write_block(self._folder, self._job, part) for part in parts)
+
+    def read(self, part: Part) -> Points:
+        """The vectors of a part, shape (jobs, points, dimensions), for a worker elsewhere."""
+        return work.read_block(self._folder, self._job, part)
+
+    def merge(self) -> Mapping[int, bytes]:
+        """The results that this node's workers have written, by the number of the part."""
+        files = sorted(self._folder.glob("part-????????"))
+        return {int(path.name.removeprefix("part-")): path.read_bytes() for path in files}
+
+    def forget_results(self) -> None:
+        """Take the results away: the next round writes its own."""
+        for path in self._folder.glob("part-*"):
+            path.unlink(missing_ok=True)
+
+    def log(self) -> str:
+        """What this node's workers have written so far."""
+        path = self._folder / LOG
+        return path.read_text() if path.is_file() else ""
+
+    def kill(self, process: int) -> None:
+        """End a process of this node at once."""
+        os.kill(process, signal.SIGKILL)
+
+    def kill_raylet(self) -> None:
+        """End this node's raylet, and so the node: its processes end themselves when it is gone."""
+        os.kill(os.getppid(), signal.SIGKILL)
+
+    def kill_head(self) -> None:
+        """End the server that knows all nodes, and this node's raylet."""
+        import psutil
+        import ray
+
+        port = ray.get_runtime_context().gcs_address.rsplit(":", 1)[1]
+        for process in psutil.process_iter(["name", "cmdline"]):
+            if process.info["name"] == "gcs_server" and f"--gcs_server_port={port}" in process.info["cmdline"]:
+                process.kill()
+        self.kill_raylet()
+
+    def pause(self, seconds: float) -> None:
+        """Stop all of this node's processes but this one, its raylet too, and let them go on after so many seconds."""
+        import psutil
+
+        raylet = psutil.Process(os.getppid())
+        ids = [raylet.pid, *(each.pid for each in raylet.children(recursive=True) if each.pid != os.getpid())]
+        # Another process wakes them: this one may be ended while they sleep.
+        wake = f"sleep {seconds:g}; kill -CONT {' '.join(map(str, ids))}"
+        subprocess.Popen(["sh", "-c", wake], start_new_session=True)
+        for each in ids:
+            os.kill(each, signal.SIGSTOP)
+
+    def close(self) -> None:
+        """Take all away."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        if not any(self._folder.parent.iterdir()):
+            self._folder.parent.rmdir()

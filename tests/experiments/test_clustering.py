@@ -1,0 +1,457 @@
+"""Every job is done once and counted once, whatever befalls the processes that do them."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.errors import BadInput, RunFailed
+from bench.experiments import clustering, load
+from bench.experiments.clustering import Params, chaos, split, work
+from bench.experiments.clustering.journal import Journal
+from bench.experiments.clustering.ledger import NAME, Ledger
+from bench.experiments.clustering.metrics import Account
+from bench.experiments.clustering.points import RESNET18
+from bench.experiments.clustering.work import Job, Outcome
+from bench.model import Sample
+from bench.store import DONE
+
+EMPTY = clustering.job_of(Params(job="empty"), seed=1)
+SMALL = clustering.job_of(Params(points=200, dimensions=4, clusters=5, iterations=4), seed=1)
+
+
+def an_outcome(part: int, jobs: int = 3) -> Outcome:
+    return Outcome(part=part, jobs=jobs, squares=5, digest=7, results=b"12345678", busy_seconds=0.1, cpu_seconds=0.1)
+
+
+def done(job: Job, jobs: int, jobs_per_part: int) -> Account:
+    account = Account()
+    for part in split.parts(jobs, jobs_per_part):
+        account.add(work.perform(job, part, work.vectors_of(job, part, None), say=print))
+    return account
+
+
+def values(samples: Sequence[Sample], metric: str, arm: str = "ray", node: str | None = None) -> list[float | None]:
+    return [s.value for s in samples if (s.metric, s.arm, s.node) == (metric, arm, node)]
+
+
+# the split
+
+
+@given(st.integers(1, 30_000_000), st.integers(1, 20_000))
+def test_every_job_is_in_a_layer(jobs: int, jobs_per_part: int) -> None:
+    assert sum(split.jobs_by_layer(jobs)) == jobs
+    assert split.count(jobs, jobs_per_part) >= jobs / jobs_per_part
+
+
+@given(st.integers(1, 3_000), st.integers(1, 50))
+def test_parts_are_numbered_in_order_and_hold_every_job_once(jobs: int, jobs_per_part: int) -> None:
+    parts = list(split.parts(jobs, jobs_per_part))
+    assert [part.number for part in parts] == list(range(split.count(jobs, jobs_per_part)))
+    assert [job for part in parts for job in range(part.first, part.first + part.jobs)] == list(range(jobs))
+    assert all(part.jobs <= jobs_per_part for part in parts)
+    assert [part.layer for part in parts] == sorted(part.layer for part in parts)
+
+
+def test_the_layers_are_those_of_resnet_18() -> None:
+    # torchvision's resnet18 has 11,689,512 parameters: 9,600 of them in batch normalisation, and 1,000 biases.
+    assert sum(layer.weights for layer in RESNET18) == 11_689_512 - 9_600 - 1_000
+
+
+def test_a_part_lasts_a_second_fits_and_leaves_each_worker_some() -> None:
+    assert split.chosen(10**6, job_seconds=0.01, job_bytes=0, most_bytes=1, workers=2) == 100
+    assert split.chosen(10**6, job_seconds=0.001, job_bytes=2**20, most_bytes=64 * 2**20, workers=2) == 64
+    assert split.chosen(48, job_seconds=0.02, job_bytes=0, most_bytes=1, workers=2) == 3
+    assert split.chosen(1, job_seconds=5.0, job_bytes=0, most_bytes=1, workers=2) == 1
+    assert split.chosen(8 * 10**6, job_seconds=1e-9, job_bytes=0, most_bytes=1, workers=2) == 20_000
+
+
+# the work
+
+
+@given(st.integers(1, 2_000), st.integers(1, 500))
+def test_sums_over_all_jobs_are_known_without_doing_any(jobs: int, jobs_per_part: int) -> None:
+    account = done(EMPTY, jobs, jobs_per_part)
+    assert (account.jobs, account.squares, account.digest) == (jobs, work.squares_of(jobs), work.cubes_of(jobs))
+
+
+def test_how_the_jobs_are_split_does_not_change_what_they_come_to() -> None:
+    one, other = done(SMALL, 20, 20), done(SMALL, 20, 3)
+    assert one.digest == other.digest
+    order = b"".join(one.results[number] for number in sorted(one.results))
+    assert order == b"".join(other.results[number] for number in sorted(other.results))
+
+
+def test_a_job_that_fails_is_tried_three_times_and_set_aside_and_the_rest_is_done() -> None:
+    said: list[str] = []
+    part = split.Part(number=0, layer=0, first=10, jobs=4)
+    failing = replace(EMPTY, failing=(12,))
+    outcome = work.perform(failing, part, work.vectors_of(failing, part, None), say=said.append)
+    assert outcome.jobs == 3
+    assert [(each.job, each.layer) for each in outcome.aside] == [(12, "conv1")]
+    assert "job 12 fails by plan" in outcome.aside[0].error
+    assert len(said) == 3
+
+
+def test_a_job_that_fails_once_is_done_at_the_second_try() -> None:
+    part = split.Part(number=0, layer=0, first=0, jobs=2)
+    left = [True]
+
+    def vectors(number: int) -> Any:
+        if number == 1 and left.pop():
+            left.append(False)
+            raise OSError("the disk hiccuped")
+        return work.vectors_of(SMALL, part, None)(number)
+
+    outcome = work.perform(SMALL, part, vectors, say=lambda _: None)
+    assert (outcome.jobs, outcome.aside) == (2, ())
+
+
+def test_input_from_a_disk_is_what_a_worker_would_make_itself(tmp_path: Path) -> None:
+    part = split.Part(number=4, layer=2, first=7, jobs=3)
+    assert work.write_block(tmp_path, SMALL, part) == 3 * 200 * 4 * 4
+    read, made = work.vectors_of(SMALL, part, tmp_path), work.vectors_of(SMALL, part, None)
+    assert all(np.array_equal(read(number), made(number)) for number in (7, 8, 9))
+
+
+# the ledger
+
+
+def test_the_next_attempt_is_given_what_the_ledger_writes() -> None:
+    assert NAME == DONE
+
+
+def test_a_row_is_on_the_disk_when_writing_returns_and_is_read_by_the_next_attempt(tmp_path: Path) -> None:
+    (tmp_path / "1").mkdir()
+    (tmp_path / "2").mkdir()
+    with Ledger(tmp_path / "1", (), "key") as first:
+        first.write("1/1", [an_outcome(0), an_outcome(5)])
+        first.write("2/1", [an_outcome(7)])
+        with Ledger(tmp_path / "2", [tmp_path / "1" / NAME], "key") as second:
+            second.write("1/1", [an_outcome(6)])
+            assert [each.part for each in second.kept("1/1")] == [0, 5, 6]
+            assert next(second.kept("1/1")) == an_outcome(0)
+
+
+def test_rows_of_other_work_are_none(tmp_path: Path) -> None:
+    with Ledger(tmp_path, (), "key") as ledger:
+        ledger.write("1/1", [an_outcome(0)])
+    with Ledger(tmp_path, (), "another") as other:
+        assert list(other.kept("1/1")) == []
+
+
+@given(st.integers(0, 600), st.integers(0, 255))
+def test_a_ledger_that_was_cut_short_or_bent_keeps_its_whole_rows(
+    tmp_path_factory: pytest.TempPathFactory, place: int, byte: int
+) -> None:
+    folder = tmp_path_factory.mktemp("ledger")
+    with Ledger(folder, (), "key") as ledger:
+        ledger.write("1/1", [an_outcome(number) for number in range(3)])
+    path = folder / NAME
+    whole = path.read_bytes()
+    begins = [0, *(i + 1 for i, c in enumerate(whole) if c == ord("\n"))]
+    place = min(place, len(whole) - 1)
+    cut = whole[:place]
+    path.write_bytes(cut)
+    with Ledger(folder, (), "key") as again:
+        assert [each.part for each in again.kept("1/1")] == list(range(cut.count(b"\n")))
+        again.write("1/1", [an_outcome(9)])
+        assert [each.part for each in again.kept("1/1")][-1] == 9
+    bent = bytearray(whole)
+    hit = max(number for number, begin in enumerate(begins) if begin <= place)
+    bent[place] ^= byte
+    path.write_bytes(bent)
+    with Ledger(folder, (), "key") as after:
+        found = [each.part for each in after.kept("1/1")]
+    glued = {hit, hit + 1} if whole[place] == ord("\n") else {hit}
+    assert found == [number for number in range(3) if number not in glued or not byte]
+
+
+def test_a_full_disk_ends_the_run_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Ledger(tmp_path, (), "key") as ledger:
+        ledger.write("1/1", [an_outcome(0)])
+
+        def no_room(_: int) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(os, "fsync", no_room)
+        with pytest.raises(RunFailed, match="No space left on device") as failed:
+            ledger.write("1/1", [an_outcome(1)])
+        assert "bench resume" in failed.value.way_out
+    monkeypatch.undo()
+    with Ledger(tmp_path, (), "key") as again:
+        assert next(each.part for each in again.kept("1/1")) == 0
+
+
+def test_a_part_that_is_counted_twice_is_an_error() -> None:
+    account = Account()
+    account.add(an_outcome(3))
+    with pytest.raises(ValueError, match="part 3 was counted before"):
+        account.add(an_outcome(3))
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+import numpy
+from bench.experiments.clustering import Params, job_of, split, work
+from bench.experiments.clustering.ledger import Ledger
+
+folder, earlier = Path(sys.argv[1]), [Path(each) for each in sys.argv[2:]]
+job = job_of(Params(job="empty"), 1)
+(folder / "executed").touch()
+with Ledger(folder, earlier, "key") as ledger:
+    kept = {each.part for each in ledger.kept("1/1")}
+    print("begun", flush=True)
+    for part in split.parts(4_000, 10):
+        if part.number not in kept:
+            outcome = work.perform(job, part, work.vectors_of(job, part, None), say=print)
+            with (folder / "executed").open("a") as file:
+                file.write(f"{part.number}\\n")
+            ledger.write("1/1", [outcome])
+            time.sleep(0.001)
+"""
+
+
+@pytest.mark.slow
+def test_after_kill_9_at_fifty_random_moments_every_part_is_done_and_counted_once(tmp_path: Path) -> None:
+    draw = random.Random(8)
+    earlier: list[str] = []
+    code, kills = -1, 0
+    while code != 0:
+        folder = tmp_path / str(len(earlier))
+        folder.mkdir()
+        child = subprocess.Popen([sys.executable, "-c", KILLED, str(folder), *earlier], stdout=subprocess.PIPE)
+        assert child.stdout is not None
+        child.stdout.readline()
+        if kills < 50:
+            time.sleep(draw.uniform(0, 0.02))
+            child.kill()
+            kills += 1
+        code = child.wait(timeout=120)
+        child.stdout.close()
+        assert code in (0, -signal.SIGKILL)
+        earlier.append(str(folder / NAME))
+    assert kills == 50
+    account = Account()
+    with Ledger(tmp_path, [Path(each) for each in earlier], "key") as ledger:
+        for outcome in ledger.kept("1/1"):
+            account.add(outcome)
+    assert (account.jobs, account.squares) == (4_000, work.squares_of(4_000))
+    executed = Counter(line for path in earlier for line in (Path(path).parent / "executed").read_text().splitlines())
+    assert len(executed) == split.count(4_000, 10)
+    assert sum(executed.values()) - len(executed) <= 50  # what was in flight when the process died: one part each time
+
+
+# the log
+
+SAYS = """
+import sys
+from pathlib import Path
+from bench.experiments.clustering.journal import Journal
+journal = Journal(Path(sys.argv[1]), sys.argv[2])
+for number in range(2_000):
+    journal.say(f"line {number} " + "x" * (number % 700))
+"""
+
+
+def test_lines_of_many_processes_do_not_mix(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    children = [subprocess.Popen([sys.executable, "-c", SAYS, str(path), f"w{number}"]) for number in range(4)]
+    assert [child.wait(timeout=60) for child in children] == [0] * 4
+    lines = [line.split(" ") for line in path.read_text().splitlines()]
+    assert len(lines) == 8_000
+    assert {tuple(words[2:3]) for words in lines} == {("line",)}
+    for who in ("w0", "w3"):
+        assert [int(words[3]) for words in lines if words[1] == who] == list(range(2_000))
+    assert all(len(words[4]) == int(words[3]) % 700 for words in lines if len(words) > 4)
+
+
+def test_a_line_is_one_line_however_it_is_said(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "log", "me")
+    journal.say("one\ntwo\r\n three" + "x" * 10_000)
+    journal.close()
+    assert (tmp_path / "log").read_text().count("\n") == 1
+
+
+# chaos plans
+
+
+def test_a_chaos_plan_is_the_same_for_the_same_seed_and_in_order() -> None:
+    found = chaos.strikes("worker:5+driver:3", 1)
+    assert Counter(strike.kind for strike in found) == {"worker": 5, "driver": 3}
+    assert found == chaos.strikes("worker:5+driver:3", 1) != chaos.strikes("worker:5+driver:3", 2)
+    assert [strike.share for strike in found] == sorted(strike.share for strike in found)
+
+
+@pytest.mark.parametrize("text", ["worker:0", "worker:x", "wolf", "worker:5;driver", "worker:1000"])
+def test_a_chaos_plan_that_is_none_is_refused_with_the_kinds_there_are(text: str) -> None:
+    with pytest.raises(BadInput, match="is no part of a chaos plan") as refused:
+        Params(chaos=text)
+    assert "worker, raylet, pause, driver, head" in refused.value.way_out
+
+
+def test_strikes_that_came_before_do_not_come_again() -> None:
+    struck: list[int] = []
+
+    class Depot:
+        class kill:  # noqa: N801, as Ray's methods look
+            remote = staticmethod(struck.append)
+
+    done = [0.0]
+    plan = chaos.strikes("worker:4", 1)
+    there = chaos.Chaos(
+        left=plan, done=lambda: done[0], workers=lambda: [("head", 42)], standing=set, depots={"head": Depot}
+    )
+    done[0] = plan[1].share
+    there.skip()
+    done[0] = 1.0
+    there.tick()
+    assert struck == [42, 42]
+
+
+@pytest.mark.parametrize(
+    ("fields", "refusal"),
+    [
+        ({"points": 10, "clusters": 11}, "have no 11 clusters"),
+        ({"jobs": 2, "failing": 2}, "cannot fail"),
+        ({"job": "empty", "source": "local"}, "has no input"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(fields: dict[str, Any], refusal: str) -> None:
+    with pytest.raises(BadInput, match=refusal):
+        Params(**fields)
+
+
+# with Ray
+
+
+def run(context: Any, **fields: Any) -> list[Sample]:
+    return list(clustering.run(Params(**fields), context))
+
+
+@pytest.mark.ray
+def test_every_arm_does_every_job_to_the_same_end(context: Any) -> None:
+    context.passes = 1
+    samples = run(context, jobs=12, points=400, clusters=5, iterations=4)
+    assert not context.is_invalid, context.reasons
+    for arm in ("ray", "tasks", "pool", "serial"):
+        (rate,) = values(samples, "jobs_per_second", arm)
+        assert rate
+        assert rate > 0
+        assert sum(share for share in values(samples, "share_of_jobs", arm, "head") if share) == pytest.approx(1.0)
+    assert values(samples, "parts_handed_over_again") == [0.0]
+    assert {name for given in context.credits.values() for credit in given for name in credit} <= {"head"}
+    assert context.steps[-1] == (12, 12)
+    results = np.fromfile(context.folder / "results-1-1.f64")
+    assert len(results) == 12
+    assert (results > 0).all()
+    assert "jobs in" in (context.folder / "log-head.txt").read_text()
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("source", ["local", "pulled"])
+def test_where_the_input_comes_from_changes_the_bytes_and_not_the_results(
+    two_halves: Any, tmp_path: Path, source: str
+) -> None:
+    two_halves.folder, two_halves.passes = tmp_path, 1
+    samples = run(two_halves, jobs=8, points=300, clusters=5, iterations=3, source=source, peers="none")
+    two_halves.folder = tmp_path / "made"
+    two_halves.folder.mkdir()
+    made = run(two_halves, jobs=8, points=300, clusters=5, iterations=3, peers="none")
+    assert not two_halves.is_invalid, two_halves.reasons
+    size = 8 * 300 * 16 * 4
+    read, pulled = (size, 0) if source == "local" else (0, size)
+    assert (values(samples, "read_bytes"), values(samples, "pulled_bytes")) == ([read], [pulled])
+    assert values(made, "read_bytes") == [0.0]
+
+
+@pytest.mark.ray
+def test_jobs_that_fail_are_set_aside_with_all_it_takes_to_try_them(context: Any) -> None:
+    context.passes = 1
+    samples = run(context, jobs=9, points=300, clusters=5, iterations=3, failing=2, peers="none")
+    (reason,) = context.reasons
+    assert "2 jobs were set aside" in reason
+    aside = [json.loads(line) for line in (context.folder / "set-aside.jsonl").read_text().splitlines()]
+    assert [each["job"] for each in aside] == [2, 6]
+    assert "fails by plan" in aside[0]["error"]
+    assert np.load(context.folder / "set-aside-2.npy").shape == (300, 16)
+    assert values(samples, "jobs_per_second")[0]
+
+
+DRIVER = """
+import json, sys
+from dataclasses import replace
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import ray
+from conftest import LocalContext
+from bench.experiments import clustering
+from bench.model import NodeSlot
+
+address, folder, params, earlier = sys.argv[2], Path(sys.argv[3]), json.loads(sys.argv[4]), sys.argv[5:]
+ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+nodes = [NodeSlot(name="head", node_id=ray.nodes()[0]["NodeID"], cpus=2, threads=2)]
+context = LocalContext(nodes=nodes, folder=folder, earlier=[Path(each) for each in earlier], passes=1)
+samples = list(clustering.run(clustering.Params(**params), context))
+said = {sample.metric: sample.value for sample in samples if sample.arm == "ray" and sample.node is None}
+(folder / "said.json").write_text(json.dumps({"reasons": context.reasons, **said}))
+"""
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_a_million_jobs_survive_three_drivers_and_five_workers_that_are_killed(
+    local_ray: Sequence[Any], tmp_path: Path
+) -> None:
+    import ray
+
+    params = {"jobs": 1_000_000, "job": "empty", "jobs_per_part": 5_000, "peers": "none", "chaos": "driver:3+worker:5"}
+    address = ray.get_runtime_context().gcs_address
+    earlier: list[str] = []
+    codes: list[int] = []
+    while not codes or codes[-1] != 0:
+        folder = tmp_path / str(len(codes))
+        folder.mkdir()
+        words = [str(Path(__file__).parent), address, str(folder), json.dumps(params), *earlier]
+        done = subprocess.run([sys.executable, "-c", DRIVER, *words], check=False, timeout=120, capture_output=True)
+        codes.append(done.returncode)
+        assert codes[-1] in (0, -signal.SIGKILL), done.stderr[-2000:]
+        earlier.append(str(folder / NAME))
+    assert codes == [-signal.SIGKILL] * 3 + [0]
+    account, rows = Account(), 0
+    for path in map(Path, earlier):
+        rows += path.read_bytes().count(b"\n")
+    key = json.loads(Path(earlier[0]).read_bytes().split(b" ", 1)[1].split(b"\n")[0])["key"]
+    with Ledger(tmp_path, list(map(Path, earlier)), key) as ledger:
+        for outcome in ledger.kept("1/1"):
+            account.add(outcome)  # which raises at a part that is counted twice
+    assert (account.jobs, account.squares, account.digest) == (
+        1_000_000,
+        work.squares_of(1_000_000),
+        work.cubes_of(1_000_000),
+    )
+    assert rows == len(account.parts) == split.count(1_000_000, 5_000)  # none was even written twice
+    said = json.loads((tmp_path / "3" / "said.json").read_text())
+    assert said["reasons"] == []
+    assert said["jobs_kept"] > 0
+    assert said["parts_handed_over_again"] <= 5 * 2  # what five workers had in hand
+
+
+def test_the_index_knows_clustering_and_its_headline() -> None:
+    assert load("clustering").METRICS[0].name == "jobs_per_second"
