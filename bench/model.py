@@ -151,6 +151,15 @@ class NodeUsage:
     disk_read_bytes: int | None = None
     disk_written_bytes: int | None = None
     spilled_bytes: int | None = None
+    major_faults: int | None = None
+    run_queue_wait_seconds: float | None = None  # of all threads together: fit to run, and no CPU was free
+    watched_seconds: float | None = None  # a little more than the interval: this and what stands below is of that time
+    host_busy_seconds: float | None = None  # of all CPUs of the node's host, whoever used them
+    steal_seconds: float | None = None  # of the CPUs that the node may run on, given to others by the hypervisor
+    pressure_cpu_seconds: float | None = None  # in which some task of the host waited for a CPU
+    pressure_io_seconds: float | None = None
+    pressure_memory_seconds: float | None = None
+    swapped_bytes: int | None = None  # in and out, by the whole host
     work: float | None = None  # units of work done here: inputs, trials, jobs
 
 
@@ -201,6 +210,17 @@ class Line:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Gate:
+    """What the machine that the session runs on was like before a block began. None: not to be seen there."""
+
+    is_quiet: bool
+    waited_seconds: float  # for it to become so
+    busy: float | None  # share of all CPUs, in the last look
+    pressure: float | None  # share of that time in which some task waited for a CPU
+    boot_id: str  # of that machine: the nodes' is another one where they are elsewhere
+
+
+@dataclass(frozen=True, kw_only=True)
 class Closing:
     """run.json, written last: how the run ended, and what samples.jsonl must then hold."""
 
@@ -211,6 +231,7 @@ class Closing:
     reconciled: bool | None = None
     alerts: tuple[str, ...] = ()
     log_end: str = ""
+    gate: Gate | None = None  # of the run's block
     version: int = SCHEMA_VERSION
 
 
@@ -228,6 +249,7 @@ class Run:
     reconciled: bool | None = None  # window and record agreed; None: not asked
     alerts: tuple[str, ...] = ()  # "Throttled: head was ...": alert rules that held while it went
     log_end: str = ""
+    gate: Gate | None = None
 
     @cached_property
     def values(self) -> Mapping[tuple[str, str, str | None, str], Sequence[Sample]]:

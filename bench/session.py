@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -14,10 +15,11 @@ import requests
 
 from bench import needs, reconcile, store, window
 from bench.errors import AuthFailed, BenchError, RecordDamaged, TargetFailed
+from bench.gate import wait_for_quiet
 from bench.jobs.collect import Collector
 from bench.jobs.deliver import deliver, give_back
 from bench.jobs.submit import ENDED, JobsApi
-from bench.model import Closing, Line, Run, Sample, Session, Spec, Status, Topology, from_json
+from bench.model import Closing, Gate, Line, Run, Sample, Session, Spec, Status, Topology, from_json
 from bench.targets import Cluster, Target
 
 POLL_SECONDS = 0.5
@@ -28,6 +30,8 @@ LOST_SECONDS = 30.0  # without any answer from head or exporter: the cluster is 
 
 class Listener(Protocol):
     """Who is told how a session goes on. Nothing here prints."""
+
+    def host_is_busy(self, block: int, what: str) -> None: ...
 
     def cluster_wanted(self, topology: Topology, block: int) -> None: ...
 
@@ -90,7 +94,10 @@ def perform(
     position = {spec.id: number for number, spec in enumerate(session.specs)}
     in_order = sorted(todo, key=lambda spec: position[spec.id])
     digests = known_digests(store.load_runs(folder, session))
+    gates: dict[int, Gate] = {}
     for (block, _), group in itertools.groupby(in_order, key=lambda spec: (spec.block, spec.topology.name)):
+        if block not in gates:
+            gates[block] = wait_for_quiet(stop.event, partial(listener.host_is_busy, block))
         cluster: Cluster | None = None
         for spec in group:
             if stop.is_asked:
@@ -107,6 +114,7 @@ def perform(
                 cluster=cluster,
                 trouble=target.trouble,
                 digests=digests,
+                gate=gates[block],
                 listener=listener,
                 stop=stop,
             )
@@ -122,6 +130,7 @@ def run_one(  # noqa: PLR0913, where, what, on what, and who is told: none of th
     cluster: Cluster,
     trouble: Callable[[], str],
     digests: dict[str, str],
+    gate: Gate,
     listener: Listener,
     stop: Stop,
 ) -> Closing:
@@ -135,7 +144,7 @@ def run_one(  # noqa: PLR0913, where, what, on what, and who is told: none of th
         job_id = api.submit(spec, python=cluster.python, environment=cluster.environment)
         closing = _follow(api, job_id, collector, listener=listener, stop=stop)
     except (AuthFailed, TargetFailed) as error:
-        store.close_run(folder, spec, _closed_here(path, "failed", str(error)))
+        store.close_run(folder, spec, replace(_closed_here(path, "failed", str(error)), gate=gate))
         raise  # no run after this one would do better
     except (BenchError, requests.RequestException) as error:
         closing = _closed_here(path, "failed", str(error))
@@ -143,6 +152,7 @@ def run_one(  # noqa: PLR0913, where, what, on what, and who is told: none of th
     if job_id and closing.status != "ok":
         closing = replace(closing, log_end=api.log_end(job_id)[-store.LOG_END_BYTES :])
     closing = _look_through_window(collector, _judge(path, closing, digests=digests), cluster)
+    closing = replace(closing, gate=gate)
     store.close_run(folder, spec, closing)
     return closing
 

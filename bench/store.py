@@ -205,6 +205,7 @@ def load_run(folder: Path, spec: Spec) -> Run:
         reconciled=closing.reconciled if closing else None,
         alerts=closing.alerts if closing else (),
         log_end=closing.log_end if closing else "",
+        gate=closing.gate if closing else None,
     )
 
 

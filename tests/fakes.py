@@ -172,6 +172,10 @@ class Heard:
     ended: list[tuple[str, str]] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     begun: list[str] = field(default_factory=list)
+    waits: list[tuple[int, str]] = field(default_factory=list)
+
+    def host_is_busy(self, block: int, what: str) -> None:
+        self.waits.append((block, what))
 
     def cluster_wanted(self, topology: Topology, block: int) -> None:
         pass

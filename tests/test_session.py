@@ -12,8 +12,8 @@ import pytest
 from builders import a_sample, a_session, a_spec, a_topology
 from fakes import FakeHead, FakeTarget, Heard, a_fake_target, good_driver
 
+from bench import gate, store
 from bench import session as sessions
-from bench import store
 from bench.jobs.recorder import Recorder
 from bench.model import Closing, Run, Session, Spec, to_json
 from bench.session import Stop, perform, remaining
@@ -29,6 +29,7 @@ def _quick_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "POLL_SECONDS", 0.02)
     monkeypatch.setattr(sessions, "STATUS_SECONDS", 0.1)
     monkeypatch.setattr(sessions, "GRACE_SECONDS", 0.5)
+    monkeypatch.setattr(gate, "LOOK_SECONDS", 0.01)
 
 
 @pytest.fixture
@@ -68,6 +69,20 @@ def test_every_run_comes_home_whole_and_reconciled(tmp_path: Path, target: FakeT
 def test_every_topology_of_every_block_gets_a_fresh_cluster(tmp_path: Path, target: FakeTarget) -> None:
     do(tmp_path, target, SPECS)
     assert target.ups == ["single", "multi", "multi", "single"]
+
+
+def test_the_gate_is_passed_once_a_block_and_every_run_keeps_what_it_saw(
+    tmp_path: Path, target: FakeTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = iter((gate.Look(0.9, 0.5), gate.Look(0.01, 0.0)))
+    monkeypatch.setattr(gate, "look", lambda _pause: next(seen))
+    session = a_session(SPECS)
+    folder = store.create(tmp_path / "results", session)
+    heard = again(folder, session, target)
+    runs = store.load_runs(folder, session)
+    assert [(run.gate.is_quiet, run.gate.busy) for run in runs] == [(False, 0.9)] * 2 + [(True, 0.01)] * 2
+    assert [block for block, _ in heard.waits] == [1]
+    assert "begins on a busy machine" in heard.waits[0][1]
 
 
 def test_a_job_that_ray_calls_a_success_without_a_result_has_failed(

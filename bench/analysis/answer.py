@@ -90,7 +90,7 @@ def _capital(name: str) -> str:
 def _topologies(cells: Sequence[CellReport]) -> str:
     compared = [(row, row.comparison) for _, row in _headlines(cells) if row.comparison and row.comparison.ratio]
     if not compared:
-        return _absolute(cells)
+        return _without_ratio(cells) or _absolute(cells)
     row, first = compared[0]
     both = f"{first.candidate} beside {first.baseline}"
     if len(compared) == 1:
@@ -117,6 +117,16 @@ def _one(comparison: Comparison) -> str:
     if comparison.verdict == "undecided":
         return f"{times} ({pairs}), which is undecided: {comparison.why}"
     return f"{times} ({pairs}): {comparison.verdict}"
+
+
+def _without_ratio(cells: Sequence[CellReport]) -> str:
+    """Where no pair is left that could be compared."""
+    for _, row in _headlines(cells):
+        found = row.comparison
+        if found and (found.refused or found.verdict == "undecided"):
+            word = "refused" if found.refused else "undecided"
+            return f"{_capital(found.candidate)} beside {found.baseline}: {word}, {found.why}."
+    return ""
 
 
 def _absolute(cells: Sequence[CellReport]) -> str:

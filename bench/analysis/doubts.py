@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bench.analysis import doubts_of_conditions as conditions
+from bench.analysis import doubts_of_host as host
 from bench.analysis import doubts_of_numbers as numbers
 from bench.analysis import doubts_of_window as window
 from bench.analysis.evidence import Doubt, Evidence, Rule
@@ -14,6 +15,7 @@ RULES: tuple[Rule, ...] = (
     conditions.digests_differ,
     numbers.spilled,
     numbers.few_pairs,
+    host.vetoed_blocks,
     conditions.excluded_runs,
     conditions.not_run,
     numbers.overhead_dominated,
@@ -21,6 +23,8 @@ RULES: tuple[Rule, ...] = (
     numbers.partly_missing,
     numbers.uneven_work,
     conditions.throttled,
+    host.began_busy,
+    host.not_seen,
     conditions.overcommitted,
     numbers.skewed,
     numbers.luck,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from bench.analysis.cells import CellReport
+from bench.analysis.veto import Gates, Veto
 from bench.model import Run, Session, Topology
 
 Severity = Literal["refuses", "weakens", "note"]
@@ -32,6 +33,8 @@ class Evidence:
     cells: tuple[CellReport, ...]
     topologies: tuple[Topology, ...]  # the baseline first
     margin: float
+    veto: Veto = field(default_factory=Veto)
+    gates: Gates | None = None
 
     @property
     def usable(self) -> tuple[Run, ...]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from bench.analysis import doubts, stats
+from bench.analysis import doubts, stats, veto
 from bench.analysis.answer import answer, question
 from bench.analysis.cells import CellReport, build_cell
-from bench.analysis.comparison import MARGIN, last_attempts
+from bench.analysis.comparison import MARGIN, Comparison, last_attempts
 from bench.analysis.doubts_of_numbers import order_test
 from bench.analysis.evidence import SESSION, Doubt, Evidence, about
 from bench.analysis.ladders import Ladder, ladders
 from bench.analysis.numbers import plural
 from bench.analysis.rows import MetricRow, Question
+from bench.analysis.veto import Gates, Veto
 from bench.model import Facts, Run, Session, Spec, Status, Topology, Value
 
 MOST_PRIMARY = 5  # more comparisons than that cannot all be the one that was asked
@@ -74,6 +75,9 @@ class Report:
     common_params: Mapping[str, Mapping[str, Value]]  # experiment: those that are the same in all of its cells
     cells: tuple[CellReport, ...]
     ladders: tuple[Ladder, ...] = ()  # cells that differ in their number of workers alone
+    gates: Gates | None = None
+    vetoed: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # block: why nothing of it is used
+    noise: str = ""  # why no verdict is given at all
     version: int = VERSION
 
 
@@ -81,12 +85,15 @@ def build(session: Session, runs: Sequence[Run], *, margin: float = MARGIN) -> R
     """All that `runs` say about `session`. A difference within `margin` is too small to matter: 0.02 is 2 %."""
     chosen = last_attempts(runs)
     topologies = _topologies(session)
+    vetoed = veto.vetoes(each for run in chosen.values() if run.status == "ok" for each in veto.conditions(run))
     asked = Question(
-        session=session, runs=chosen, topologies=tuple(topology.name for topology in topologies), margin=margin
+        session=session,
+        runs=veto.without(chosen, vetoed),
+        topologies=tuple(topology.name for topology in topologies),
+        margin=margin,
     )
-    cells = _adjust(
-        [build_cell(asked, experiment, cell, title) for (experiment, cell), title in titles(session).items()]
-    )
+    cells = [build_cell(asked, experiment, cell, title) for (experiment, cell), title in titles(session).items()]
+    cells = _adjust([_without_pairs(cell, vetoed) if vetoed.leaves_none else cell for cell in cells])
     evidence = Evidence(
         session=session,
         attempts=tuple(runs),
@@ -94,9 +101,13 @@ def build(session: Session, runs: Sequence[Run], *, margin: float = MARGIN) -> R
         cells=tuple(cells),
         topologies=topologies,
         margin=margin,
+        veto=vetoed,
+        gates=veto.gates(chosen.values()),
     )
     found = doubts.find(evidence)
     cells = [_refuse(cell, found) for cell in cells]
+    if vetoed.is_noisy:
+        cells = [_undecided(cell, vetoed.noise) for cell in cells]
     return replace(_assemble(evidence, cells, found), ladders=ladders(asked))
 
 
@@ -137,6 +148,9 @@ def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Doub
         order_test=OrderTest(rho=order[0], p=order[1]) if order else None,
         common_params={name: common_params(session, name) for name in session.metrics},
         cells=tuple(cells),
+        gates=evidence.gates,
+        vetoed=evidence.veto.reasons,
+        noise=evidence.veto.noise if evidence.veto.is_noisy else "",
     )
 
 
@@ -221,15 +235,29 @@ def _refuse(cell: CellReport, found: Sequence[Doubt]) -> CellReport:
     if not reasons:
         return cell
     why = reasons[0].removesuffix(".")
-    return replace(
+    return _with_comparisons(cell, lambda found: replace(found, verdict=None, refused=True, why=why))
+
+
+def _undecided(cell: CellReport, why: str) -> CellReport:
+    """With all that was not refused undecided: the host was too noisy for a verdict."""
+    found = _with_comparisons(cell, lambda each: each if each.refused else replace(each, verdict="undecided", why=why))
+    return replace(found, arms=tuple(replace(row, verdict="undecided") if row.verdict else row for row in found.arms))
+
+
+def _without_pairs(cell: CellReport, vetoed: Veto) -> CellReport:
+    """Without a pair, where every block is vetoed: what each topology did is shown, and not how it compares."""
+    missing = {block: f"vetoed: {reasons[0]}" for block, reasons in vetoed.reasons.items()}
+    found = _with_comparisons(
         cell,
-        rows=tuple(_without_verdict(row, why) for row in cell.rows),
-        usage=tuple(_without_verdict(row, why) for row in cell.usage),
-        sweeps=tuple(_without_verdict(row, why) for row in cell.sweeps),
+        lambda each: Comparison(
+            baseline=each.baseline, candidate=each.candidate, pairs=0, missing={**each.missing, **missing}
+        ),
     )
+    return replace(found, ledger=None)
 
 
-def _without_verdict(row: MetricRow, why: str) -> MetricRow:
-    if row.comparison is None:
-        return row
-    return replace(row, comparison=replace(row.comparison, verdict=None, refused=True, why=why))
+def _with_comparisons(cell: CellReport, change: Callable[[Comparison], Comparison]) -> CellReport:
+    def changed(rows: Sequence[MetricRow]) -> tuple[MetricRow, ...]:
+        return tuple(replace(row, comparison=change(row.comparison)) if row.comparison else row for row in rows)
+
+    return replace(cell, rows=changed(cell.rows), usage=changed(cell.usage), sweeps=changed(cell.sweeps))

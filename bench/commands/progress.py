@@ -89,6 +89,9 @@ class Progress:
         if self._bar:
             self._bar.stop()
 
+    def host_is_busy(self, block: int, what: str) -> None:
+        self._tell(f"block {block} {what}", is_step=True)
+
     def cluster_wanted(self, topology: Topology, block: int) -> None:
         nodes = "1 node" if topology.nodes == 1 else f"{topology.nodes} nodes"
         self._tell(f"block {block}: standing up {topology.name}, {nodes} of {topology.cpus_per_node} CPUs")

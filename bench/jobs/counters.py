@@ -6,16 +6,21 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
+
+from bench.host import CLOCK_TICKS, HostCounts, read_host
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
-CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counters:
-    """Cumulative counts of one node. None: it cannot be counted here."""
+class Counters(HostCounts):
+    """Cumulative counts of one node and of its host. None: it cannot be counted here."""
 
+    watched_seconds: float | None = None  # the clock itself: what is counted is counted from one reading to the next
     cpu_seconds: float | None = None
+    run_queue_wait_seconds: float | None = None
+    major_faults: int | None = None
     received_bytes: int | None = None
     sent_bytes: int | None = None
     received_packets: int | None = None
@@ -74,6 +79,10 @@ class Cgroup:
             return None
         stat = _fields(self.read("memory", "memory.stat"))
         return int(used) - stat.get("total_inactive_file" if self.kind == 1 else "inactive_file", 0)
+
+    def major_faults(self) -> int | None:
+        """Page faults that had to wait for a disk."""
+        return _fields(self.read("memory", "memory.stat")).get("total_pgmajfault" if self.kind == 1 else "pgmajfault")
 
     def memory_limit_bytes(self) -> int | None:
         text = self.read("memory", "memory.limit_in_bytes" if self.kind == 1 else "memory.max")
@@ -154,6 +163,16 @@ class Processes:
             ticks += sum(int(field) for field in stat[11:15])
         return ticks / CLOCK_TICKS
 
+    def major_faults(self) -> int:
+        """Page faults that had to wait for a disk, of those that live and of their children that have ended."""
+        stats = [_text(path / "stat").rpartition(")")[2].split() for path in self]
+        return sum(int(stat[9]) + int(stat[10]) for stat in stats if stat)
+
+    def run_queue_wait_seconds(self) -> float | None:
+        """How long the threads that live have been fit to run and had no CPU; None where the kernel does not say."""
+        waits = [_text(thread).split() for path in self for thread in path.glob("task/*/schedstat")]
+        return sum(int(wait[1]) for wait in waits if wait) / 1e9 if any(waits) else None
+
     def memory_bytes(self) -> int:
         """Their resident memory, shared pages counted once to each: an upper bound."""
         return sum(
@@ -173,8 +192,13 @@ def reader(environment: Mapping[str, str]) -> tuple[Callable[[], Counters], Call
     def read() -> Counters:
         read_bytes, written_bytes = processes.disk_bytes()
         periods, throttled = cgroup.throttling() if has_cgroup else (None, None)
+        faults = cgroup.major_faults()
         return Counters(
+            **vars(read_host(os.sched_getaffinity(0))),
+            watched_seconds=monotonic(),
             cpu_seconds=cgroup.cpu_seconds() if has_cgroup else processes.cpu_seconds(),
+            run_queue_wait_seconds=processes.run_queue_wait_seconds(),
+            major_faults=processes.major_faults() if faults is None else faults,
             periods=periods,
             throttled_periods=throttled,
             disk_read_bytes=read_bytes,

@@ -10,7 +10,7 @@ from bench.analysis.answer import shape
 from bench.analysis.cells import CellReport
 from bench.analysis.evidence import SESSION, Doubt, Severity, about
 from bench.analysis.numbers import label, percent, plain, plural
-from bench.reports import ledger, scaling, sweeps, tables
+from bench.reports import environment, ledger, scaling, sweeps, tables
 from bench.reports.grid import Table
 
 DOUBTS = "Reasons to doubt it"
@@ -112,6 +112,10 @@ def _design(report: Report) -> Iterator[tuple[str, str]]:
     for experiment, params in report.common_params.items():
         if params:
             yield f"{experiment}", ", ".join(f"{name}={value}" for name, value in params.items())
+    if report.gates:
+        yield "gate", environment.gate(report.gates)
+    if report.vetoed:
+        yield "vetoed", environment.vetoed(report.vetoed)
     if report.versions:
         yield "versions", ", ".join(f"{name} {version}" for name, version in report.versions.items())
     yield "estimators", report.estimator

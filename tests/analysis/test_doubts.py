@@ -29,6 +29,18 @@ def usage(**changes) -> Change:
     return change
 
 
+def under_a_quota(change: Change) -> Change:
+    """`change`, on nodes that have a CPU quota of their own."""
+
+    def change_all(session, runs):
+        return [
+            replace(run, facts=a_facts(run.spec.topology, cpu_quota=float(run.spec.topology.cpus_per_node)))
+            for run in change(session, runs)
+        ]
+
+    return change_all
+
+
 def samples(change_one) -> Change:
     def change(_session, runs):
         return [replace(run, samples=tuple(change_one(run, s) for s in run.samples)) for run in runs]
@@ -94,7 +106,12 @@ CASES = [
     (samples(shorter), {}, "weakens", "shorter than 100 ms (the shortest 50 ms)"),
     (idle_worker, {}, "weakens", "worker-1 of multi did 0% of the work: the others did its part"),
     (samples(without_one), {}, "weakens", "12 samples of 36 without a value: a result was lost"),
-    (usage(periods=100, throttled_periods=40), {}, "weakens", "head of single was throttled in up to 40 %"),
+    (
+        under_a_quota(usage(periods=100, throttled_periods=40)),
+        {},
+        "weakens",
+        "head of single was throttled in up to 40 %",
+    ),
     (None, {}, "note", "whether a CPU quota throttled the nodes is unknown"),
     (of_multi(cpus_allowed=0), {}, "weakens", "multi was granted 2 CPUs where it may run on 0"),
     (of_multi(threads={"OMP_NUM_THREADS": "4"}), {}, "weakens", "may start 4 native threads"),
@@ -118,7 +135,7 @@ def test_a_reason_to_doubt_is_found_and_weighed(change, wish, severity, words):
 
 
 QUIET = [
-    (usage(periods=3076, throttled_periods=34), "throttled"),  # 1.1 %
+    (under_a_quota(usage(periods=3076, throttled_periods=34)), "throttled"),  # 1.1 %
     (samples(slow_calls), "overhead-dominated"),
     (None, "outliers"),
     (None, "differs"),

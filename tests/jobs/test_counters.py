@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from bench.jobs.counters import Cgroup, Counters, Processes, find_cgroup, read_network, reader
 from bench.jobs.probe import difference
+from bench.model import NodeUsage
 
 V1 = {
     "cpu/n/cpu.stat": "nr_periods 3076\nnr_throttled 34\nthrottled_time 5\n",
@@ -18,7 +21,7 @@ V1 = {
     "cpu/n/cpu.cfs_period_us": "100000\n",
     "cpuacct/n/cpuacct.usage": "2500000000\n",
     "memory/n/memory.usage_in_bytes": "1000\n",
-    "memory/n/memory.stat": "cache 5\ntotal_inactive_file 300\n",
+    "memory/n/memory.stat": "cache 5\ntotal_inactive_file 300\npgmajfault 1\ntotal_pgmajfault 12\n",
     "memory/n/memory.limit_in_bytes": "4096\n",
 }
 V2 = {
@@ -26,7 +29,7 @@ V2 = {
     "n/cpu.stat": "usage_usec 2500000\nnr_periods 3076\nnr_throttled 34\n",
     "n/cpu.max": "200000 100000\n",
     "n/memory.current": "1000\n",
-    "n/memory.stat": "anon 5\ninactive_file 300\n",
+    "n/memory.stat": "anon 5\ninactive_file 300\npgmajfault 12\n",
     "n/memory.max": "4096\n",
 }
 
@@ -46,6 +49,7 @@ def test_both_versions_of_cgroups_say_the_same(tmp_path: Path, files: dict[str, 
     assert cgroup.quota_cpus() == 2.0
     assert cgroup.memory_bytes() == 700
     assert cgroup.memory_limit_bytes() == 4096
+    assert cgroup.major_faults() == 12
 
 
 @pytest.mark.parametrize(
@@ -64,6 +68,7 @@ def test_a_container_reads_the_root_of_what_it_sees(tmp_path: Path) -> None:
 def test_counters_that_are_missing_are_unknown_and_not_zero(tmp_path: Path) -> None:
     cgroup = find_cgroup({"RAYMETER_NODE_CGROUP": "n"}, tmp_path)
     assert (cgroup.cpu_seconds(), cgroup.throttling(), cgroup.memory_bytes()) == (None, (None, None), None)
+    assert cgroup.major_faults() is None
 
 
 def test_bytes_of_every_interface_but_loopback_are_counted(tmp_path: Path) -> None:
@@ -104,6 +109,32 @@ def test_only_the_processes_of_this_node_and_their_children_are_counted() -> Non
             assert not list(Processes(nowhere, frozenset({b"RAYMETER_NODE=of-nobody"})))
         finally:
             os.killpg(shell.pid, signal.SIGKILL)
+
+
+def test_a_node_is_counted_with_its_host_and_with_the_time_that_it_was_watched() -> None:
+    read, _ = reader({"RAYMETER_NODE_CGROUP": "", "RAYMETER_LINK": "loopback", "RAYMETER_NODE": "of-this-test"})
+    before = read()
+    until = time.process_time() + 0.1
+    while time.process_time() < until:
+        pass
+    counted = difference(before, read())
+    assert counted["watched_seconds"] >= 0.1
+    assert counted["host_busy_seconds"] >= 0.05  # the kernel counts in ticks of 10 ms
+    assert counted["major_faults"] is not None
+    assert set(counted) <= {field.name for field in fields(NodeUsage)}
+
+
+def test_threads_that_wait_for_a_cpu_are_counted_and_where_the_kernel_is_silent_it_is_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = Processes(Cgroup(0, ""), frozenset())
+    a_tree(
+        tmp_path,
+        {"7/task/7/schedstat": "5 2000000000 9\n", "7/task/8/schedstat": "5 500000000 9\n", "8/stat": "8 (x) S\n"},
+    )
+    for ids, seconds in ((("7", "8"), 2.5), (("8",), None)):
+        monkeypatch.setattr(Processes, "__iter__", lambda _self, ids=ids: iter([tmp_path / each for each in ids]))
+        assert here.run_queue_wait_seconds() == seconds
 
 
 def test_what_was_counted_is_the_difference_and_a_fall_is_unknown() -> None:

@@ -1,0 +1,225 @@
+"""The veto: which blocks were measured on a machine that others disturbed. It is decided without any result.
+
+`vetoes` gets `Conditions`, which have what the kernel counted for the machine, and nothing of what a run achieved: no
+sample, no work done. A vetoed block is lost to every cell, topology and arm alike, whoever did better in it.
+
+What the harness demands of the CPUs itself is no disturbance. A node that has more to run than CPUs makes its own tasks
+wait, so pressure alone says nothing: on two cores Ray often keeps it above 90 %. A task that waits does so for whoever
+holds the CPU, and others hold it for their share of all the CPU time used. So of the time in which some task waited, that
+share is laid to the others' charge, and the rest is own demand:
+
+    pressure beyond own demand = time with a task waiting / time watched * (busy - own) / busy
+
+with `busy` the CPU seconds of the whole machine and `own` those of all of the run's nodes on it. Where one of them cannot
+be counted nothing is laid to anybody's charge, and the report says that it could not be seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from bench.analysis.numbers import percent, plural
+from bench.analysis.usage import IDLE, total
+from bench.model import NodeUsage, Run
+
+MOST_STEAL = 0.02  # of the time of the CPUs that a node may run on
+MOST_PRESSURE = 0.20  # of the time, beyond the harness's own demand
+MOST_SWAPPED_BYTES = 2**20  # in a run: a page or two of some idle program disturbs nobody
+NOISY = 0.20  # of all blocks: with more of them vetoed no verdict is given
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditions:
+    """What one node and its machine were like while a run was timed. No field tells what the run achieved."""
+
+    block: int
+    where: str  # "head of b01-multi-inference-c01"
+    watched_seconds: float | None
+    cpus: int  # that the node may run on
+    is_limited: bool  # by a CPU quota of its own
+    steal_seconds: float | None
+    throttled_periods: float | None
+    pressure_cpu_seconds: float | None
+    host_busy_seconds: float | None
+    own_cpu_seconds: float | None  # of all the run's nodes on this machine
+    swapped_bytes: float | None
+
+    @property
+    def steal(self) -> float | None:
+        """Share of the node's CPU time that the hypervisor gave to others."""
+        return _over(self.steal_seconds, self.watched_seconds, self.cpus)
+
+    @property
+    def others_cpus(self) -> float | None:
+        """How many CPUs others used."""
+        if self.host_busy_seconds is None or self.own_cpu_seconds is None:
+            return None
+        return _over(max(self.host_busy_seconds - self.own_cpu_seconds, 0.0), self.watched_seconds)
+
+    @property
+    def pressure_beyond_own(self) -> float | None:
+        """Share of the time in which some task waited for a CPU that others held."""
+        others, busy = self.others_cpus, _over(self.host_busy_seconds, self.watched_seconds)
+        pressure = _over(self.pressure_cpu_seconds, self.watched_seconds)
+        if others is None or pressure is None:
+            return None
+        return pressure * others / busy if busy else 0.0
+
+
+def _over(counted: float | None, seconds: float | None, cpus: int = 1) -> float | None:
+    return counted / (seconds * cpus) if counted is not None and seconds and cpus else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Veto:
+    """Which of the blocks that were measured are not used, and why."""
+
+    blocks: frozenset[int] = frozenset()
+    reasons: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # of the vetoed ones
+    unseen: tuple[str, ...] = ()  # what could not be counted, and so vetoes nothing
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether so many blocks are vetoed that no verdict can be given."""
+        return len(self.reasons) > NOISY * len(self.blocks)
+
+    @property
+    def leaves_none(self) -> bool:
+        """Whether no block is left."""
+        return bool(self.reasons) and len(self.reasons) == len(self.blocks)
+
+    @property
+    def noise(self) -> str:
+        """Why no verdict is given, where none is."""
+        first = next(iter(self.reasons.values()), ("",))[0]
+        return f"noisy host: {len(self.reasons)} of {plural(len(self.blocks), 'block')} vetoed; {first}"
+
+
+def vetoes(seen: Iterable[Conditions]) -> Veto:
+    """Judge each block by the worst that befell any of its runs."""
+    blocks: set[int] = set()
+    reasons: dict[int, list[str]] = {}
+    unseen: dict[str, None] = {}
+    for each in seen:
+        blocks.add(each.block)
+        for reason in _reasons(each):
+            reasons.setdefault(each.block, []).append(reason)
+        unseen |= dict.fromkeys(_unseen(each))
+    return Veto(
+        blocks=frozenset(blocks),
+        reasons={block: tuple(reasons[block]) for block in sorted(reasons)},
+        unseen=tuple(unseen),
+    )
+
+
+def _reasons(seen: Conditions) -> Iterator[str]:
+    if (seen.steal or 0.0) > MOST_STEAL:
+        yield f"{seen.where}: {percent(seen.steal or 0.0)} of its CPU time was stolen by the hypervisor"
+    if seen.throttled_periods and not seen.is_limited:
+        yield f"{seen.where}: throttled in {plural(int(seen.throttled_periods), 'period')}, without a quota of its own"
+    if (seen.pressure_beyond_own or 0.0) > MOST_PRESSURE:
+        yield (
+            f"{seen.where}: tasks waited for a CPU that others held {percent(seen.pressure_beyond_own or 0.0)} of the time"
+            f" (others used {seen.others_cpus or 0.0:.2g} CPUs)"
+        )
+    if (seen.swapped_bytes or 0.0) > MOST_SWAPPED_BYTES:
+        yield f"{seen.where}: its machine swapped {(seen.swapped_bytes or 0.0) / 2**20:.0f} MiB"
+
+
+def _unseen(seen: Conditions) -> Iterator[str]:
+    """What could not be judged; that throttling was not counted is a doubt of its own."""
+    if seen.steal is None:
+        yield "steal"
+    if seen.pressure_beyond_own is None:
+        yield "CPU pressure beyond own demand"
+    if seen.swapped_bytes is None:
+        yield "swapping"
+
+
+def conditions(run: Run) -> Iterator[Conditions]:
+    """What the machine of each of a run's nodes was like, over all of its timed intervals that count."""
+    rows = [row for row in run.usage if row.arm != IDLE and not row.warmup]
+    return _conditions(run, rows)
+
+
+def idle_conditions(run: Run) -> Iterator[Conditions]:
+    """The same of the moment before anything ran."""
+    return _conditions(run, [row for row in run.usage if row.arm == IDLE])
+
+
+def _conditions(run: Run, rows: Sequence[NodeUsage]) -> Iterator[Conditions]:
+    by_node: dict[str, list[NodeUsage]] = {}
+    for row in rows:
+        by_node.setdefault(row.node, []).append(row)
+    facts = {node.node: node for node in run.facts.nodes} if run.facts else {}
+    machines = {name: facts[name].boot_id for name in by_node if name in facts}
+    own: dict[str, float | None] = {}
+    for machine in set(machines.values()):
+        used = [_cpu_seconds(by_node[name]) for name in machines if machines[name] == machine]
+        own[machine] = math.fsum(each for each in used if each is not None) if None not in used else None
+    for name, machine in machines.items():
+        mine = by_node[name]
+        yield Conditions(
+            block=run.spec.block,
+            where=f"{name} of {run.spec.id}",
+            watched_seconds=total(mine, lambda row: row.watched_seconds),
+            cpus=facts[name].cpus_allowed,
+            is_limited=facts[name].cpu_quota is not None,
+            steal_seconds=total(mine, lambda row: row.steal_seconds),
+            throttled_periods=total(mine, lambda row: row.throttled_periods),
+            pressure_cpu_seconds=total(mine, lambda row: row.pressure_cpu_seconds),
+            host_busy_seconds=total(mine, lambda row: row.host_busy_seconds),
+            own_cpu_seconds=own[machine],
+            swapped_bytes=total(mine, lambda row: row.swapped_bytes),
+        )
+
+
+def _cpu_seconds(rows: Sequence[NodeUsage]) -> float | None:
+    return total(rows, lambda row: row.cpu_seconds)
+
+
+def without(runs: Mapping[str, Run], veto: Veto) -> dict[str, Run]:
+    """`runs` by Spec, those of vetoed blocks not usable; all as they are where no block would be left to show."""
+    if veto.leaves_none:
+        return dict(runs)
+    return {
+        key: replace(run, status="invalid", reasons=(f"block vetoed, {veto.reasons[run.spec.block][0]}",))
+        if run.status == "ok" and run.spec.block in veto.reasons
+        else run
+        for key, run in runs.items()
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gates:
+    """What the gate before each block saw, and what others used of the machine while a session went."""
+
+    quiet: int
+    busy: Mapping[int, float | None]  # block that began on a busy machine: the share of its CPUs that was busy
+    waited_seconds: float
+    elsewhere: bool  # the gate looked at a machine that has none of the nodes
+    others_cpus_idle: float | None  # most that others used while nothing ran, and while something was timed
+    others_cpus: float | None
+
+
+def gates(runs: Iterable[Run]) -> Gates | None:
+    """What is known of the gates of these runs' blocks; None where no run has one."""
+    runs = tuple(runs)
+    by_block = {run.spec.block: run.gate for run in reversed(runs) if run.gate is not None}
+    if not by_block:
+        return None
+    machines = {node.boot_id for run in runs if run.facts for node in run.facts.nodes}
+    return Gates(
+        quiet=sum(gate.is_quiet for gate in by_block.values()),
+        busy={block: gate.busy for block, gate in sorted(by_block.items()) if not gate.is_quiet},
+        waited_seconds=math.fsum(gate.waited_seconds for gate in by_block.values()),
+        elsewhere=bool(machines) and not machines & {gate.boot_id for gate in by_block.values()},
+        others_cpus_idle=_most_by_others(each for run in runs for each in idle_conditions(run)),
+        others_cpus=_most_by_others(each for run in runs for each in conditions(run)),
+    )
+
+
+def _most_by_others(seen: Iterable[Conditions]) -> float | None:
+    return max((each.others_cpus for each in seen if each.others_cpus is not None), default=None)
