@@ -18,7 +18,6 @@ from bench.targets import Cluster, Options
 
 Level = Literal["good", "note", "bad"]
 
-BUSY = 0.15  # of all CPUs, over half a second: a noisier machine widens every interval
 LEAST_FREE_BYTES = 2**30
 PINNED = ("ray", "numpy", "prometheus-client", "typer")
 
@@ -34,7 +33,7 @@ class Finding:
 
 
 def machine() -> Iterator[Finding]:
-    """CPUs, memory, shared memory, swap, other load."""
+    """CPUs, memory, shared memory, swap."""
     allowed, there = len(os.sched_getaffinity(0)), os.cpu_count() or 1
     yield Finding(
         "CPUs",
@@ -55,13 +54,13 @@ def machine() -> Iterator[Finding]:
     yield Finding(
         "swap", "good" if not used else "note", f"{used / 2**20:.0f} MiB in use", "End what needs it." if used else ""
     )
-    busy = psutil.cpu_percent(interval=0.5) / 100
-    yield Finding(
-        "other load",
-        "good" if busy < BUSY else "note",
-        f"{busy:.0%} of all CPUs are busy",
-        "" if busy < BUSY else "Wait until it is over: every interval gets wider.",
-    )
+
+
+def steady() -> Iterator[Finding]:
+    """Whether a block would begin at once, and what would make numbers steadier."""
+    from bench import steadiness
+
+    yield from steadiness.findings()
 
 
 def isolation() -> Iterator[Finding]:
@@ -159,7 +158,7 @@ def windows(found: Cluster) -> Iterator[Finding]:
 
 def findings(names: Sequence[str], options: Options) -> Iterator[Finding]:
     """All that there is to be said of this machine, and of the appliance on the targets of these names."""
-    for check in (machine, isolation, clock, versions):
+    for check in (machine, steady, isolation, clock, versions):
         yield from check()
     for name in names:
         yield from standing(name, options)

@@ -152,7 +152,8 @@ def _pair(one: Side, other: Side, *, baseline: str, candidate: str) -> _Pairing:
             if block not in side.values
         ]
         if gaps:
-            pairing.missing[block] = ", ".join(gaps)
+            is_both = len(gaps) == 2 and one.missing.get(block) == other.missing.get(block)
+            pairing.missing[block] = one.missing.get(block, gaps[0]) if is_both else ", ".join(gaps)
         elif one.values[block] <= 0 or other.values[block] <= 0:
             pairing.missing[block] = "a value that is not above zero has no ratio"
         else:

@@ -185,7 +185,7 @@ def without(runs: Mapping[str, Run], veto: Veto) -> dict[str, Run]:
     if veto.leaves_none:
         return dict(runs)
     return {
-        key: replace(run, status="invalid", reasons=(f"block vetoed, {veto.reasons[run.spec.block][0]}",))
+        key: replace(run, status="invalid", reasons=(f"vetoed, {veto.reasons[run.spec.block][0]}",))
         if run.status == "ok" and run.spec.block in veto.reasons
         else run
         for key, run in runs.items()

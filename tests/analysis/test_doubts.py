@@ -10,7 +10,7 @@ from analysis.made_up import MULTI, RATE, SINGLE, a_facts, made_up
 
 from bench import analysis
 from bench.analysis.doubts import RULES
-from bench.model import Run, Session
+from bench.model import Gate, Run, Session
 
 Change = Callable[[Session, list[Run]], list[Run]]
 
@@ -46,6 +46,16 @@ def samples(change_one) -> Change:
         return [replace(run, samples=tuple(change_one(run, s) for s in run.samples)) for run in runs]
 
     return change
+
+
+def gated(boot_id: str) -> Change:
+    """Six gates, and the machine was quiet before five of them."""
+    quiet = Gate(is_quiet=True, waited_seconds=0.0, busy=0.02, pressure=0.0, boot_id=boot_id)
+    busy = replace(quiet, is_quiet=False, waited_seconds=60.0, busy=0.43)
+    return lambda _session, runs: [replace(run, gate=busy if run.spec.block == 3 else quiet) for run in runs]
+
+
+began_busy, began_busy_elsewhere = gated("boot-1"), gated("of a laptop")
 
 
 def of_multi(**changes) -> Change:
@@ -112,6 +122,9 @@ CASES = [
         "weakens",
         "head of single was throttled in up to 40 %",
     ),
+    (usage(steal_seconds=1.0), {}, "weakens", "noisy host: 6 of 6 blocks vetoed, and so every verdict is undecided"),
+    (usage(host_busy_seconds=None), {}, "note", "not counted here: CPU pressure beyond own demand."),
+    (began_busy, {}, "note", "1 block of 6 began on a busy machine, up to 43 % of its CPUs."),
     (None, {}, "note", "whether a CPU quota throttled the nodes is unknown"),
     (of_multi(cpus_allowed=0), {}, "weakens", "multi was granted 2 CPUs where it may run on 0"),
     (of_multi(threads={"OMP_NUM_THREADS": "4"}), {}, "weakens", "may start 4 native threads"),
@@ -138,6 +151,8 @@ QUIET = [
     (under_a_quota(usage(periods=3076, throttled_periods=34)), "throttled"),  # 1.1 %
     (samples(slow_calls), "overhead-dominated"),
     (None, "outliers"),
+    (None, "vetoed"),
+    (began_busy_elsewhere, "busy machine"),
     (None, "differs"),
     (None, "spilled"),
     (None, "pairs of invocations"),

@@ -9,6 +9,7 @@ from analysis.made_up import ARMS, METRICS, MULTI, SINGLE, a_facts, made_up
 
 from bench import analysis
 from bench.analysis.stats import Estimate
+from bench.model import Gate
 from bench.reports import text
 from bench.reports.tables import Axis
 
@@ -30,11 +31,28 @@ def one_invalid(runs):
     return [replace(runs[0], status="invalid", reasons=("worker-1 did 3 % of the work",)), *runs[1:]]
 
 
+def one_block_disturbed(runs):
+    """A block of eight that began on a busy machine, and had a CPU and a half taken by others."""
+    quiet = Gate(is_quiet=True, waited_seconds=2.5, busy=0.02, pressure=0.0, boot_id="boot-1")
+    busy = Gate(is_quiet=False, waited_seconds=60.0, busy=0.75, pressure=0.4, boot_id="boot-1")
+
+    def disturbed(row):
+        return replace(row, host_busy_seconds=row.host_busy_seconds + 1.5 * row.watched_seconds)
+
+    return [
+        replace(run, gate=busy, usage=tuple(map(disturbed, run.usage)))
+        if run.spec.block == 5
+        else replace(run, gate=quiet)
+        for run in runs
+    ]
+
+
 GOLDENS = {
     "two-topologies": (None, {"cells": 2, "blocks": 12}),
     "one-topology": (None, {"cells": 1, "topologies": (SINGLE,)}),
     "refused": (other_kernel, {"cells": 1}),
     "too-few": (one_invalid, {"cells": 1, "blocks": 3, "link": "loopback, no bytes counted"}),
+    "vetoed": (one_block_disturbed, {"cells": 1, "blocks": 8}),
     "nothing-run": (lambda _: [], {"cells": 1}),
 }
 

@@ -1,0 +1,83 @@
+"""What `bench doctor` says of how steady this machine is: the gate as a block would find it now, and tuning hints."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench import gate
+from bench.doctor import Finding
+from bench.host import read_host
+
+ROOT = Path("/")
+PYPERF = "As root: `python -m pyperf system tune` (package pyperf) until the next start of the machine."
+MOST_STEAL = 0.02  # of the CPU time since the machine was started
+
+
+def findings(root: Path = ROOT) -> Iterator[Finding]:
+    """The gate, then what makes numbers of one machine differ from one minute to the next."""
+    yield _gate(gate.look(time.sleep))
+    yield _pressure(root / "proc")
+    is_virtual = "hypervisor" in _text(root / "proc/cpuinfo")
+    if is_virtual:
+        yield _steal(root / "proc")
+    yield from _frequency(root / "sys/devices/system/cpu", is_virtual=is_virtual)
+
+
+def _gate(seen: gate.Look) -> Finding:
+    if seen.is_quiet:
+        return Finding("gate", "good", f"open: {seen.words}")
+    wait = f"A block would wait up to {gate.longest_wait():.0f} s: end what uses the CPUs (`top` names it)."
+    return Finding("gate", "note", f"closed: {seen.words}", wait)
+
+
+def _pressure(proc: Path) -> Finding:
+    if (proc / "pressure" / "cpu").exists():
+        return Finding("pressure", "good", "the kernel counts how long tasks wait")
+    hint = "Start the kernel with psi=1: without it no block is vetoed for tasks that had to wait."
+    return Finding("pressure", "note", "the kernel does not count how long tasks wait", hint)
+
+
+def _steal(proc: Path) -> Finding:
+    counted = read_host(range(os.cpu_count() or 1), proc)
+    if counted.steal_seconds is None or not counted.host_busy_seconds:
+        return Finding("steal", "good", "virtual machine; stolen time is not counted")
+    share = counted.steal_seconds / (counted.steal_seconds + counted.host_busy_seconds)
+    hint = "Others share these CPUs: take a machine with CPUs of its own." if share > MOST_STEAL else ""
+    return Finding(
+        "steal", "note" if hint else "good", f"virtual machine; {share:.1%} of busy CPU time was stolen so far", hint
+    )
+
+
+def _frequency(cpus: Path, *, is_virtual: bool) -> Iterator[Finding]:
+    """Governor and turbo. A virtual machine cannot set them, and most cannot see them."""
+    can_tune = os.geteuid() == 0 and not is_virtual
+    governors = sorted({_text(path) for path in cpus.glob("cpu*/cpufreq/scaling_governor")})
+    if governors:
+        steady = governors == ["performance"]
+        hint = (
+            PYPERF
+            if can_tune
+            else "Set the governor `performance`, where you may: `cpupower frequency-set -g performance`."
+        )
+        yield Finding("governor", "good" if steady else "note", ", ".join(governors), "" if steady else hint)
+    no_turbo, boost = _text(cpus / "intel_pstate/no_turbo"), _text(cpus / "cpufreq/boost")
+    if no_turbo or boost:
+        is_on = no_turbo == "0" or boost == "1"
+        hint = (
+            PYPERF
+            if can_tune
+            else "Turn it off, where you may: the clock then depends on heat and on neighbours no more."
+        )
+        yield Finding("turbo", "note" if is_on else "good", "on" if is_on else "off", hint if is_on else "")
+    if not governors and not no_turbo and not boost:
+        yield Finding("CPU frequency", "good", "governor and turbo are not to be seen here")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
