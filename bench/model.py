@@ -275,6 +275,7 @@ class Session:
     arms: Mapping[str, tuple[Arm, ...]]
     specs: tuple[Spec, ...]  # in the order in which they run
     options: Mapping[str, Value] = field(default_factory=dict)  # of the target
+    allow_noise: bool = False  # use blocks that others disturbed too
     version: int = SCHEMA_VERSION
 
 

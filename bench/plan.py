@@ -42,6 +42,7 @@ class Wish:
     seed: int = 1
     target: str = "local"
     options: Mapping[str, Value] = field(default_factory=dict)
+    allow_noise: bool = False
     command: str = ""
 
 
@@ -141,6 +142,7 @@ def make(wish: Wish, *, now: datetime | None = None, suffix: str | None = None) 
         arms={name: experiment(name).ARMS for name in names},
         specs=tuple(_ordered(cell_specs, shapes, blocks=blocks, seed=wish.seed)),
         options=wish.options,
+        allow_noise=wish.allow_noise,
     )
 
 

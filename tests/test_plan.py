@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,11 @@ from bench.errors import BadInput, DoesNotFit
 from bench.plan import Wish
 
 A_WISH = Wish(experiments=("inference",), cpus=2)
+
+
+def test_noise_is_allowed_only_where_it_was_asked_for_and_the_session_says_so() -> None:
+    assert not plan.make(A_WISH).allow_noise
+    assert plan.make(replace(A_WISH, allow_noise=True)).allow_noise
 
 
 def test_single_and_multi_have_equal_totals() -> None:

@@ -18,7 +18,9 @@ def vetoed_blocks(evidence: Evidence) -> Iterator[Doubt]:
     which = "; ".join(f"block {block} ({reasons[0]})" for block, reasons in list(veto.reasons.items())[:_MOST_SHOWN])
     rest = f"; and {len(veto.reasons) - _MOST_SHOWN} more" if len(veto.reasons) > _MOST_SHOWN else ""
     number = f"{len(veto.reasons)} of {plural(len(veto.blocks), 'block')}"
-    if veto.is_noisy:
+    if veto.is_forced:
+        text = f"{number} would be vetoed, and are used all the same (--allow-noise): {which}{rest}."
+    elif veto.is_noisy:
         text = f"noisy host: {number} vetoed, and so every verdict is undecided: {which}{rest}."
     else:
         text = f"{number} vetoed for what befell the machine, in all cells and arms alike: {which}{rest}."

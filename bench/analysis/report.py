@@ -85,7 +85,10 @@ def build(session: Session, runs: Sequence[Run], *, margin: float = MARGIN) -> R
     """All that `runs` say about `session`. A difference within `margin` is too small to matter: 0.02 is 2 %."""
     chosen = last_attempts(runs)
     topologies = _topologies(session)
-    vetoed = veto.vetoes(each for run in chosen.values() if run.status == "ok" for each in veto.conditions(run))
+    vetoed = veto.vetoes(
+        (each for run in chosen.values() if run.status == "ok" for each in veto.conditions(run)),
+        is_forced=session.allow_noise,
+    )
     asked = Question(
         session=session,
         runs=veto.without(chosen, vetoed),
@@ -149,7 +152,7 @@ def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Doub
         common_params={name: common_params(session, name) for name in session.metrics},
         cells=tuple(cells),
         gates=evidence.gates,
-        vetoed=evidence.veto.reasons,
+        vetoed={} if evidence.veto.is_forced else evidence.veto.reasons,
         noise=evidence.veto.noise if evidence.veto.is_noisy else "",
     )
 

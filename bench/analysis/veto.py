@@ -79,16 +79,17 @@ class Veto:
     blocks: frozenset[int] = frozenset()
     reasons: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # of the vetoed ones
     unseen: tuple[str, ...] = ()  # what could not be counted, and so vetoes nothing
+    is_forced: bool = False  # the person wants those blocks used too
 
     @property
     def is_noisy(self) -> bool:
         """Whether so many blocks are vetoed that no verdict can be given."""
-        return len(self.reasons) > NOISY * len(self.blocks)
+        return not self.is_forced and len(self.reasons) > NOISY * len(self.blocks)
 
     @property
     def leaves_none(self) -> bool:
         """Whether no block is left."""
-        return bool(self.reasons) and len(self.reasons) == len(self.blocks)
+        return bool(self.reasons) and not self.is_forced and len(self.reasons) == len(self.blocks)
 
     @property
     def noise(self) -> str:
@@ -97,7 +98,7 @@ class Veto:
         return f"noisy host: {len(self.reasons)} of {plural(len(self.blocks), 'block')} vetoed; {first}"
 
 
-def vetoes(seen: Iterable[Conditions]) -> Veto:
+def vetoes(seen: Iterable[Conditions], *, is_forced: bool = False) -> Veto:
     """Judge each block by the worst that befell any of its runs."""
     blocks: set[int] = set()
     reasons: dict[int, list[str]] = {}
@@ -111,6 +112,7 @@ def vetoes(seen: Iterable[Conditions]) -> Veto:
         blocks=frozenset(blocks),
         reasons={block: tuple(reasons[block]) for block in sorted(reasons)},
         unseen=tuple(unseen),
+        is_forced=is_forced,
     )
 
 
@@ -182,7 +184,7 @@ def _cpu_seconds(rows: Sequence[NodeUsage]) -> float | None:
 
 def without(runs: Mapping[str, Run], veto: Veto) -> dict[str, Run]:
     """`runs` by Spec, those of vetoed blocks not usable; all as they are where no block would be left to show."""
-    if veto.leaves_none:
+    if veto.leaves_none or veto.is_forced:
         return dict(runs)
     return {
         key: replace(run, status="invalid", reasons=(f"vetoed, {veto.reasons[run.spec.block][0]}",))

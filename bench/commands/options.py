@@ -39,6 +39,9 @@ Dev = Annotated[
 Context = Annotated[
     str | None, typer.Option(help="Kubernetes: which of kubectl's contexts. [default: one of kind or minikube]")
 ]
+AllowNoise = Annotated[
+    bool, typer.Option("--allow-noise", help="Use blocks that others disturbed too, and say so in the report.")
+]
 LoadWith = Annotated[
     str | None, typer.Option(metavar="COMMAND", help="Kubernetes: what carries {image} to its nodes, for you.")
 ]
@@ -129,6 +132,7 @@ def asking(work: Callable[[Wish, Options, Path], None]) -> Callable[..., None]:
         blocks: Blocks = None,
         seed: Seed = 1,
         target: TargetName = "auto",
+        allow_noise: AllowNoise = False,
         options: Options,
         out: Out = DEFAULT_OUT,
     ) -> None:
@@ -145,6 +149,7 @@ def asking(work: Callable[[Wish, Options, Path], None]) -> Callable[..., None]:
             seed=seed,
             target=target,
             command=typed_command(),
+            allow_noise=allow_noise,
         )
         work(wish, options, out)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from bench import store
-from bench.commands.options import DEFAULT_OUT, Out, SessionName
+from bench.commands.options import DEFAULT_OUT, AllowNoise, Out, SessionName
 from bench.errors import BadInput
 
 Format = Annotated[str, typer.Option("--format", help="text, markdown, json, csv or html.")]
@@ -18,7 +19,11 @@ Output = Annotated[
 
 
 def command(
-    session: SessionName = "latest", format: Format = "text", output: Output = None, out: Out = DEFAULT_OUT
+    session: SessionName = "latest",
+    format: Format = "text",
+    output: Output = None,
+    out: Out = DEFAULT_OUT,
+    allow_noise: AllowNoise = False,
 ) -> None:
     """Print what a session means: both topologies side by side, intervals, verdicts and doubts.
 
@@ -30,6 +35,7 @@ def command(
         raise BadInput(f"There is no format {format}.", f"There are: {', '.join(reports.FORMATS)}.")
     folder = store.find(out, session)
     planned = store.load_session(folder)
+    planned = replace(planned, allow_noise=planned.allow_noise or allow_noise)
     runs = store.load_runs(folder, planned)
     text = reports.render(format, analysis.build(planned, runs), runs)
     if output is None:

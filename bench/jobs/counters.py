@@ -170,8 +170,8 @@ class Processes:
 
     def run_queue_wait_seconds(self) -> float | None:
         """How long the threads that live have been fit to run and had no CPU; None where the kernel does not say."""
-        waits = [_text(thread).split() for path in self for thread in path.glob("task/*/schedstat")]
-        return sum(int(wait[1]) for wait in waits if wait) / 1e9 if any(waits) else None
+        waits = [wait for path in self for wait in _thread_waits(f"{path}/task")]
+        return sum(waits) / 1e9 if waits else None
 
     def memory_bytes(self) -> int:
         """Their resident memory, shared pages counted once to each: an upper bound."""
@@ -219,6 +219,18 @@ def _fields(text: str | None, separator: str | None = None) -> dict[str, int]:
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].strip().isdigit()}
 
 
+def _thread_waits(folder: str) -> Iterator[int]:
+    """Nanoseconds in the run queue of each thread below `folder`: there are hundreds of them."""
+    try:
+        threads = os.listdir(folder)  # noqa: PTH208, a Path for each would take ten times as long
+    except OSError:
+        return
+    for thread in threads:
+        fields = _bytes(f"{folder}/{thread}/schedstat").split()
+        if fields:
+            yield int(fields[1])
+
+
 def _text(path: Path) -> str:
     """A file of /proc; empty if its process has ended."""
     try:
@@ -227,9 +239,10 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _bytes(path: Path) -> bytes:
+def _bytes(path: Path | str) -> bytes:
     """A file of /proc that need not be text; empty if it cannot be read."""
     try:
-        return path.read_bytes()
+        with open(path, "rb") as file:  # noqa: PTH123, see above
+            return file.read()
     except OSError:
         return b""

@@ -144,6 +144,17 @@ def test_where_every_block_is_vetoed_values_are_shown_and_no_pair_is_made() -> N
     assert "Multi beside single: undecided, noisy host: 2 of 2 blocks vetoed" in " ".join(report.answer)
 
 
+def test_who_allows_noise_gets_the_verdicts_and_is_told_which_blocks_they_rest_on() -> None:
+    session, runs = made_up(cells=1, blocks=8)
+    noisy = disturbed(runs, in_blocks(1, 2, 3), stolen(0.03))
+    report = analysis.build(replace(session, allow_noise=True), noisy)
+    assert (report.cells[0].headline.comparison.pairs, report.cells[0].headline.comparison.verdict) == (8, "slower")
+    (doubt,) = [doubt for doubt in report.doubts if "--allow-noise" in doubt.text]
+    assert doubt.severity == "weakens"
+    assert doubt.text.startswith("3 of 8 blocks would be vetoed")
+    assert analysis.build(session, noisy).cells[0].headline.comparison.verdict == "undecided"
+
+
 def test_a_sound_session_loses_no_block_and_says_nothing_of_noise() -> None:
     session, runs = made_up()
     report = analysis.build(session, runs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,18 @@ def test_a_report_comes_in_every_format_on_the_terminal_or_in_a_file(bench: Type
     assert out.startswith(begins)
     assert bench("report", FIRST, "--format", format, "-o", "report.out")[1] == ""
     assert Path("report.out").read_text() == out.removesuffix("\n")
+
+
+def test_blocks_that_others_disturbed_are_used_in_a_report_that_is_told_so(bench: Typed, tmp_path: Path) -> None:
+    session, runs = made_up(cells=1, blocks=2)
+    folder = store.create(tmp_path / "results", session)
+    for run in runs:
+        rows = tuple(replace(row, steal_seconds=row.watched_seconds) for row in run.usage)
+        write_run(folder, session, replace(run, usage=rows))
+    assert "Noisy host: 2 of 2 blocks vetoed" in bench("report", session.id)[1]
+    told = bench("report", session.id, "--allow-noise")[1]
+    assert "2 of 2 blocks would be vetoed, and are used all the same" in told
+    assert "Noisy host" not in told
 
 
 def test_a_format_that_there_is_not_is_refused(bench: Typed) -> None:
