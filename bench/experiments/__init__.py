@@ -52,6 +52,7 @@ _MODULES = {
     "tune-overhead": "bench.experiments.tune_overhead",
     "tune": "bench.experiments.tune",
     "clustering": "bench.experiments.clustering",
+    "clustering-kernels": "bench.experiments.clustering_kernels",
 }
 NAMES = tuple(_MODULES)
 

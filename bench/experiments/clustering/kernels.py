@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     Labels = NDArray[np.int32]
 
 Kernel = Literal["lloyd", "elkan", "gemm", "broadcast", "broadcast-unique"]
+AnyKernel = Kernel | Literal["faiss"]  # which is no dependency of ours: used where a person has installed it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +30,11 @@ class Clustering:
     inertia: float
 
 
-def cluster(kernel: Kernel, points: Points, *, clusters: int, iterations: int) -> Clustering:
-    """k-means of `points`, shape (points, dimensions), in exactly so many iterations, on one thread."""
+def cluster(kernel: AnyKernel, points: Points, *, clusters: int, iterations: int) -> Clustering:
+    """k-means of `points`, shape (points, dimensions), in exactly so many iterations, on one thread.
+
+    The points are not changed. As many threads are used as the process allows: its caller sees to that.
+    """
     return _KERNELS[kernel](points, clusters, iterations)
 
 
@@ -91,7 +95,7 @@ def _sklearn(algorithm: Literal["lloyd", "elkan"]) -> Callable[[Points, int, int
             max_iter=iterations,
             tol=0.0,
             algorithm=algorithm,
-            copy_x=False,
+            copy_x=True,  # else it takes the mean off the points and adds it again, and they are not what they were
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it did not converge in so few iterations
@@ -103,13 +107,28 @@ def _sklearn(algorithm: Literal["lloyd", "elkan"]) -> Callable[[Points, int, int
     return run
 
 
+def _faiss(points: Points, clusters: int, iterations: int) -> Clustering:
+    """faiss's own k-means, with every point in use: of its own accord it takes 256 a cluster."""
+    import faiss
+
+    means = faiss.Kmeans(
+        points.shape[1],
+        clusters,
+        niter=iterations,
+        min_points_per_centroid=1,
+        max_points_per_centroid=len(points),
+    )
+    means.train(points, init_centroids=first_centres(points, clusters))
+    return _closed(points, means.centroids)
+
+
 def _nearest(points: Points, centres: Points) -> Labels:
     import numpy as np
 
     distances = points @ (-2 * centres.T)
     distances += (centres**2).sum(axis=1)
-    labels: Labels = distances.argmin(axis=1).astype(np.int32)
-    return labels
+    nearest: Labels = distances.argmin(axis=1).astype(np.int32)
+    return nearest
 
 
 def _closed(points: Points, centres: Points) -> Clustering:
@@ -121,10 +140,11 @@ def _closed(points: Points, centres: Points) -> Clustering:
     return Clustering(labels=labels, centres=centres, inertia=inertia)
 
 
-_KERNELS: Mapping[Kernel, Callable[[Points, int, int], Clustering]] = {
+_KERNELS: Mapping[AnyKernel, Callable[[Points, int, int], Clustering]] = {
     "lloyd": _sklearn("lloyd"),
     "elkan": _sklearn("elkan"),
     "gemm": _gemm,
     "broadcast": _broadcast,
     "broadcast-unique": _broadcast_unique,
+    "faiss": _faiss,
 }

@@ -1,0 +1,188 @@
+"""A worker on each CPU that does jobs of k-means: Ray places it, and carries the word and the answers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import chain, pairwise
+from time import process_time
+from typing import TYPE_CHECKING, Any, cast
+
+from bench.errors import RunInvalid
+from bench.experiments.clustering import kernels, points
+from bench.experiments.clustering.kernels import AnyKernel
+from bench.experiments.placement import Span, get_in_time, on, shares
+from bench.model import NodeSlot
+
+if TYPE_CHECKING:
+    from bench.experiments.clustering.kernels import Points
+
+READY_SECONDS = 120.0
+SLOWEST_POINT_ITERATIONS_PER_SECOND = 1e4  # of a worker that is alive, with 20 clusters of 16 values
+PROFILE_INTERVAL_SECONDS = 0.001
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What one job is."""
+
+    points: int
+    dimensions: int
+    clusters: int
+    iterations: int
+
+    @property
+    def longest_seconds(self) -> float:
+        """A job that lasts longer is one that hangs."""
+        work = self.points * self.iterations * max(1.0, self.clusters * self.dimensions / (20 * 16))
+        return 1.0 + work / SLOWEST_POINT_ITERATIONS_PER_SECOND
+
+    def __str__(self) -> str:
+        return f"{self.points} x {self.dimensions}, k={self.clusters}, {self.iterations} iterations"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One job, done."""
+
+    number: int
+    labels_sha256: str
+    inertia: float
+    cpu_seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ready:
+    """What a worker is like when it can begin."""
+
+    threads: int
+    has_faiss: bool
+
+
+class Worker:
+    """One CPU's jobs, and their points in ordinary memory."""
+
+    def __init__(self, shape: Shape, seed: int, span: Span, given: Points | None) -> None:
+        """Make the points of the jobs in `span`, or take those that are `given`, shape (jobs, points, dimensions)."""
+        import sklearn.cluster  # noqa: F401  # its threads are limited below, so it must be here
+        from threadpoolctl import threadpool_limits
+
+        self._has_faiss = find_spec("faiss") is not None
+        if self._has_faiss:
+            import faiss  # noqa: F401
+        self._limits = threadpool_limits(1)
+        self._shape = shape
+        self._seed = seed
+        self._span = span
+        self._given = given
+        self._points = {number: self._make(number) for number in range(*span)}
+
+    def ready(self) -> Ready:
+        """What is here, and how many native threads a kernel may use."""
+        from threadpoolctl import threadpool_info
+
+        return Ready(
+            threads=max((int(pool["num_threads"]) for pool in threadpool_info()), default=1), has_faiss=self._has_faiss
+        )
+
+    def run(self, kernel: str) -> list[Job]:
+        """Every job of this worker, once."""
+        return [self._do(kernel, number, held) for number, held in self._points.items()]
+
+    def profile(self, kernel: str) -> str:
+        """Where the time of one whole job goes, its points made anew."""
+        from pyinstrument import Profiler
+
+        with Profiler(interval=PROFILE_INTERVAL_SECONDS, async_mode="disabled") as profiler:
+            number = self._span[0]
+            self._do(kernel, number, self._make(number))
+        return profiler.output_text(unicode=True, color=False)
+
+    def _make(self, number: int) -> Points:
+        if self._given is not None:
+            taken: Points = self._given[number - self._span[0]].copy()
+            return taken
+        layer = points.RESNET18[number % len(points.RESNET18)]
+        return points.make(layer, number, points=self._shape.points, dimensions=self._shape.dimensions, seed=self._seed)
+
+    def _do(self, kernel: str, number: int, held: Points) -> Job:
+        begin = process_time()
+        found = kernels.cluster(
+            cast(AnyKernel, kernel), held, clusters=self._shape.clusters, iterations=self._shape.iterations
+        )
+        seconds = process_time() - begin
+        labels_sha256 = hashlib.sha256(found.labels.tobytes()).hexdigest()
+        return Job(number=number, labels_sha256=labels_sha256, inertia=found.inertia, cpu_seconds=seconds)
+
+
+@dataclass(frozen=True)
+class Workers:
+    """One on each CPU, and which jobs are whose."""
+
+    shape: Shape
+    actors: Sequence[Any]
+    seats: Sequence[tuple[NodeSlot, Span]]
+
+    def ready(self) -> bool:
+        """Wait for all; whether every node has faiss. Raises RunInvalid where a worker has more threads than one."""
+        found: list[Ready] = get_in_time(
+            [actor.ready.remote() for actor in self.actors], READY_SECONDS, "Workers that make their points"
+        )
+        for (node, _), worker in zip(self.seats, found, strict=True):
+            if worker.threads != 1:
+                raise RunInvalid(f"A worker on {node.name} has {worker.threads} native threads, not 1.")
+        return all(worker.has_faiss for worker in found)
+
+    def run(self, kernel: str) -> list[Job]:
+        """All jobs, once."""
+        longest = max(stop - start for _, (start, stop) in self.seats) * self.shape.longest_seconds
+        answers = get_in_time([actor.run.remote(kernel) for actor in self.actors], longest, f"Jobs by {kernel}")
+        return list(chain.from_iterable(answers))
+
+    def profile(self, kernel: str) -> str:
+        """Of one job, on the first node that has any."""
+        busy = next(actor for actor, (_, (start, stop)) in zip(self.actors, self.seats, strict=True) if stop > start)
+        profile: str = get_in_time(
+            [busy.profile.remote(kernel)], self.shape.longest_seconds * 2, f"A profile of {kernel}"
+        )[0]
+        return profile
+
+    def credit(self, _: object) -> Mapping[str, float]:
+        """Jobs done on each node."""
+        done: Counter[str] = Counter()
+        for node, (start, stop) in self.seats:
+            done[node.name] += stop - start
+        return {name: float(jobs) for name, jobs in done.items()}
+
+    def close(self) -> None:
+        """End the workers."""
+        import ray
+
+        for actor in self.actors:
+            ray.kill(actor)
+
+
+def seats(nodes: Sequence[NodeSlot], jobs: int) -> list[tuple[NodeSlot, Span]]:
+    """The jobs of each CPU: split over the nodes by their CPUs, and over the CPUs of a node evenly."""
+    found = []
+    for node, (start, stop) in shares(jobs, nodes):
+        bounds = [start + (stop - start) * cpu // node.cpus for cpu in range(node.cpus + 1)]
+        found += [(node, span) for span in pairwise(bounds)]
+    return found
+
+
+def start(nodes: Sequence[NodeSlot], shape: Shape, *, jobs: int, seed: int, given: Points | None = None) -> Workers:
+    """A worker on every CPU; they are not ready yet. Points that are `given` have shape (jobs, points, dimensions)."""
+    import ray
+
+    placed = seats(nodes, jobs)
+    actors = [
+        ray.remote(Worker)
+        .options(num_cpus=0, scheduling_strategy=on(node))
+        .remote(shape, seed, span, None if given is None else given[slice(*span)])
+        for node, span in placed
+    ]
+    return Workers(shape, actors, placed)

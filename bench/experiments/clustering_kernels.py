@@ -1,0 +1,233 @@
+"""Clustering-kernels: what one job of k-means costs by each kernel, and the habit of counting values that are known to be enough.
+
+The same jobs on the same CPUs by every kernel, each job on one thread. How many iterations there are is fixed, so that
+every kernel does the same work; their inertia must agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Literal
+
+from typer import Option
+
+from bench.errors import BadInput, DoesNotFit
+from bench.experiments import Profile
+from bench.experiments.clustering import workers
+from bench.experiments.clustering.workers import Job, Shape
+from bench.model import Arm, Context, Measured, Metric, Sample, Topology
+
+JOBS = Metric(name="jobs_per_second", unit="jobs/s", better="higher", kind="rate", help="Jobs done and checked.")
+POINT_ITERATIONS = Metric(
+    name="point_iterations_per_second",
+    unit="point-iterations/s",
+    better="higher",
+    kind="rate",
+    help="Points by the iterations that were asked for; a kernel that has converged may leave some out.",
+)
+CPU = Metric(
+    name="cpu_seconds_per_job",
+    unit="s",
+    better="lower",
+    kind="time",
+    help="CPU time of its process, the mean of the jobs.",
+)
+INERTIA = Metric(
+    name="inertia_per_job",
+    unit="1",
+    better="lower",
+    kind="size",
+    help="Squared distances of the points to their centres, summed up: the mean of the jobs.",
+)
+METRICS = (JOBS, POINT_ITERATIONS, CPU, INERTIA)
+
+LLOYD = Arm(name="lloyd", help="scikit-learn, Lloyd's algorithm.", role="subject")
+FAISS = Arm(name="faiss", help="faiss, where every node has it.")
+ARMS = (
+    LLOYD,
+    Arm(name="elkan", help="scikit-learn, Elkan's algorithm: distances that need not be known are left out."),
+    Arm(name="gemm", help="numpy, distances by one product of matrices."),
+    Arm(name="broadcast", help="numpy, the difference of every point and every centre at once."),
+    Arm(
+        name="broadcast-unique", help="As broadcast, by the study's habit: all values are sorted to count the clusters."
+    ),
+    FAISS,
+)
+CLOSE = 1e-3  # how far, of itself, a job's inertia may be off that of another kernel
+MOST_DIFFERENCES_BYTES = 512 * 2**20  # of a broadcast: it makes as much twice
+SHARE_OF_MEMORY = 0.25  # for the points of all jobs
+POINT_ITERATIONS_PER_SECOND = {
+    "lloyd": 20e6,
+    "elkan": 7e6,
+    "gemm": 9e6,
+    "broadcast": 1e6,
+    "broadcast-unique": 1e6,
+    "faiss": 10e6,
+}
+"""On one CPU, in the study's shape: only to guess how long a session takes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """What can be varied. The study's shape is the default."""
+
+    points: Annotated[int, Option(min=10, max=10_000_000, metavar="POINTS", help="Vectors in one job.")] = 20_000
+    dimensions: Annotated[int, Option(min=1, max=4096, metavar="VALUES", help="Values of one vector.")] = 16
+    clusters: Annotated[int, Option(min=1, max=65_536, metavar="CLUSTERS", help="Clusters of one job.")] = 20
+    iterations: Annotated[int, Option(min=1, max=1000, metavar="ITERATIONS", help="Of each job, all done.")] = 20
+    jobs: Annotated[int, Option(min=1, max=100_000, metavar="JOBS", help="Jobs in one pass, split over all CPUs.")] = 8
+    profile_with: Annotated[
+        Literal["none", "pyinstrument"],
+        Option(help="A profile of one whole job by each kernel, off the clock, kept with the run."),
+    ] = "pyinstrument"
+
+    def __post_init__(self) -> None:
+        if self.clusters > self.points:
+            raise BadInput(f"clusters={self.clusters} is more than points={self.points}.", "Lower clusters.")
+
+    @property
+    def shape(self) -> Shape:
+        """Of one job."""
+        return Shape(points=self.points, dimensions=self.dimensions, clusters=self.clusters, iterations=self.iterations)
+
+    @property
+    def differences_bytes(self) -> int:
+        """What a broadcast makes at once: float32, shape (points, clusters, dimensions)."""
+        return 4 * self.points * self.clusters * self.dimensions
+
+
+PROFILES = {
+    "tiny": Profile(
+        help="Minutes: four jobs of the study's shape, 20,000 vectors of 16, 20 clusters.",
+        grids=({"jobs": (4,)},),
+        blocks=6,
+        warmups=1,
+        samples=1,
+        sample_seconds=0.05,
+    ),
+    "lab": Profile(
+        help="An hour: 16 and 128 values by 20 and 128 clusters.",
+        grids=({"dimensions": (16, 128), "clusters": (20, 128)},),
+        blocks=6,
+        warmups=1,
+        samples=3,
+        sample_seconds=1.0,
+        deadline_seconds=3600.0,
+    ),
+    "full": Profile(
+        help="Hours: 4 to 128 values by 8 to 1,024 clusters.",
+        grids=({"dimensions": (4, 16, 128), "clusters": (8, 20, 128, 1024)},),
+        blocks=12,
+        warmups=1,
+        samples=4,
+        sample_seconds=2.0,
+        deadline_seconds=4 * 3600.0,
+    ),
+}
+
+
+def guess_pass_seconds(params: Params) -> float:
+    """One pass of every kernel on two CPUs; distances cost as clusters by values."""
+    work = params.jobs * params.points * params.iterations * params.clusters * params.dimensions / (20 * 16)
+    return sum(work / rate for rate in POINT_ITERATIONS_PER_SECOND.values()) / 2
+
+
+def check_fits(params: Params, topology: Topology) -> None:
+    """Raise DoesNotFit where the points of all jobs take more of a node than they may."""
+    needed = 4 * params.points * params.dimensions * params.jobs / topology.nodes
+    if needed > SHARE_OF_MEMORY * topology.memory_bytes_per_node:
+        raise DoesNotFit(
+            f"The points of {params.jobs} jobs take {needed / 2**20:.0f} MiB on each node of {topology.name}, and a"
+            f" quarter of its memory is {SHARE_OF_MEMORY * topology.memory_bytes_per_node / 2**20:.0f} MiB.",
+            "Lower jobs or points, or give the nodes more with --memory-mib.",
+        )
+
+
+def run(params: Params, context: Context) -> Iterator[Sample]:
+    """One invocation: every kernel does the same jobs in each turn."""
+    with ExitStack() as exits:
+        crew = workers.start(context.nodes, params.shape, jobs=params.jobs, seed=context.seed)
+        exits.callback(crew.close)
+        context.leaves_idle([name for name, jobs in crew.credit(None).items() if not jobs])
+        has_faiss = crew.ready()
+        arms = []
+        for arm in ARMS:
+            reason = why_not(arm, params, has_faiss=has_faiss)
+            if reason is None:
+                arms.append(arm)
+            else:
+                yield context.time_once(arm.name, lambda: None).missing(JOBS, reason)
+        checks = Checks(params, context)
+        for turn in context.turns():
+            for arm in turn.order(arms):
+                timed = turn.measure(arm, partial(crew.run, arm.name), crew.credit)
+                yield from checks.samples(timed)
+        if params.profile_with != "none":
+            for arm in arms:
+                (context.folder / f"profile-{arm.name}.txt").write_text(crew.profile(arm.name))
+
+
+def why_not(arm: Arm, params: Params, *, has_faiss: bool) -> str | None:
+    """The reason that `arm` cannot be measured; None: it can."""
+    if arm == FAISS and not has_faiss:
+        return "faiss is not installed on every node: pip install faiss-cpu"
+    if arm.name.startswith("broadcast") and params.differences_bytes > MOST_DIFFERENCES_BYTES:
+        return (
+            f"{arm.name} makes differences of {params.differences_bytes / 2**20:.0f} MiB at once, and may make"
+            f" {MOST_DIFFERENCES_BYTES // 2**20} MiB"
+        )
+    return None
+
+
+class Checks:
+    """Every job once, the same labels each time, and an inertia that all kernels agree on."""
+
+    def __init__(self, params: Params, context: Context) -> None:
+        self._params = params
+        self._context = context
+        self._agreed: dict[int, tuple[str, float]] = {}  # of each job: the first kernel's inertia
+
+    def samples(self, timed: Measured[list[Job]]) -> Iterator[Sample]:
+        """What one sample came to; all of it missing where a job is wrong."""
+        for jobs in timed.results:
+            problem = self.problem(timed.arm, jobs)
+            if problem is not None:
+                self._context.invalid(problem)
+                yield from (timed.missing(metric, problem) for metric in METRICS)
+                return
+            shape = self._params.shape
+            self._context.same_everywhere(
+                f"clustering-kernels: labels by {timed.arm}, {len(jobs)} x {shape}", digest(jobs)
+            )
+        every = [job for jobs in timed.results for job in jobs]
+        rate = len(every) / timed.interval.seconds
+        yield timed.sample(JOBS, rate)
+        yield timed.sample(POINT_ITERATIONS, rate * self._params.points * self._params.iterations)
+        yield timed.sample(CPU, sum(job.cpu_seconds for job in every) / len(every))
+        yield timed.sample(INERTIA, sum(job.inertia for job in every) / len(every))
+
+    def problem(self, kernel: str, jobs: Sequence[Job]) -> str | None:
+        """What is wrong with one pass; None: nothing."""
+        done = sorted(job.number for job in jobs)
+        if done != list(range(self._params.jobs)):
+            return f"{kernel}: {len(set(done))} of {self._params.jobs} jobs were done, {len(done)} answered"
+        for job in jobs:
+            first, inertia = self._agreed.setdefault(job.number, (kernel, job.inertia))
+            if not abs(job.inertia - inertia) <= CLOSE * abs(inertia):
+                return (
+                    f"the inertia of job {job.number} is {job.inertia:.6g} by {kernel} and {inertia:.6g} by {first}: they"
+                    " are not the same work (a cluster without points is one reason)"
+                )
+        return None
+
+
+def digest(jobs: Sequence[Job]) -> str:
+    """Of all labels, in the order of the jobs."""
+    import hashlib
+
+    return hashlib.sha256(
+        "".join(job.labels_sha256 for job in sorted(jobs, key=lambda job: job.number)).encode()
+    ).hexdigest()
