@@ -250,6 +250,7 @@ class Run:
     alerts: tuple[str, ...] = ()  # "Throttled: head was ...": alert rules that held while it went
     log_end: str = ""
     gate: Gate | None = None
+    profiles: Mapping[str, str] = field(default_factory=dict)  # by arm: where the time of its work went, as lines
 
     @cached_property
     def values(self) -> Mapping[tuple[str, str, str | None, str], Sequence[Sample]]:

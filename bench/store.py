@@ -33,6 +33,9 @@ LEAST_FREE_BYTES = 2**30
 LOG_END_BYTES = 20_000
 SAMPLES = "samples.jsonl"
 FILES = "files"
+PROFILES = "profile-*.txt"
+MOST_PROFILES = 32  # of one run
+MOST_PROFILE_BYTES = 64 * 2**10
 DONE = "done.jsonl"  # among these: what the next attempt at the run is given back, so that it need not be done again
 DATA = "data "  # in front of a data set's name, among the checksums of a run
 
@@ -206,7 +209,16 @@ def load_run(folder: Path, spec: Spec) -> Run:
         alerts=closing.alerts if closing else (),
         log_end=closing.log_end if closing else "",
         gate=closing.gate if closing else None,
+        profiles=dict(_profiles(path / FILES)),
     )
+
+
+def _profiles(folder: Path) -> Iterator[tuple[str, str]]:
+    """By arm, the profiles that an experiment left as files. They come from a cluster: no more is read than is shown."""
+    for path in sorted(folder.glob(PROFILES))[:MOST_PROFILES]:
+        if path.is_file() and not path.is_symlink():
+            with path.open("rb") as file:
+                yield path.stem.removeprefix("profile-"), file.read(MOST_PROFILE_BYTES).decode(errors="replace")
 
 
 def read_lines(path: Path, *, is_closed: bool) -> Iterator[Line]:

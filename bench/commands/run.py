@@ -91,7 +91,7 @@ def report(folder: Path, session: Session, runs: list[Run]) -> None:
     from bench import analysis, reports
 
     found = analysis.build(session, runs)
-    text = reports.render("text", found)
+    text = reports.render("text", found, runs)
     store.write_whole(folder / "report.txt", text.encode())
     store.write_whole(folder / "report.html", reports.render("html", found, runs).encode())
     typer.echo(text)

@@ -1,4 +1,4 @@
-"""Clustering-kernels: what one job of k-means costs by each kernel, and the habit of counting values that are known to be enough.
+"""Clustering-kernels: what one job of k-means costs by each kernel, and by the habit of counting its points first.
 
 The same jobs on the same CPUs by every kernel, each job on one thread. How many iterations there are is fixed, so that
 every kernel does the same work; their inertia must agree.
@@ -52,8 +52,10 @@ ARMS = (
     Arm(name="gemm", help="numpy, distances by one product of matrices."),
     Arm(name="broadcast", help="numpy, the difference of every point and every centre at once."),
     Arm(
-        name="broadcast-unique", help="As broadcast, by the study's habit: all values are sorted to count the clusters."
+        name="broadcast-unique",
+        help="As broadcast, by the study's habit: all points are sorted to count those that differ.",
     ),
+    Arm(name="lloyd-unique", help="The same habit before the right kernel."),
     FAISS,
 )
 CLOSE = 1e-3  # how far, of itself, a job's inertia may be off that of another kernel
@@ -65,6 +67,7 @@ POINT_ITERATIONS_PER_SECOND = {
     "gemm": 9e6,
     "broadcast": 1e6,
     "broadcast-unique": 1e6,
+    "lloyd-unique": 10e6,
     "faiss": 10e6,
 }
 """On one CPU, in the study's shape: only to guess how long a session takes."""
@@ -106,7 +109,7 @@ PROFILES = {
         blocks=6,
         warmups=1,
         samples=1,
-        sample_seconds=0.05,
+        sample_seconds=0.3,
     ),
     "lab": Profile(
         help="An hour: 16 and 128 values by 20 and 128 clusters.",

@@ -1,4 +1,4 @@
-"""What a session means, written down: an index of formats, each a function from a Report to text."""
+"""What a session means, written down: an index of formats, each a function from a Report, and the runs it is of, to text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bench.analysis import Report
 from bench.model import Run
 from bench.reports import csv, html, json, markdown, text
 
-FORMATS: dict[str, Callable[[Report], str]] = {
+FORMATS: dict[str, Callable[..., str]] = {
     "text": text.render,
     "markdown": markdown.render,
     "json": json.render,
@@ -18,5 +18,5 @@ FORMATS: dict[str, Callable[[Report], str]] = {
 
 
 def render(format: str, report: Report, runs: Sequence[Run] = ()) -> str:
-    """`report` in one of FORMATS. `runs` are those it was built from: HTML draws their samples too."""
-    return html.render(report, runs) if format == "html" else FORMATS[format](report)
+    """`report` in one of FORMATS. `runs` are those it was built from: their profiles, and in HTML their samples too."""
+    return FORMATS[format](report, runs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from io import StringIO
 
@@ -15,7 +15,7 @@ from bench.analysis.network_ledger import Ledger
 from bench.analysis.rows import MetricRow
 from bench.analysis.stats import Estimate
 from bench.analysis.usage import NodeRow
-from bench.model import to_json
+from bench.model import Run, to_json
 
 COLUMNS = (
     "session",
@@ -51,7 +51,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 Line = dict[str, object]
 
 
-def render(report: Report) -> str:
+def render(report: Report, _: Sequence[Run] = ()) -> str:
     """COLUMNS, then a line a median, ratio, invocation's value, arm's share, node's measure and step of a curve.
 
     What is not known is empty. Numbers are as exact as in the JSON.

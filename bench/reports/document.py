@@ -10,13 +10,15 @@ from bench.analysis.answer import shape
 from bench.analysis.cells import CellReport
 from bench.analysis.evidence import SESSION, Doubt, Severity, about
 from bench.analysis.numbers import label, percent, plain, plural
-from bench.reports import environment, ledger, scaling, sweeps, tables
+from bench.model import Run
+from bench.reports import environment, ledger, profiles, scaling, sweeps, tables
 from bench.reports.grid import Table
 
 DOUBTS = "Reasons to doubt it"
 DESIGN = "How it was measured"
 SUMMARY = "The headline, cell by cell"
 LEGEND = "How to read this"
+LISTED = 12  # lines of a listing, where there is little room
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +28,7 @@ class Section:
     title: str = ""
     table: Table | None = None
     notes: tuple[str, ...] = ()
+    listing: tuple[str, ...] = ()  # lines as they are; where there is little room, the first of them
     source: str = ""  # where its numbers come from; said where there is room
 
 
@@ -51,8 +54,8 @@ class Document:
     legend: tuple[tuple[str, str], ...]
 
 
-def compose(report: Report) -> Document:
-    """The report in words."""
+def compose(report: Report, runs: Sequence[Run] = ()) -> Document:
+    """The report in words. With `runs`, those of the report, their profiles too."""
     names = {about(cell): cell for cell in report.cells}
     is_run = bool(report.runs.get("ok"))
     return Document(
@@ -64,7 +67,7 @@ def compose(report: Report) -> Document:
         summary=tables.summary(report) if len(report.cells) > 1 and is_run else None,
         chapters=(
             *(
-                Chapter(title=f"{cell_title(cell)} ({_pairs(cell)})", sections=tuple(_sections(report, cell)))
+                Chapter(title=f"{cell_title(cell)} ({_pairs(cell)})", sections=tuple(_sections(report, cell, runs)))
                 for cell in report.cells
             ),
             *_ladders(report),
@@ -130,7 +133,13 @@ def _runs(report: Report) -> str:
     return f"{done}, of {report.planned} planned"
 
 
-def _sections(report: Report, cell: CellReport) -> Iterator[Section]:
+def shortened(section: Section) -> tuple[str, ...]:
+    """The first lines of a listing, and where the others are."""
+    left = len(section.listing) - LISTED
+    return section.listing if left <= 1 else (*section.listing[:LISTED], f"... {left} more lines: {section.source}")
+
+
+def _sections(report: Report, cell: CellReport, runs: Sequence[Run]) -> Iterator[Section]:
     topologies = [topology.name for topology in report.topologies]
     record = f"results/{report.session}/runs/*-{cell.experiment}-{cell.cell}/samples.jsonl"
     once = f"one value an invocation of arm {cell.subject}, in {record}"
@@ -164,6 +173,8 @@ def _sections(report: Report, cell: CellReport) -> Iterator[Section]:
             table=tables.nodes(cell),
             source=f"usage of arm {cell.subject} on each node, in {record}",
         )
+    for title, profile, source in profiles.of_cell(cell, runs):
+        yield Section(title=title, listing=tuple(profile.splitlines()), source=source)
 
 
 def _ledger(cell: CellReport) -> Iterator[Section]:

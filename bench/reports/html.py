@@ -37,7 +37,7 @@ def render(report: Report, runs: Sequence[Run] = ()) -> str:
 
     All that comes from a record is escaped; there is no script, and the page's own policy forbids any.
     """
-    said = document.compose(report)
+    said = document.compose(report, runs)
     return _template().render(
         said=said,
         titles=document,

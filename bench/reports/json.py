@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bench.analysis import Report
-from bench.model import to_json
+from bench.model import Run, to_json
 
 
-def render(report: Report) -> str:
+def render(report: Report, _: Sequence[Run] = ()) -> str:
     """Every field of the Report, by its name; what is not known is null."""
     import msgspec
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bench.analysis import Report
 from bench.analysis.evidence import Severity
+from bench.model import Run
 from bench.reports import document
 from bench.reports.document import Document, Section
 from bench.reports.grid import Cell, Column, Row, Table
@@ -15,9 +16,9 @@ _MEANINGS = re.compile(r"([\\`*_\[\]<>#|~$&])")
 _SIGNS: dict[Severity, str] = {"refuses": "**Takes the verdict away:** ", "weakens": "**Weakens it:** ", "note": ""}
 
 
-def render(report: Report) -> str:
+def render(report: Report, runs: Sequence[Run] = ()) -> str:
     """The report as GitHub's Markdown: the sentences and the tables of the report for a terminal."""
-    return "\n".join(_lines(document.compose(report))).rstrip() + "\n"
+    return "\n".join(_lines(document.compose(report, runs))).rstrip() + "\n"
 
 
 def _lines(said: Document) -> Iterator[str]:
@@ -55,6 +56,10 @@ def _section(section: Section) -> Iterator[str]:
         yield ""
     if section.table:
         yield from _table(section.table)
+        yield ""
+    if section.listing:
+        # Indented by four, nothing is markup, and no line can end it.
+        yield from (f"    {line}" for line in document.shortened(section))
         yield ""
     if section.notes:
         yield from (f"- {escaped(note)}" for note in section.notes)

@@ -8,6 +8,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 from bench.analysis import Report
+from bench.model import Run
 from bench.reports import document
 from bench.reports.document import Chapter, Document
 from bench.reports.grid import Table
@@ -22,7 +23,7 @@ _STYLES = {"refuses": "bold red", "weakens": "yellow", "note": ""}
 _TONES = {"good": "green", "bad": "red", "open": "yellow", "strong": "bold", "": ""}
 
 
-def render(report: Report, *, colour: bool = False, width: int = WIDTH) -> str:
+def render(report: Report, runs: Sequence[Run] = (), *, colour: bool = False, width: int = WIDTH) -> str:
     """The report as lines: sentences are wrapped at `width`, tables take what they need."""
     from rich.console import Console
 
@@ -30,7 +31,7 @@ def render(report: Report, *, colour: bool = False, width: int = WIDTH) -> str:
     console = Console(
         file=page, width=_ROOM, color_system="standard" if colour else None, force_terminal=colour, highlight=False
     )
-    for part in _parts(document.compose(report), width):
+    for part in _parts(document.compose(report, runs), width):
         console.print(part, markup=False)
     lines = [line.rstrip() for line in page.getvalue().split("\n")]
     return "\n".join(lines).rstrip() + "\n"
@@ -81,6 +82,8 @@ def _chapter(chapter: Chapter, width: int) -> Iterator[RenderableType]:
             yield Text(f"  {_clean(section.title)}", style="italic")
         if section.table:
             yield _grid(section.table, marks=True)
+        for line in document.shortened(section):
+            yield Text(f"   {_clean(line)}")
         for sentence in section.notes:
             yield Text(fill(_clean(sentence), width, initial_indent="   ", subsequent_indent="     "))
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Labels = NDArray[np.int32]
 
 Kernel = Literal["lloyd", "elkan", "gemm", "broadcast", "broadcast-unique"]
-AnyKernel = Kernel | Literal["faiss"]  # which is no dependency of ours: used where a person has installed it
+AnyKernel = Kernel | Literal["lloyd-unique", "faiss"]  # faiss is no dependency of ours: for those who have installed it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,11 +60,15 @@ def _broadcast(points: Points, clusters: int, iterations: int) -> Clustering:
     return _closed(points, centres)
 
 
-def _broadcast_unique(points: Points, clusters: int, iterations: int) -> Clustering:
-    """As `broadcast`, by the study's habit: sort all values only to find that there are enough for so many clusters."""
-    import numpy as np
+def _counted(kernel: Callable[[Points, int, int], Clustering]) -> Callable[[Points, int, int], Clustering]:
+    """By the study's habit: sort all points only to find that there are enough of them for so many clusters."""
 
-    return _broadcast(points, min(clusters, len(np.unique(points))), iterations)
+    def count_first(points: Points, clusters: int, iterations: int) -> Clustering:
+        import numpy as np
+
+        return kernel(points, min(clusters, len(np.unique(points, axis=0))), iterations)
+
+    return count_first
 
 
 def _gemm(points: Points, clusters: int, iterations: int) -> Clustering:
@@ -82,7 +86,7 @@ def _gemm(points: Points, clusters: int, iterations: int) -> Clustering:
 
 
 def _sklearn(algorithm: Literal["lloyd", "elkan"]) -> Callable[[Points, int, int], Clustering]:
-    def run(points: Points, clusters: int, iterations: int) -> Clustering:
+    def scikit_learn(points: Points, clusters: int, iterations: int) -> Clustering:
         import warnings
 
         import numpy as np
@@ -104,7 +108,7 @@ def _sklearn(algorithm: Literal["lloyd", "elkan"]) -> Callable[[Points, int, int
             labels=means.labels_.astype(np.int32), centres=means.cluster_centers_, inertia=float(means.inertia_)
         )
 
-    return run
+    return scikit_learn
 
 
 def _faiss(points: Points, clusters: int, iterations: int) -> Clustering:
@@ -145,6 +149,7 @@ _KERNELS: Mapping[AnyKernel, Callable[[Points, int, int], Clustering]] = {
     "elkan": _sklearn("elkan"),
     "gemm": _gemm,
     "broadcast": _broadcast,
-    "broadcast-unique": _broadcast_unique,
+    "broadcast-unique": _counted(_broadcast),
+    "lloyd-unique": _counted(_sklearn("lloyd")),
     "faiss": _faiss,
 }
