@@ -10,15 +10,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Option
 
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import Profile
 from bench.experiments.clustering import workers
+from bench.experiments.clustering.inputs import open_input
 from bench.experiments.clustering.workers import Job, Shape
 from bench.model import Arm, Context, Measured, Metric, Sample, Topology
+
+if TYPE_CHECKING:
+    from bench.experiments.clustering.inputs import Points
 
 JOBS = Metric(name="jobs_per_second", unit="jobs/s", better="higher", kind="rate", help="Jobs done and checked.")
 POINT_ITERATIONS = Metric(
@@ -82,6 +87,13 @@ class Params:
     clusters: Annotated[int, Option(min=1, max=65_536, metavar="CLUSTERS", help="Clusters of one job.")] = 20
     iterations: Annotated[int, Option(min=1, max=1000, metavar="ITERATIONS", help="Of each job, all done.")] = 20
     jobs: Annotated[int, Option(min=1, max=100_000, metavar="JOBS", help="Jobs in one pass, split over all CPUs.")] = 8
+    input: Annotated[
+        str,
+        Option(
+            metavar="PATH",
+            help="Vectors of your own: a .npy, .parquet or .safetensors file on the driver's node. Empty: made from the seed.",
+        ),
+    ] = ""
     profile_with: Annotated[
         Literal["none", "pyinstrument"],
         Option(help="A profile of one whole job by each kernel, off the clock, kept with the run."),
@@ -152,7 +164,8 @@ def check_fits(params: Params, topology: Topology) -> None:
 def run(params: Params, context: Context) -> Iterator[Sample]:
     """One invocation: every kernel does the same jobs in each turn."""
     with ExitStack() as exits:
-        crew = workers.start(context.nodes, params.shape, jobs=params.jobs, seed=context.seed)
+        given = taken(params, context) if params.input else None
+        crew = workers.start(context.nodes, params.shape, jobs=params.jobs, seed=context.seed, given=given)
         exits.callback(crew.close)
         context.leaves_idle([name for name, jobs in crew.credit(None).items() if not jobs])
         has_faiss = crew.ready()
@@ -171,6 +184,20 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
         if params.profile_with != "none":
             for arm in arms:
                 (context.folder / f"profile-{arm.name}.txt").write_text(crew.profile(arm.name))
+
+
+def taken(params: Params, context: Context) -> Points:
+    """The vectors of a person's own file, shape (jobs, points, dimensions). Raises BadInput or DataMissing."""
+    import numpy as np
+
+    found = open_input(params.input, params.points, params.dimensions)
+    if found.jobs < params.jobs:
+        raise BadInput(
+            f"input={params.input} has {found.vectors} vectors: {found.jobs} jobs of {params.points}, not {params.jobs}.",
+            "Lower jobs or points.",
+        )
+    context.data(found.name, found.sha256)
+    return np.stack([found.read(job) for job in range(params.jobs)])
 
 
 def why_not(arm: Arm, params: Params, *, has_faiss: bool) -> str | None:
@@ -202,9 +229,8 @@ class Checks:
                 yield from (timed.missing(metric, problem) for metric in METRICS)
                 return
             shape = self._params.shape
-            self._context.same_everywhere(
-                f"clustering-kernels: labels by {timed.arm}, {len(jobs)} x {shape}", digest(jobs)
-            )
+            of = f"{len(jobs)} x {shape}" + (f" of {Path(self._params.input).name}" if self._params.input else "")
+            self._context.same_everywhere(f"clustering-kernels: labels by {timed.arm}, {of}", digest(jobs))
         every = [job for jobs in timed.results for job in jobs]
         rate = len(every) / timed.interval.seconds
         yield timed.sample(JOBS, rate)
