@@ -18,6 +18,7 @@ from bench.commands import (
     image,
     list,
     manifest,
+    pilot,
     pins,
     plan,
     replay,
@@ -53,6 +54,7 @@ _debug = False
 
 app.command("run")(run.command)
 app.command("plan")(plan.command)
+app.command("pilot")(pilot.command)
 app.command("resume")(resume.command)
 app.command("report")(report.command)
 app.command("list")(list.command)

@@ -10,6 +10,7 @@ from bench.analysis.arms import ArmRow, arm_row
 from bench.analysis.comparison import Outcome, Side, outcome, side
 from bench.analysis.curves import Curve, curves
 from bench.analysis.ledger_amounts import PART_METRICS
+from bench.analysis.levels import Allocation, allocation
 from bench.analysis.network_ledger import Ledger, network_ledger
 from bench.analysis.rows import MetricRow, Question, Specs
 from bench.analysis.sweeps import sweeps
@@ -45,6 +46,7 @@ class CellReport:
     curves: tuple[Curve, ...] = ()
     node_metrics: tuple[NodeMetric, ...] = ()
     ledger: Ledger | None = None  # None: one topology only
+    allocation: Allocation | None = None  # None: one topology, or too little to tell levels apart
 
     @property
     def headline(self) -> MetricRow | None:
@@ -75,6 +77,7 @@ def build_cell(question: Question, experiment: str, cell: str, title: str) -> Ce
         curves=tuple(curves(question, by_topology, metrics)),
         node_metrics=_node_metrics(question, by_topology, metrics, subject.name),
         ledger=network_ledger(question, by_topology, metrics, arms, unit),
+        allocation=_allocation(question, by_topology, metrics[0], subject.name) if metrics else None,
     )
 
 
@@ -136,6 +139,14 @@ def _arm_rows(
                         arm_row(arm, metric, found, subject=subjects, topology=topology, margin=question.margin)
                     )
     return tuple(rows)
+
+
+def _allocation(question: Question, specs: Specs, headline: Metric, arm: str) -> Allocation | None:
+    """Where the variance of the headline's ratio is, if two topologies are compared."""
+    if len(question.topologies) < 2:
+        return None
+    one, other = (question.usable(specs[name]) for name in (question.topologies[0], question.topologies[-1]))
+    return allocation(one, other, headline, arm, question.outside_seconds)
 
 
 def _node_rows(question: Question, specs: Specs, headline: Metric, arm: str) -> tuple[NodeRow, ...]:

@@ -81,6 +81,12 @@ def outcome(run: Run, metric: Metric, arm: str, *, node: str | None = None, poin
     return next((s.reason for s in samples if s.reason and not s.warmup), "not measured")
 
 
+def turn_samples(run: Run, metric: Metric, arm: str) -> list[Sample]:
+    """What the turns of one invocation gave of `metric`, in their order: warm-ups too, samples without a value not."""
+    samples = run.values.get((metric.name, arm, None, ""), ())
+    return sorted((s for s in samples if s.turn > 0 and s.value is not None), key=lambda sample: sample.turn)
+
+
 def not_usable(run: Run) -> str:
     """Why a run's numbers may not be used, in one line."""
     return f"{run.status}: {'; '.join(run.reasons)}" if run.reasons else run.status

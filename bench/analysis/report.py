@@ -13,6 +13,7 @@ from bench.analysis.comparison import MARGIN, Comparison, last_attempts
 from bench.analysis.doubts_of_numbers import order_test
 from bench.analysis.evidence import SESSION, Doubt, Evidence, about
 from bench.analysis.ladders import Ladder, ladders
+from bench.analysis.levels import outside_seconds
 from bench.analysis.numbers import plural
 from bench.analysis.rows import MetricRow, Question
 from bench.analysis.veto import Gates, Veto
@@ -94,6 +95,7 @@ def build(session: Session, runs: Sequence[Run], *, margin: float = MARGIN) -> R
         runs=veto.without(chosen, vetoed),
         topologies=tuple(topology.name for topology in topologies),
         margin=margin,
+        outside_seconds=outside_seconds(session, chosen),
     )
     cells = [build_cell(asked, experiment, cell, title) for (experiment, cell), title in titles(session).items()]
     cells = _adjust([_without_pairs(cell, vetoed) if vetoed.leaves_none else cell for cell in cells])

@@ -32,6 +32,7 @@ class Question:
     runs: Mapping[str, Run]  # by Spec, the attempt that counts
     topologies: tuple[str, ...]  # the baseline first
     margin: float
+    outside_seconds: float | None = None  # what an invocation costs beside what it times
 
     def specs(self, experiment: str, cell: str, topology: str) -> list[Spec]:
         """Those of one cell on one topology, by block."""

@@ -11,7 +11,7 @@ from bench.analysis.cells import CellReport
 from bench.analysis.evidence import SESSION, Doubt, Severity, about
 from bench.analysis.numbers import label, percent, plain, plural
 from bench.model import Run
-from bench.reports import environment, ledger, profiles, scaling, sweeps, tables
+from bench.reports import environment, ledger, levels, profiles, scaling, sweeps, tables
 from bench.reports.grid import Table
 
 DOUBTS = "Reasons to doubt it"
@@ -146,7 +146,7 @@ def _sections(report: Report, cell: CellReport, runs: Sequence[Run]) -> Iterator
     has_values = any(side.values for row in cell.rows for side in row.sides.values())
     yield Section(
         table=tables.metrics(cell.rows, topologies) if has_values else None,
-        notes=tuple(tables.notes(cell)),
+        notes=(*tables.notes(cell), *([levels.sentence(cell.allocation)] if cell.allocation else ())),
         source=f"{once}; {report.estimator}",
     )
     costs = tables.costs(cell, topologies)

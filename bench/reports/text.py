@@ -14,7 +14,7 @@ from bench.reports.document import Chapter, Document
 from bench.reports.grid import Table
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
 
 WIDTH = 116
 _ROOM = 400  # for tables: a number that is cut off is worse than a line that is long
@@ -25,16 +25,33 @@ _TONES = {"good": "green", "bad": "red", "open": "yellow", "strong": "bold", "":
 
 def render(report: Report, runs: Sequence[Run] = (), *, colour: bool = False, width: int = WIDTH) -> str:
     """The report as lines: sentences are wrapped at `width`, tables take what they need."""
-    from rich.console import Console
-
     page = StringIO()
-    console = Console(
-        file=page, width=_ROOM, color_system="standard" if colour else None, force_terminal=colour, highlight=False
-    )
+    console = _console(page, colour=colour)
     for part in _parts(document.compose(report, runs), width):
         console.print(part, markup=False)
-    lines = [line.rstrip() for line in page.getvalue().split("\n")]
-    return "\n".join(lines).rstrip() + "\n"
+    return _lines(page)
+
+
+def chapters(those: Sequence[Chapter], width: int = WIDTH) -> str:
+    """Chapters alone, as lines."""
+    page = StringIO()
+    console = _console(page)
+    for number, chapter in enumerate(those):
+        for part in ([""] if number else []) + list(_chapter(chapter, width)):
+            console.print(part, markup=False)
+    return _lines(page)
+
+
+def _console(page: StringIO, *, colour: bool = False) -> Console:
+    from rich.console import Console
+
+    return Console(
+        file=page, width=_ROOM, color_system="standard" if colour else None, force_terminal=colour, highlight=False
+    )
+
+
+def _lines(page: StringIO) -> str:
+    return "\n".join(line.rstrip() for line in page.getvalue().split("\n")).rstrip() + "\n"
 
 
 def _parts(said: Document, width: int) -> Iterator[RenderableType]:

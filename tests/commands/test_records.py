@@ -130,3 +130,17 @@ def test_a_session_is_packed_and_verified_and_a_flipped_byte_is_damage(bench: Ty
     code, out, err = bench("verify", str(path))
     assert (code, out) == (8, "")
     assert err.count("\n") == 1
+
+
+def test_a_pilot_says_what_more_blocks_would_show(bench: Typed) -> None:
+    code, out, _ = bench("pilot", FIRST)
+    assert code == 0
+    assert out.splitlines()[0].startswith("inference c01")
+    assert [line.split()[0] for line in out.splitlines()[2:7]] == ["6", "12", "20", "40", "60"]
+    assert "of the variance of a pair" in out
+
+
+def test_a_session_of_one_block_is_no_pilot(bench: Typed, tmp_path: Path) -> None:
+    a_session_on_disk(tmp_path / "results", "20260307-100000-inference-lab-0003", blocks=1)
+    code, _, err = bench("pilot", "20260307")
+    assert (code, "its levels cannot be told apart" in err) == (2, True)

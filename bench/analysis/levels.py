@@ -1,0 +1,188 @@
+"""Where the variance is, and how often to repeat what: Kalibera and Jones, "Rigorous benchmarking in reasonable time".
+
+Level 1 is the sample, level 2 the invocation. Their level 3, a new cluster, is no level of its own here: every block has a
+fresh cluster and one invocation of each cell in it, so that what clusters differ in is part of what invocations differ in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from bench.analysis import stats
+from bench.analysis.comparison import turn_samples
+from bench.model import Interval, Metric, Run, Session, Spec
+
+MOST_SAMPLES = 100  # an invocation: where invocations add no variance that shows, there is no best number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Levels:
+    """Variances by level, the innermost first, in the square of the values' unit."""
+
+    repetitions: tuple[int, ...]  # r_i
+    of_means: tuple[float, ...]  # S_i^2: of the means at level i about the mean above, which holds the levels below too
+    added: tuple[float, ...]  # T_i^2: what level i adds by itself; below 0 where none shows
+
+
+def levels(values: Sequence[object]) -> Levels:
+    """The variances in nested `values`: the outermost sequence is the highest level, and all of a level are equally long.
+
+    T_i^2 = S_i^2 - S_{i-1}^2 / r_{i-1}, as the authors' erratum has it. Raises ValueError below 2 repeats at any level.
+    """
+    import numpy as np
+
+    means = np.asarray(values, dtype=float)
+    repetitions = means.shape[::-1]
+    if min(repetitions) < 2:
+        raise ValueError(f"{repetitions} repeats, and a variance needs 2 at every level")
+    of_means: list[float] = []
+    for _ in repetitions:
+        of_means.append(float(np.mean(np.var(means, axis=-1, ddof=1))))
+        means = means.mean(axis=-1)
+    below = (0.0, *(s / r for s, r in zip(of_means, repetitions, strict=True)))
+    return Levels(
+        repetitions=repetitions,
+        of_means=tuple(of_means),
+        added=tuple(s - b for s, b in zip(of_means, below, strict=False)),
+    )
+
+
+def half_width(found: Levels, level: float = stats.LEVEL) -> float:
+    """Half of Student's interval of the mean of all: it rests on the means of the highest level alone."""
+    from scipy.stats import t
+
+    n = found.repetitions[-1]
+    return float(t.isf((1 - level) / 2, n - 1)) * math.sqrt(found.of_means[-1] / n)
+
+
+def best_repetitions(found: Levels, costs: Sequence[float]) -> tuple[float, ...]:
+    """How often to repeat each level but the highest, not rounded: sqrt(c_{i+1}/c_i x T_i^2/T_{i+1}^2).
+
+    `costs`: of one more repeat at each level, the innermost first, in any one unit. Infinite where the level above
+    adds nothing that shows: then more of this one does as well as more of the next, and costs less.
+    """
+    return tuple(
+        math.inf if above <= 0 else math.sqrt(costs[i + 1] / costs[i] * max(here, 0.0) / above)
+        for i, (here, above) in enumerate(zip(found.added, found.added[1:], strict=False))
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allocation:
+    """Of the headline's log-ratio: where its variance is, what a repeat costs, and how many samples are best.
+
+    Its level 1 is a sample on each topology, its level 2 a pair of invocations. A variance of 0.0001 is a SD of 1 %.
+    """
+
+    pairs: int
+    samples: int  # in each invocation, that count
+    of_samples: float  # variance of the log-ratio of two samples inside a pair
+    of_pairs: float  # variance that pairs add; 0 where none shows
+    sample_seconds: float  # of a turn on both topologies: all arms have their go in it
+    pair_seconds: float | None  # of two invocations, but for turns that count; None: the record does not say
+    best_samples: int | None  # in each invocation; None: without costs there is none
+
+    @property
+    def share_of_pairs(self) -> float:
+        """How much of the variance of an invocation's log-ratio more samples could not take away: 0 to 1."""
+        total = self.of_pairs + self.of_samples / self.samples
+        return self.of_pairs / total if total > 0 else 0.0
+
+    def deviation(self, samples: int) -> float:
+        """SD of a pair's log-ratio, were there so many samples in each invocation."""
+        return math.sqrt(self.of_pairs + self.of_samples / samples)
+
+    def seconds(self, pairs: int, samples: int) -> float | None:
+        """How long so many pairs of so many samples take."""
+        return None if self.pair_seconds is None else pairs * (self.pair_seconds + samples * self.sample_seconds)
+
+
+def allocation(
+    one: Sequence[Run], other: Sequence[Run], metric: Metric, arm: str, outside_seconds: float | None
+) -> Allocation | None:
+    """What the pairs of `one` and `other` say; None below 2 pairs of 2 samples. `outside_seconds`: see there."""
+    by_block = {run.spec.block: run for run in other}
+    both = [(run, by_block[run.spec.block]) for run in one if run.spec.block in by_block]
+    found_in = [(pair, ratios) for pair in both if (ratios := _log_ratios(*pair, metric, arm))]
+    ratios = [each for _, each in found_in]
+    samples = min((len(each) for each in ratios), default=0)
+    if len(ratios) < 2 or samples < 2:
+        return None
+    found = levels([each[:samples] for each in ratios])
+    times = [[_times(run) for run in pair] for pair, _ in found_in]
+    turn = median(math.fsum(time.turn for time in pair) for pair in times)
+    before = median(math.fsum(time.before for time in pair) for pair in times)
+    whole = None if outside_seconds is None else before + 2 * outside_seconds
+    best = None if whole is None or turn <= 0 else best_repetitions(found, (turn, whole))[0]
+    return Allocation(
+        pairs=len(ratios),
+        samples=samples,
+        of_samples=found.added[0],
+        of_pairs=max(found.added[1], 0.0),
+        sample_seconds=turn,
+        pair_seconds=whole,
+        best_samples=None if best is None else math.ceil(min(max(best, 1), MOST_SAMPLES)),
+    )
+
+
+def _log_ratios(one: Run, other: Run, metric: Metric, arm: str) -> list[float]:
+    """Of the n-th sample there and here; they are independent, so which stands beside which does not matter."""
+    sides = ([s.value for s in turn_samples(run, metric, arm) if not s.warmup] for run in (one, other))
+    return [math.log(b / a) for a, b in zip(*sides, strict=False) if a and b and a > 0 and b > 0]
+
+
+@dataclass(frozen=True)
+class _Times:
+    before: float  # from the first interval to the first turn that counts: idle, start-up, warm-ups
+    turn: float  # of one turn that counts, with what lies between it and the next
+
+
+def _times(run: Run) -> _Times:
+    counted = [each.interval for each in (*run.samples, *run.usage) if each.turn > 0 and not each.warmup]
+    turns = {sample.turn for sample in run.samples if sample.turn > 0 and not sample.warmup}
+    first = min(interval.begin for interval in counted)
+    last = max(interval.end for interval in counted)
+    return _Times(before=first - _covered(run).begin, turn=(last - first) / len(turns))
+
+
+def _covered(run: Run) -> Interval:
+    """From the first thing that was timed to the last, on the driver's clock."""
+    every = [each.interval for each in (*run.samples, *run.usage)]
+    return Interval(min(i.begin for i in every), max(i.end for i in every))
+
+
+def outside_seconds(session: Session, runs: Mapping[str, Run]) -> float | None:
+    """What an invocation costs beside what it times: jobs and its share of clusters that start and end, in seconds.
+
+    The gaps between runs that follow each other, by the monotonic clock that all processes of one machine share. Gaps
+    with a new cluster in them and those without are told apart; of each the median, so that a session that slept for a
+    night does not count. None where drivers ran on several machines, or nothing follows anything.
+    """
+    gaps: dict[bool, list[float]] = {}
+    for one, other in zip(session.specs, session.specs[1:], strict=False):
+        gap = _gap(runs.get(one.id), runs.get(other.id))
+        if gap > 0:
+            gaps.setdefault(_cluster(one) != _cluster(other), []).append(gap)
+    several = math.fsum(len(each) * median(each) for each in gaps.values())
+    return several / sum(map(len, gaps.values())) if gaps else None
+
+
+def _gap(before: Run | None, after: Run | None) -> float:
+    """Seconds from the end of one run to the begin of the next; 0 where two clocks cannot be compared."""
+    if not (before and after and before.samples and after.samples):
+        return 0.0
+    if _clock(before) is None or _clock(before) != _clock(after):
+        return 0.0
+    return _covered(after).begin - _covered(before).end
+
+
+def _clock(run: Run) -> str | None:
+    """Whose monotonic clock the driver read: that of the head's machine, since it started."""
+    return run.facts.nodes[0].boot_id if run.facts and run.facts.nodes else None
+
+
+def _cluster(spec: Spec) -> tuple[int, str]:
+    return spec.block, spec.topology.name

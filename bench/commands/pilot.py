@@ -1,0 +1,30 @@
+"""`bench pilot`: what a short session says of a long one, before it is run."""
+
+from __future__ import annotations
+
+import typer
+
+from bench import store
+from bench.commands.options import DEFAULT_OUT, Out, SessionName
+from bench.errors import BadInput
+
+
+def command(session: SessionName = "latest", out: Out = DEFAULT_OUT) -> None:
+    """Say where a session's variance is, how many samples an invocation would be best, and what more blocks would show.
+
+    Three blocks of five samples are a pilot: `bench run inference --profile lab --blocks 3`.
+
+    Example: bench pilot latest
+    """
+    from bench import analysis
+    from bench.reports import pilot, text
+
+    folder = store.find(out, session)
+    planned = store.load_session(folder)
+    chapters = list(pilot.chapters(analysis.build(planned, store.load_runs(folder, planned))))
+    if not chapters:
+        raise BadInput(
+            f"{folder.name} has no cell with 2 pairs of 2 samples: its levels cannot be told apart.",
+            "Run it with --blocks 3 or more and a profile of several samples; 3 blocks of 5 samples are a pilot.",
+        )
+    typer.echo(text.chapters(chapters), nl=False)
