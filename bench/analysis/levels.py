@@ -13,7 +13,7 @@ from statistics import median
 
 from bench.analysis import stats
 from bench.analysis.comparison import turn_samples
-from bench.model import Interval, Metric, Run, Session, Spec
+from bench.model import Interval, Metric, NodeUsage, Run, Sample, Session, Spec
 
 MOST_SAMPLES = 100  # an invocation: where invocations add no variance that shows, there is no best number
 
@@ -106,7 +106,7 @@ def allocation(
     """What the pairs of `one` and `other` say; None below 2 pairs of 2 samples. `outside_seconds`: see there."""
     by_block = {run.spec.block: run for run in other}
     both = [(run, by_block[run.spec.block]) for run in one if run.spec.block in by_block]
-    found_in = [(pair, ratios) for pair in both if (ratios := _log_ratios(*pair, metric, arm))]
+    found_in = [(pair, logs) for pair in both if (logs := _log_ratios(*pair, metric, arm))]
     ratios = [each for _, each in found_in]
     samples = min((len(each) for each in ratios), default=0)
     if len(ratios) < 2 or samples < 2:
@@ -141,7 +141,8 @@ class _Times:
 
 
 def _times(run: Run) -> _Times:
-    counted = [each.interval for each in (*run.samples, *run.usage) if each.turn > 0 and not each.warmup]
+    every: tuple[Sample | NodeUsage, ...] = (*run.samples, *run.usage)
+    counted = [each.interval for each in every if each.turn > 0 and not each.warmup]
     turns = {sample.turn for sample in run.samples if sample.turn > 0 and not sample.warmup}
     first = min(interval.begin for interval in counted)
     last = max(interval.end for interval in counted)
@@ -150,7 +151,7 @@ def _times(run: Run) -> _Times:
 
 def _covered(run: Run) -> Interval:
     """From the first thing that was timed to the last, on the driver's clock."""
-    every = [each.interval for each in (*run.samples, *run.usage)]
+    every = [*(sample.interval for sample in run.samples), *(usage.interval for usage in run.usage)]
     return Interval(min(i.begin for i in every), max(i.end for i in every))
 
 
