@@ -13,6 +13,7 @@ from bench.analysis.ledger_amounts import PART_METRICS
 from bench.analysis.levels import Allocation, allocation
 from bench.analysis.network_ledger import Ledger, network_ledger
 from bench.analysis.rows import MetricRow, Question, Specs
+from bench.analysis.steadiness import Steadiness, steadiness
 from bench.analysis.sweeps import sweeps
 from bench.analysis.usage import NOT_COUNTED, NodeRow, Quantity, node_rows, quantities, use_of
 from bench.model import Arm, Metric, Run, Value
@@ -47,6 +48,9 @@ class CellReport:
     node_metrics: tuple[NodeMetric, ...] = ()
     ledger: Ledger | None = None  # None: one topology only
     allocation: Allocation | None = None  # None: one topology, or too little to tell levels apart
+    steadiness: tuple[Steadiness, ...] = ()  # of the headline, by arm and topology
+    declared_warmups: int = 0
+    warmups: int = 0  # first turns of each invocation that do not count: those declared, and those discarded by rule
 
     @property
     def headline(self) -> MetricRow | None:
@@ -61,6 +65,7 @@ def build_cell(question: Question, experiment: str, cell: str, title: str) -> Ce
     subject = next((arm for arm in arms if arm.role == "subject"), Arm(name="", help="", role="subject"))
     by_topology = {name: question.specs(experiment, cell, name) for name in question.topologies}
     everything = [spec for specs in by_topology.values() for spec in specs]
+    usable = question.usable(everything)
     unit = unit_of_work(metrics[0]) if metrics else "unit"
     return CellReport(
         experiment=experiment,
@@ -78,6 +83,11 @@ def build_cell(question: Question, experiment: str, cell: str, title: str) -> Ce
         node_metrics=_node_metrics(question, by_topology, metrics, subject.name),
         ledger=network_ledger(question, by_topology, metrics, arms, unit),
         allocation=_allocation(question, by_topology, metrics[0], subject.name) if metrics else None,
+        steadiness=steadiness(usable, metrics[0], [arm.name for arm in arms], margin=question.margin)
+        if metrics
+        else (),
+        declared_warmups=max((spec.warmups for spec in everything), default=0),
+        warmups=max((sample.turn for run in usable for sample in run.samples if sample.warmup), default=0),
     )
 
 

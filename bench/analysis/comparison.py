@@ -81,10 +81,13 @@ def outcome(run: Run, metric: Metric, arm: str, *, node: str | None = None, poin
     return next((s.reason for s in samples if s.reason and not s.warmup), "not measured")
 
 
-def turn_samples(run: Run, metric: Metric, arm: str) -> list[Sample]:
-    """What the turns of one invocation gave of `metric`, in their order: warm-ups too, samples without a value not."""
-    samples = run.values.get((metric.name, arm, None, ""), ())
-    return sorted((s for s in samples if s.turn > 0 and s.value is not None), key=lambda sample: sample.turn)
+def by_turn(run: Run, metric: Metric, arm: str, *, warmups: bool = False) -> dict[int, float]:
+    """What each turn of one invocation gave of `metric`, in their order; with `warmups`, those too. Curves and points not."""
+    found: dict[int, list[float]] = {}
+    for sample in run.values.get((metric.name, arm, None, ""), ()):
+        if sample.turn > 0 and sample.value is not None and (warmups or not sample.warmup):
+            found.setdefault(sample.turn, []).append(sample.value)
+    return {turn: math.fsum(values) / len(values) for turn, values in sorted(found.items())}
 
 
 def not_usable(run: Run) -> str:

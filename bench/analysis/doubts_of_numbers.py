@@ -9,8 +9,9 @@ from bench.analysis import stats
 from bench.analysis.arms import ArmRow
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import Side, last_attempts
-from bench.analysis.evidence import SESSION, Doubt, Evidence, about
+from bench.analysis.evidence import SESSION, Doubt, Evidence, Severity, about
 from bench.analysis.numbers import label, plain, plural, quantity, span
+from bench.analysis.steadiness import Label, Steadiness
 from bench.model import Metric
 
 SHORT_SECONDS = 0.1
@@ -237,6 +238,27 @@ def order_test(evidence: Evidence) -> tuple[float, float] | None:
                     positions.append(place[spec_id])
                     residuals.append(math.log(value / side.estimate.value))
     return stats.rank_correlation(positions, residuals)
+
+
+def not_steady(evidence: Evidence) -> Iterator[Doubt]:
+    """Values that change in the course of an invocation: their mean is of no one state."""
+    weights: tuple[tuple[Label, Severity], ...] = (("not steady", "refuses"), ("drifting", "weakens"))
+    for cell in evidence.cells:
+        for label_of, severity in weights:
+            for is_subject in (True, False):
+                found = [
+                    f"{each.arm} on {each.topology} ({way(each)})"
+                    for each in cell.steadiness
+                    if each.label == label_of and (each.arm == cell.subject) == is_subject
+                ]
+                if found:
+                    text = f"{label_of} inside the invocations: {', '.join(found)}. More warm-ups may help."
+                    yield Doubt(severity=severity if is_subject else "note", about=about(cell), text=text)
+
+
+def way(found: Steadiness) -> str:
+    """The second half of an invocation against its first: +7.1 %."""
+    return "" if found.shift is None else f"{100 * (found.shift.value - 1):+.2g} % from first half to second"
 
 
 def _group(cells: Sequence[CellReport], key: Callable[[CellReport], int]) -> Iterator[tuple[int, list[CellReport]]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from bench.analysis import stats
-from bench.analysis.comparison import turn_samples
+from bench.analysis.comparison import by_turn
 from bench.model import Interval, Metric, NodeUsage, Run, Sample, Session, Spec
 
 MOST_SAMPLES = 100  # an invocation: where invocations add no variance that shows, there is no best number
@@ -130,8 +130,8 @@ def allocation(
 
 def _log_ratios(one: Run, other: Run, metric: Metric, arm: str) -> list[float]:
     """Of the n-th sample there and here; they are independent, so which stands beside which does not matter."""
-    sides = ([s.value for s in turn_samples(run, metric, arm) if not s.warmup] for run in (one, other))
-    return [math.log(b / a) for a, b in zip(*sides, strict=False) if a and b and a > 0 and b > 0]
+    pairs = zip(by_turn(one, metric, arm).values(), by_turn(other, metric, arm).values(), strict=False)
+    return [math.log(b / a) for a, b in pairs if a > 0 and b > 0]
 
 
 @dataclass(frozen=True)

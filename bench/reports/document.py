@@ -146,7 +146,7 @@ def _sections(report: Report, cell: CellReport, runs: Sequence[Run]) -> Iterator
     has_values = any(side.values for row in cell.rows for side in row.sides.values())
     yield Section(
         table=tables.metrics(cell.rows, topologies) if has_values else None,
-        notes=(*tables.notes(cell), *([levels.sentence(cell.allocation)] if cell.allocation else ())),
+        notes=(*tables.notes(cell), *(levels.notes(cell) if has_values else ())),
         source=f"{once}; {report.estimator}",
     )
     costs = tables.costs(cell, topologies)

@@ -1,9 +1,38 @@
-"""Where the variance of a comparison is, in a sentence of a report."""
+"""What a report says of the levels: where the variance is, whether invocations are steady, what warm-ups were discarded."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from bench.analysis.cells import CellReport
 from bench.analysis.levels import Allocation
 from bench.analysis.numbers import percent, plural
+from bench.analysis.steadiness import FEWEST_INVOCATIONS, FEWEST_SAMPLES, Steadiness
+
+
+def notes(cell: CellReport) -> Iterator[str]:
+    """Sentences below a cell's first table."""
+    if cell.allocation is not None:
+        yield sentence(cell.allocation)
+    if cell.steadiness:
+        yield f"inside the invocations: {_steadiness(cell.steadiness)}"
+    if cell.warmups > cell.declared_warmups:
+        discarded = cell.warmups - cell.declared_warmups
+        yield (
+            f"{plural(discarded, 'turn')} after the {plural(cell.declared_warmups, 'warm-up')} declared did not count either,"
+            " on any topology: values had not settled; the record has them"
+        )
+
+
+def _steadiness(found: tuple[Steadiness, ...]) -> str:
+    by_label: dict[str, list[Steadiness]] = {}
+    for each in found:
+        by_label.setdefault(each.label, []).append(each)
+    return "; ".join(
+        (label if len(by_label) == 1 else f"{label} {', '.join(f'{each.arm} on {each.topology}' for each in those)}")
+        + (f" (it takes {FEWEST_SAMPLES} in {FEWEST_INVOCATIONS} invocations)" if label.startswith("too few") else "")
+        for label, those in by_label.items()
+    )
 
 
 def sentence(found: Allocation) -> str:

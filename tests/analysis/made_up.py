@@ -82,6 +82,7 @@ class Wish:
 
     blocks: int = 6
     cells: int = 3
+    samples: int = 3
     topologies: tuple[Topology, ...] = (SINGLE, MULTI)
     multi: float = 0.88  # multi/single of rates
     noise: float = 0.02
@@ -122,7 +123,7 @@ def _specs(wish: Wish) -> Sequence[Spec]:
             topology=topology,
             block=block,
             warmups=1,
-            samples=3,
+            samples=wish.samples,
             sample_seconds=0.5,
             deadline_seconds=120.0,
         )
