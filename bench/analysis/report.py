@@ -17,6 +17,7 @@ from bench.analysis.levels import outside_seconds
 from bench.analysis.numbers import plural
 from bench.analysis.rows import MetricRow, Question
 from bench.analysis.veto import Gates, Veto
+from bench.analysis.warmups import marked
 from bench.model import Facts, Run, Session, Spec, Status, Topology, Value
 
 MOST_PRIMARY = 5  # more comparisons than that cannot all be the one that was asked
@@ -84,7 +85,7 @@ class Report:
 
 def build(session: Session, runs: Sequence[Run], *, margin: float = MARGIN) -> Report:
     """All that `runs` say about `session`. A difference within `margin` is too small to matter: 0.02 is 2 %."""
-    chosen = last_attempts(runs)
+    chosen = marked(session, last_attempts(runs))
     topologies = _topologies(session)
     vetoed = veto.vetoes(
         (each for run in chosen.values() if run.status == "ok" for each in veto.conditions(run)),

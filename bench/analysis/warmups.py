@@ -1,0 +1,79 @@
+"""Warm-up by rule: how many of an invocation's first turns do not count, the same number on both sides of every pair.
+
+It is decided here and not while a run goes: an invocation that decides by itself would count other turns than its partner.
+The record keeps every sample; what is discarded is marked in the copy that is analysed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean, median, stdev
+
+from bench.analysis.comparison import by_turn
+from bench.model import Metric, Run, Session
+
+WINDOW = 5  # turns that must be steady for the first of them to count
+MOST_VARIATION = 0.05  # of a steady window: its standard deviation over its mean
+MOST_WARMUPS = 20  # turns; what has not settled by then is not a matter of warming up
+
+
+def marked(session: Session, runs: Mapping[str, Run]) -> dict[str, Run]:
+    """`runs` by Spec, with the turns marked as warm-ups that the rule discards beyond those that were declared."""
+    cells: dict[tuple[str, str], list[Run]] = {}
+    for run in runs.values():
+        cells.setdefault((run.spec.experiment, run.spec.cell), []).append(run)
+    found = dict(runs)
+    for (experiment, _), those in cells.items():
+        metrics, arms = session.metrics.get(experiment, ()), session.arms.get(experiment, ())
+        subject = next((arm.name for arm in arms if arm.role == "subject"), "")
+        discarded = warmups(those, metrics[0], subject) if metrics else 0
+        found |= {run.spec.id: _with_warmups(run, discarded) for run in those if discarded > run.spec.warmups}
+    return found
+
+
+def warmups(runs: Sequence[Run], metric: Metric, arm: str) -> int:
+    """How many first turns of one cell's invocations do not count: what the slower of its topologies needs to settle.
+
+    At least those that were declared. What settles is the course over the turns that is common to the invocations of a
+    topology, so that noise of one of them discards nothing.
+    """
+    usable = [run for run in runs if run.status == "ok"]
+    declared = max((run.spec.warmups for run in usable), default=0)
+    courses = [
+        course([run for run in usable if run.spec.topology.name == name], metric, arm)
+        for name in dict.fromkeys(run.spec.topology.name for run in usable)
+    ]
+    return max((settled(each, declared) for each in courses), default=declared)
+
+
+def course(runs: Iterable[Run], metric: Metric, arm: str) -> list[float]:
+    """The median over `runs` of each turn's value, as a multiple of the median of its own invocation; warm-ups too."""
+    relative = []
+    for run in runs:
+        values = list(by_turn(run, metric, arm, warmups=True).values())
+        middle = median(values[run.spec.warmups :]) if len(values) > run.spec.warmups else 0.0
+        if middle > 0:
+            relative.append([value / middle for value in values])
+    return [median(turn) for turn in zip(*relative, strict=False)]
+
+
+def settled(values: Sequence[float], declared: int) -> int:
+    """How many of the first `values` come before the first steady window; `declared` where none is steady in time."""
+    last = min(len(values) - WINDOW, MOST_WARMUPS)
+    return next(
+        (k for k in range(declared, last + 1) if _variation(values[k : k + WINDOW]) <= MOST_VARIATION), declared
+    )
+
+
+def _variation(values: Sequence[float]) -> float:
+    return stdev(values) / fmean(values) if fmean(values) > 0 else 0.0
+
+
+def _with_warmups(run: Run, turns: int) -> Run:
+    """`run` with its first `turns` turns marked; what is outside of turns stays as it is."""
+    return replace(
+        run,
+        samples=tuple(replace(s, warmup=True) if 0 < s.turn <= turns else s for s in run.samples),
+        usage=tuple(replace(u, warmup=True) if 0 < u.turn <= turns else u for u in run.usage),
+    )

@@ -1,0 +1,99 @@
+"""Warm-up by rule: what is discarded, that it is the same on both sides, and that nothing is lost."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import pytest
+from analysis.made_up import ARMS, RATE, made_up
+
+from bench import analysis
+from bench.analysis.warmups import MOST_WARMUPS, marked, settled, warmups
+from bench.reports import text
+
+FLAT = [1.0] * 12
+RISING = [0.5, 0.7, 0.85, 0.95, *[1.0] * 8]
+STEPPED = [0.6, 0.6, 0.6, 0.6, *[1.0] * 8]
+
+
+@pytest.mark.parametrize(
+    ("values", "declared", "discarded"),
+    [
+        (FLAT, 1, 1),
+        (FLAT, 0, 0),
+        (FLAT, 3, 3),
+        (RISING, 0, 3),  # 0.95 and four of 1.0 vary by 2.3 %
+        (STEPPED, 1, 4),
+        (STEPPED[:8], 1, 1),  # no window of 5 that is steady: the rule has nothing to go by
+        (FLAT[:3], 1, 1),
+        ([], 1, 1),
+        ([1.0, 2.0] * 30, 1, 1),
+        ([0.5] + [1.0, 2.0] * MOST_WARMUPS + FLAT, 1, 1),  # steady too late
+    ],
+)
+def test_turns_before_the_first_steady_window_are_discarded(values, declared, discarded):
+    assert settled(values, declared) == discarded
+
+
+def warming(runs, course, topologies=("single", "multi")):
+    """`runs` of a subject whose n-th turn goes at the n-th speed of `course`."""
+    return [
+        replace(
+            run,
+            samples=tuple(
+                replace(s, value=1000 * course[s.turn - 1]) if (s.metric, s.arm) == (RATE.name, "ray") else s
+                for s in run.samples
+            ),
+        )
+        if run.spec.topology.name in topologies
+        else run
+        for run in runs
+    ]
+
+
+def a_session(**wish):
+    return made_up(**{"cells": 1, "blocks": 6, "samples": 11, "arms": ARMS[:2]} | wish)
+
+
+def test_both_sides_discard_what_the_slower_one_needs():
+    session, runs = a_session()
+    found = marked(session, {run.spec.id: run for run in warming(runs, STEPPED, ("multi",))})
+    for run in found.values():
+        assert {s.turn for s in run.samples if s.warmup} == {1, 2, 3, 4}
+        assert {u.turn for u in run.usage if u.warmup and u.arm != "idle"} == {1, 2, 3, 4}
+
+
+def test_what_is_discarded_is_kept_and_only_marked():
+    session, runs = a_session()
+    runs = warming(runs, STEPPED)
+    found = marked(session, {run.spec.id: run for run in runs})
+    for run in runs:
+        assert [replace(s, warmup=False) for s in found[run.spec.id].samples] == [
+            replace(s, warmup=False) for s in run.samples
+        ]
+        assert not any(s.warmup for s in run.samples if s.turn == 2)
+
+
+def test_noise_of_single_invocations_discards_nothing():
+    _, runs = a_session(blocks=20)
+    draw = random.Random(1)
+    noisy = [warming([run], [math.exp(draw.gauss(0, 0.07)) for _ in range(12)])[0] for run in runs]
+    assert max(warmups([run], RATE, "ray") for run in noisy) > 1
+    assert warmups(noisy, RATE, "ray") == 1
+
+
+def test_samples_before_the_turns_are_no_warm_ups():
+    session, runs = a_session()
+    found = marked(session, {run.spec.id: run for run in warming(runs, STEPPED)})
+    assert all(not s.warmup for run in found.values() for s in run.samples if s.turn == 0)
+
+
+def test_a_report_counts_what_has_settled_and_says_what_it_left_out():
+    session, runs = a_session()
+    report = analysis.build(session, warming(runs, STEPPED))
+    row = report.cells[0].headline
+    assert row.sides["single"].estimate.value == pytest.approx(1000.0)
+    assert (report.cells[0].declared_warmups, report.cells[0].warmups) == (1, 4)
+    assert "3 turns after the 1 warm-up declared did not count either" in " ".join(text.render(report).split())
