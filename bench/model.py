@@ -361,6 +361,11 @@ class Context(Protocol):
     def seed(self) -> int: ...
 
     @property
+    def attempt(self) -> int:
+        """At this run: 1 for the first."""
+        ...
+
+    @property
     def nodes(self) -> Sequence[NodeSlot]: ...
 
     def time_once(self, arm: str, work: Callable[[], T]) -> Measured[T]:

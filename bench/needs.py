@@ -1,6 +1,7 @@
-"""What an experiment needs before anything starts: nodes that are large enough, and sets that a person has seeded.
+"""What an experiment needs before anything starts, and what it leaves: nodes that are large enough, sets that a person has seeded.
 
-An experiment says so, if it has to, in `check_fits(params, topology)`, which raises, and in `data_sets(params)`, which names sets.
+An experiment says so, if it has to, in `check_fits(params, topology)`, which raises, in `data_sets(params)`, which names sets, and in
+`breaks_cluster(params)`: whether it takes nodes away on purpose.
 """
 
 from __future__ import annotations
@@ -30,3 +31,10 @@ def seeded_files(spec: Spec) -> list[Path]:
     name_sets: Callable[[Any], Sequence[str]] | None = getattr(experiment, "data_sets", None)
     named = name_sets(experiment.Params(**spec.params)) if name_sets is not None else ()
     return [seeded.find(name) for name in named if name in seeded.NAMES]
+
+
+def breaks_cluster(spec: Spec) -> bool:
+    """Whether `spec` takes nodes away on purpose: that they are gone is then no fault, and the next run needs a new cluster."""
+    experiment = load(spec.experiment)
+    breaks: Callable[[Any], bool] | None = getattr(experiment, "breaks_cluster", None)
+    return breaks is not None and breaks(experiment.Params(**spec.params))

@@ -119,7 +119,7 @@ def perform(
                 stop=stop,
             )
             listener.run_ended(spec, closing)
-            if closing.status != "ok":
+            if closing.status != "ok" or needs.breaks_cluster(spec):
                 cluster = None  # what broke the run may have broken its cluster
 
 
@@ -148,7 +148,8 @@ def run_one(  # noqa: PLR0913, where, what, on what, and who is told: none of th
         raise  # no run after this one would do better
     except (BenchError, requests.RequestException) as error:
         closing = _closed_here(path, "failed", str(error))
-    closing = _ask_nodes(closing, trouble)
+    if not needs.breaks_cluster(spec):
+        closing = _ask_nodes(closing, trouble)
     if job_id and closing.status != "ok":
         closing = replace(closing, log_end=api.log_end(job_id)[-store.LOG_END_BYTES :])
     closing = _look_through_window(collector, _judge(path, closing, digests=digests), cluster)

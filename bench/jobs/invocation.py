@@ -59,6 +59,10 @@ class Invocation:
         return self.spec.seed
 
     @property
+    def attempt(self) -> int:
+        return self.spec.attempt
+
+    @property
     def nodes(self) -> Sequence[NodeSlot]:
         return [probe.slot for probe in self.probes]
 

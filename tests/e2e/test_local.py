@@ -179,8 +179,9 @@ def test_what_is_up_is_used_and_stays_up(bench: Bench) -> None:
 
 
 def test_a_lost_node_and_a_lost_head_cost_no_job_and_no_job_twice(bench: Bench) -> None:
-    words = ("clustering", "--target", "local", "--topology", "multi", "--profile", "chaos", "--set", "jobs=600")
-    code, out, err = bench("run", *words, "--set", "chaos=raylet:1,head:1")
+    words = ("clustering", "--target", "local", "--topology", "multi", "--profile", "chaos", "--set", "jobs=2000")
+    # By this seed the strikes come late, so that some of the work has come home, which it does every five seconds.
+    code, out, err = bench("run", *words, "--set", "chaos=raylet:1,head:1", "--seed", "3")
     assert code != 0, out  # for the head takes its run along
     raylet, head = bench.runs()
     assert (raylet.status, head.status) == ("ok", "failed"), f"{raylet.reasons} {head.reasons} {err}"
@@ -189,4 +190,4 @@ def test_a_lost_node_and_a_lost_head_cost_no_job_and_no_job_twice(bench: Bench) 
     assert code == 0, err
     again = bench.runs()[-1]
     assert (again.spec.attempt, again.status) == (2, "ok"), again.reasons
-    assert 0 < value(again.samples, "jobs_kept") < 600
+    assert 0 < value(again.samples, "jobs_kept") < 2000

@@ -58,6 +58,10 @@ class LocalContext:
     sets: dict[str, str] = field(default_factory=dict)
     credits: dict[str, list[dict[str, float]]] = field(default_factory=dict)
 
+    @property
+    def attempt(self) -> int:
+        return len(self.earlier) + 1
+
     def time_once(self, arm: str, work: Callable[[], T]) -> Measured[T]:
         begin = monotonic()
         result = work()

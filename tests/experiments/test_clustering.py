@@ -319,10 +319,19 @@ def test_strikes_that_came_before_do_not_come_again() -> None:
         left=plan, done=lambda: done[0], workers=lambda: [("head", 42)], standing=set, depots={"head": Depot}
     )
     done[0] = plan[1].share
-    there.skip()
+    there.skip(attempt=1)
     done[0] = 1.0
     there.tick()
     assert struck == [42, 42]
+
+
+def test_every_attempt_has_one_strike_behind_it_that_ended_the_one_before() -> None:
+    plan = chaos.strikes("driver:2+head:1+worker:1", 3)
+    for attempt, ends in ((1, 3), (2, 2), (4, 0), (5, 0)):
+        there = chaos.Chaos(left=plan, done=lambda: 0.0, workers=list, standing=set, depots={})
+        there.skip(attempt)
+        assert len(there.left) == ends + 1
+        assert [each.share for each in there.left] == sorted(each.share for each in there.left)
 
 
 @pytest.mark.parametrize(

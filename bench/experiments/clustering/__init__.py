@@ -18,7 +18,7 @@ from bench.experiments.clustering.site import Source
 from bench.experiments.clustering.work import Job, Kind
 from bench.model import Arm, Context, Sample
 
-__all__ = ["ARMS", "METRICS", "PROFILES", "Params", "guess_pass_seconds", "run"]
+__all__ = ["ARMS", "METRICS", "PROFILES", "Params", "breaks_cluster", "guess_pass_seconds", "run"]
 
 RAY = Arm(name="ray", help="Actors that pull parts as they have room; a ledger; a merge.", role="subject")
 EMPTY_PARTS = Arm(name="empty-parts", help="As many parts without any job in them, by the same actors.", role="calls")
@@ -145,6 +145,11 @@ PROFILES = {
         sample_seconds=0.1,
     ),
 }
+
+
+def breaks_cluster(params: Params) -> bool:
+    """Whether nodes are taken away on purpose."""
+    return chaos.loses_nodes(params.chaos)
 
 
 def guess_pass_seconds(params: Params) -> float:

@@ -1,6 +1,7 @@
 """What is done to a run on purpose: which process ends when, drawn from the seed, by how much of the work is done.
 
-A strike that came before is not repeated when the run is resumed: what is done by then is kept, and so is past it.
+A strike that came before is not repeated when the run is resumed: what is done by then is kept, and so is past it; and each
+attempt at the run but the last was ended by one that ends runs.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from bench.errors import BadInput
 
 Kind = Literal["worker", "raylet", "pause", "driver", "head"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+ENDS_THE_RUN = ("driver", "head")
 MOST_STRIKES = 100
 PAUSE_SECONDS = 15.0
 EARLIEST, LATEST = 0.05, 0.9  # share of the work at which strikes come
@@ -73,9 +75,11 @@ class Chaos:
     depots: dict[str, Any]  # by the name of the node; the head's first
     struck: list[tuple[Kind, float]] = field(default_factory=list)  # and when, on the driver's clock
 
-    def skip(self) -> None:
-        """What earlier attempts have been through does not come again."""
-        self.left = [strike for strike in self.left if strike.share > self.done()]
+    def skip(self, attempt: int) -> None:
+        """What the attempts before this one, the first of which is 1, have been through does not come again."""
+        ends = [strike for strike in self.left if strike.kind in ENDS_THE_RUN][attempt - 1 :]
+        others = [strike for strike in self.left if strike.kind not in ENDS_THE_RUN and strike.share > self.done()]
+        self.left = sorted([*ends, *others], key=lambda strike: strike.share)
 
     def tick(self) -> None:
         """Strike, if it is time."""

@@ -211,7 +211,7 @@ class Rounds:
             standing=lambda: {place.node.name for place in self.site.places()},
             depots=self.site.depots,
         )
-        self._chaos.skip()
+        self._chaos.skip(self.context.attempt)
 
     def _missing(self, parts: set[int]) -> Iterable[Part]:
         known = frozenset(parts)
