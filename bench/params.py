@@ -48,21 +48,26 @@ def declared(params: type[Any]) -> dict[str, Parameter]:
     hints = get_type_hints(params, include_extras=True)
     found = {}
     for field in dataclasses.fields(params):
-        kind, option = get_args(hints[field.name])[:2] if get_origin(hints[field.name]) is Annotated else (None, None)
-        if kind is None or option is None:
+        if get_origin(hints[field.name]) is not Annotated:
             raise TypeError(f"{params.__qualname__}.{field.name} must be Annotated[type, typer.Option(...)]")
-        choices = get_args(kind) if get_origin(kind) is Literal else ()
-        found[field.name] = Parameter(
-            name=field.name,
-            type=str if choices else kind,
-            default=cast(Value, field.default),
-            choices=tuple(str(choice) for choice in choices),
-            minimum=option.min,
-            maximum=option.max,
-            unit=option.metavar or "",
-            help=option.help or "",
-        )
+        found[field.name] = as_declared(field.name, hints[field.name], default=cast(Value, field.default))
     return found
+
+
+def as_declared(name: str, annotation: Any, *, default: Value) -> Parameter:
+    """What `Annotated[type, typer.Option(...)]` says of the parameter `name`."""
+    kind, option = get_args(annotation)[:2]
+    choices = get_args(kind) if get_origin(kind) is Literal else ()
+    return Parameter(
+        name=name,
+        type=str if choices else kind,
+        default=default,
+        choices=tuple(str(choice) for choice in choices),
+        minimum=option.min,
+        maximum=option.max,
+        unit=option.metavar or "",
+        help=option.help or "",
+    )
 
 
 def parse(parameter: Parameter, text: str) -> Value:

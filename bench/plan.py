@@ -7,7 +7,7 @@ import math
 import os
 import random
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -26,13 +26,18 @@ DOWN_SECONDS = 1.0
 JOB_SECONDS = 7.0
 
 
+Levels = Mapping[str, tuple[Value, ...]]
+"""The values over which each parameter is varied."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Wish:
     """What a person asks for."""
 
     experiments: tuple[str, ...]
     profile: str = "tiny"
-    sets: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()  # name=v1,v2, of every experiment
+    levels: Mapping[str, Levels] = field(default_factory=dict)  # of each experiment, as a plan file has them
     topology: str = "both"
     nodes: int = 2
     cpus: int | None = None  # of all nodes together; None: all that this process may use
@@ -102,10 +107,14 @@ def topologies(wish: Wish) -> tuple[Topology, ...]:
     )
 
 
-def cells(of: str, name: str, sets: Sequence[str]) -> list[dict[str, Value]]:
-    """The params of each cell of a profile, with `--set` in place of what the profile says."""
+def chosen_levels(wish: Wish, of: str) -> Levels:
+    """What a person chose for the experiment `of`: `--set` goes before the plan file. Raises BadInput."""
+    return {**wish.levels.get(of, {}), **parameters.settings(experiment(of).Params, list(wish.sets))}
+
+
+def cells(of: str, name: str, chosen: Levels) -> list[dict[str, Value]]:
+    """The params of each cell of a profile, with what was chosen in place of what the profile says."""
     subject = experiment(of)
-    chosen = parameters.settings(subject.Params, list(sets))
     found = []
     for grid in profile(name, of).grids:
         levels = {**grid, **chosen}
@@ -163,7 +172,7 @@ def _cell_specs(wish: Wish, name: str, *, session: str, topology: Topology) -> l
             sample_seconds=chosen.sample_seconds,
             deadline_seconds=chosen.deadline_seconds,
         )
-        for number, cell in enumerate(cells(name, wish.profile, wish.sets), start=1)
+        for number, cell in enumerate(cells(name, wish.profile, chosen_levels(wish, name)), start=1)
     ]
 
 

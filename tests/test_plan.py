@@ -110,7 +110,7 @@ def test_a_linear_drift_cancels_over_two_blocks() -> None:
 
 
 def test_set_takes_the_place_of_the_profiles_values() -> None:
-    cells = plan.cells("inference", "tiny", ["batch=10,20", "data_path=by-value", "inputs=100"])
+    cells = plan.cells("inference", "tiny", {"batch": (10, 20), "data_path": ("by-value",), "inputs": (100,)})
     assert {cell["batch"] for cell in cells} == {10, 20}
     assert len(cells) == len({tuple(cell.items()) for cell in cells})
 

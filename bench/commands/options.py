@@ -5,17 +5,20 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from inspect import Parameter, Signature, signature
 from pathlib import Path
+from types import NoneType
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from bench import store
+from bench import params, plan_file, store
+from bench.errors import BadInput
 from bench.model import Value, as_builtins
-from bench.plan import Wish
-from bench.targets import Isolation, Options
+from bench.plan import TOPOLOGIES, Wish, chosen_levels
+from bench.plan_file import Plan
+from bench.targets import NAMES, Isolation, Options
 
 Experiments = Annotated[list[str], typer.Argument(metavar="EXPERIMENT...", help="What to measure; see `bench list`.")]
 Profile = Annotated[str, typer.Option(help="Choice of cells and sizes: tiny, lab or full.")]
@@ -74,8 +77,6 @@ OF_TARGET: dict[str, Any] = {
 
 def target_options(*, isolation: str, operator_manifests: str | None = None, **said: Any) -> Options:
     """What was said about the target. Raises BadInput."""
-    from bench.errors import BadInput
-
     if isolation not in get_args(Isolation):
         raise BadInput(f"--isolation {isolation}: there is no such.", f"There are: {', '.join(get_args(Isolation))}.")
     # A session may be resumed from another folder.
@@ -116,12 +117,78 @@ def typed_command() -> str:
     return shlex.join(["bench", *sys.argv[1:]])
 
 
-def asking(work: Callable[[Wish, Options, Path], None]) -> Callable[..., None]:
-    """A command with all the options of a wish, which hands it to `work`: `run` and `plan` take the same ones."""
+PLANNED: dict[str, Any] = {
+    "profile": Profile,
+    "topology": TopologyName,
+    "nodes": Nodes,
+    "cpus": Cpus,
+    "memory_mib": MemoryMib,
+    "object_store_mib": ObjectStoreMib,
+    "blocks": Blocks,
+    "seed": Seed,
+    "target": TargetName,
+    "allow_noise": AllowNoise,
+    **OF_TARGET,
+    "out": Out,
+}
+"""What a plan file has beside its experiments: each of these as its option has it."""
+
+CHOICES = {"topology": TOPOLOGIES, "target": ("auto", *NAMES), "isolation": get_args(Isolation)}
+
+
+def planned_options() -> dict[str, params.Parameter]:
+    """The options that a plan file may have, as they are declared for the command line."""
+    found = {}
+    for name, annotation in PLANNED.items():
+        kind, option = get_args(annotation)[:2]
+        one = next((each for each in get_args(kind) if each is not NoneType), kind)  # of `int | None`: int
+        declared = params.as_declared(name, Annotated[str if one is Path else one, option], default="")
+        found[name] = replace(declared, choices=CHOICES.get(name, ()))
+    return found
+
+
+def as_plan(wish: Wish, options: Options, out: Path) -> Plan:
+    """A command line as a plan file has it: all that has a value, so that it means the same when a default changes."""
+    said = {**vars(wish), **vars(options), "out": str(out)}
+    return Plan(
+        options={name: said[name] for name in PLANNED if said[name] is not None},
+        experiments={name: chosen_levels(wish, name) for name in dict.fromkeys(wish.experiments)},
+    )
+
+
+def _load_plan(context: typer.Context, path: Path | None) -> Plan | None:
+    """Read the plan before the other options are: what it says takes the place of their defaults."""
+    if path is None:
+        return None
+    found = plan_file.load(path, planned_options())
+    context.default_map = {**found.options, "experiments": list(found.experiments)}
+    return found
+
+
+PlanName = Annotated[
+    Any,
+    typer.Option(
+        "--plan",
+        metavar="FILE",
+        parser=Path,
+        is_eager=True,
+        callback=_load_plan,
+        help="Take what is not said here from a plan file, TOML or YAML.",
+    ),
+]
+
+
+def asking(work: Callable[..., None]) -> Callable[..., None]:
+    """A command with all the options of a wish, which hands it to `work`: `run` and `plan` take the same ones.
+
+    `work` has a wish, options and out, and any options of its own after them.
+    """
+    own = list(signature(work).parameters.values())[3:]
 
     def command(
         *,
         experiments: Experiments,
+        plan_file: PlanName = None,
         profile: Profile = "tiny",
         sets: Set = [],  # noqa: B006, typer reads it and never changes it
         topology: TopologyName = "both",
@@ -135,11 +202,13 @@ def asking(work: Callable[[Wish, Options, Path], None]) -> Callable[..., None]:
         allow_noise: AllowNoise = False,
         options: Options,
         out: Out = DEFAULT_OUT,
+        **said: Any,
     ) -> None:
         wish = Wish(
             experiments=tuple(experiments),
             profile=profile,
             sets=tuple(sets),
+            levels=plan_file.experiments if plan_file else {},
             topology=topology,
             nodes=nodes,
             cpus=cpus,
@@ -151,7 +220,13 @@ def asking(work: Callable[[Wish, Options, Path], None]) -> Callable[..., None]:
             command=typed_command(),
             allow_noise=allow_noise,
         )
-        work(wish, options, out)
+        work(wish, options, out, **said)
 
+    asked = [each for each in signature(command).parameters.values() if each.kind is Parameter.KEYWORD_ONLY]
+    hints = get_type_hints(work, include_extras=True)
+    command.__signature__ = Signature(  # type: ignore[attr-defined]  # what asking_target reads
+        [*asked, *(each.replace(kind=Parameter.KEYWORD_ONLY) for each in own)]
+    )
+    command.__annotations__ |= {each.name: hints[each.name] for each in own}
     command.__doc__ = work.__doc__
     return asking_target(command)

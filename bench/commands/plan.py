@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from bench import history, plan
-from bench.commands.options import asking
+from bench import history, plan, plan_file, store
+from bench.commands.options import as_plan, asking
 from bench.model import Session, Spec
 from bench.plan import Wish
 from bench.targets import Options, choose
 
+Save = Annotated[Path | None, typer.Option(metavar="FILE", help="Write it to a plan file, .toml or .yaml.")]
 
-def _plan(wish: Wish, options: Options, out: Path) -> None:
+
+def _plan(wish: Wish, options: Options, out: Path, save: Save = None) -> None:
     """Say what would run, in which order, and how long it would take; start nothing.
 
-    Example: bench plan inference --profile lab --set batch=1,10
+    Example: bench plan inference --profile lab --set batch=1,10 --save plan.toml
     """
     chosen = choose(wish.target, options)
     session = plan.make(replace(wish, target=chosen.target.name))
     for topology in plan.topologies(wish):
         chosen.target.check(topology)
+    if save:
+        store.write_whole(save, plan_file.written(as_plan(wish, options, out), save.name).encode())
+        typer.echo(f"Run it with: bench run --plan {shlex.quote(str(save))}", err=True)
     typer.echo("\n".join(describe(session, history.run_seconds(out), why=chosen.why)))
 
 

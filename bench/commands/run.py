@@ -27,6 +27,7 @@ def _run(wish: Wish, options: Options, out: Path) -> None:
     """Measure experiments on one node and on many, side by side, and print what the numbers mean.
 
     Example: bench run inference --profile tiny --blocks 6
+    Or from a file, which `bench plan --save` writes: bench run --plan plan.toml
     """
     topologies = plan.topologies(wish)
     chosen = choose(wish.target, options)
