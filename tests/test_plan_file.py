@@ -79,7 +79,7 @@ def wishes(draw: st.DrawFn) -> tuple[Wish, Options, Path]:
 
 @pytest.mark.parametrize("name", ["plan.toml", "plan.yaml"])
 @given(wishes())
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=25)
 def test_a_saved_plan_asks_for_what_the_command_line_did(name: str, wanted: tuple[Wish, Options, Path]) -> None:
     wish, options, out = wanted
     assert as_wish(read(name, plan_file.written(as_plan(wish, options, out), name))) == (wish, options, out)
@@ -87,7 +87,7 @@ def test_a_saved_plan_asks_for_what_the_command_line_did(name: str, wanted: tupl
 
 @pytest.mark.parametrize("name", ["plan.toml", "plan.yaml"])
 @given(batch=st.sets(st.integers(1, 40), min_size=1, max_size=3), seed=st.integers(0, 9), blocks=st.integers(1, 3))
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=8)
 def test_a_saved_plan_gives_the_same_session(name: str, batch: set[int], seed: int, blocks: int) -> None:
     sets = (f"batch={','.join(map(str, batch))}", "inputs=40")
     wish = Wish(experiments=("inference",), sets=sets, cpus=2, seed=seed, blocks=blocks)

@@ -12,7 +12,9 @@ from bench import store
 from bench.commands.options import DEFAULT_OUT, AllowNoise, Out, SessionName
 from bench.errors import BadInput
 
-Format = Annotated[str, typer.Option("--format", help="text, markdown, json, csv or html.")]
+Format = Annotated[
+    str, typer.Option("--format", help="text, markdown, json, csv, html, mllog, openmetrics, perf-metrics or junit.")
+]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to the terminal.")
 ]

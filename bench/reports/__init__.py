@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from bench.analysis import Report
 from bench.model import Run
-from bench.reports import csv, html, json, markdown, text
+from bench.reports import csv, html, json, junit, markdown, mllog, openmetrics, perf_metrics, text
 
 FORMATS: dict[str, Callable[..., str]] = {
     "text": text.render,
@@ -14,9 +14,13 @@ FORMATS: dict[str, Callable[..., str]] = {
     "json": json.render,
     "csv": csv.render,
     "html": html.render,
+    "mllog": mllog.render,
+    "openmetrics": openmetrics.render,
+    "perf-metrics": perf_metrics.render,
+    "junit": junit.render,
 }
 
 
 def render(format: str, report: Report, runs: Sequence[Run] = ()) -> str:
-    """`report` in one of FORMATS. `runs` are those it was built from: their profiles, and in HTML their samples too."""
+    """`report` in one of FORMATS. `runs` are those it was built from: their profiles, and in some their samples too."""
     return FORMATS[format](report, runs)
