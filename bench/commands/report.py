@@ -41,6 +41,6 @@ def command(
     runs = store.load_runs(folder, planned)
     text = reports.render(format, analysis.build(planned, runs), runs)
     if output is None:
-        typer.echo(text)
+        typer.echo(text, nl=not text.endswith("\n"))  # OpenMetrics ends where it says so
     else:
         store.write_whole(output, text.encode())
