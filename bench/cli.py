@@ -37,7 +37,6 @@ app = typer.Typer(
     name="bench",
     help="Measure Ray on one node and on many, side by side, and say what the numbers mean.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bench.commands.options import AsJson, say_json
 from bench.errors import DataMissing
+
+if TYPE_CHECKING:
+    from bench.data.images import Source
 
 HELP = """The data sets: which there are, and how to seed one from downloaded files.
 
@@ -20,19 +24,19 @@ From = Annotated[Path, typer.Argument(metavar="PATH", help="The downloaded file,
 
 
 @app.command("list")
-def list_sets() -> None:
+def list_sets(as_json: AsJson = False) -> None:
     """List the data sets, where each comes from, and whether it is here.
 
     Example: bench data list
     """
     from bench.data import images, seeded
 
-    for name in images.SOURCES:
-        try:
-            said = f"{images.checksum(name, 1)[:12]}  {_origin(name)}"
-        except DataMissing as error:
-            said = f"{'not here':12}  {error.way_out}"
-        typer.echo(f"{name:16}{said}")
+    found = [_about(name) for name in images.SOURCES]
+    if as_json:
+        say_json(found)
+        return
+    for each in found:
+        typer.echo(f"{each['name']:16}{(each['sha256'] or 'not here')[:12]:12}  {each['origin'] or each['way_out']}")
     typer.echo(f"\nSeeded sets are kept in {seeded.folder()}; RAYMETER_DATA names another folder.")
 
 
@@ -48,6 +52,15 @@ def seed(name: Name, path: From) -> None:
     from bench.data import seeding
 
     typer.echo(seeding.seed(name, path))
+
+
+def _about(name: Source) -> dict[str, str | None]:
+    from bench.data import images
+
+    try:
+        return {"name": name, "sha256": images.checksum(name, 1), "origin": _origin(name), "way_out": None}
+    except DataMissing as error:
+        return {"name": name, "sha256": None, "origin": None, "way_out": error.way_out}
 
 
 def _origin(name: str) -> str:

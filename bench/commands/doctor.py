@@ -8,7 +8,9 @@ from bench import targets
 from bench.commands import options as o
 
 
-def command(target: o.TargetName = "auto", name: o.Appliance = "raymeter", context: o.Context = None) -> None:
+def command(
+    target: o.TargetName = "auto", name: o.Appliance = "raymeter", context: o.Context = None, as_json: o.AsJson = False
+) -> None:
     """Look at the machine and at what is up; say of each thing whether it is fit, and what to do if not.
 
     Example: bench doctor
@@ -18,7 +20,9 @@ def command(target: o.TargetName = "auto", name: o.Appliance = "raymeter", conte
 
     names = targets.NAMES if target == "auto" else (target,)
     found = list(doctor.findings(names, targets.Options(name=name, context=context)))
-    for finding in found:
+    if as_json:
+        o.say_json(found)
+    for finding in () if as_json else found:
         typer.echo(
             f"{finding.level:4}  {finding.about:20} {finding.seen}{f'. {finding.to_do}' if finding.to_do else ''}"
         )

@@ -7,18 +7,16 @@ from typing import Annotated
 import typer
 
 from bench import history
-from bench.commands.options import DEFAULT_OUT, Out
+from bench.commands.options import DEFAULT_OUT, AsJson, Out, say_json
 from bench.history import Number
-from bench.model import as_builtins
 
 MetricName = Annotated[str, typer.Argument(metavar="METRIC", help="Its name, as `bench list` has it.")]
 Experiment = Annotated[str, typer.Option(help="Of this experiment alone.")]
 Since = Annotated[str, typer.Option(metavar="DATE", help="Of sessions since then: 2026-01-31.")]
-Json = Annotated[bool, typer.Option("--json", help="As JSON, unrounded.")]
 
 
 def command(
-    metric: MetricName, experiment: Experiment = "", since: Since = "", as_json: Json = False, out: Out = DEFAULT_OUT
+    metric: MetricName, experiment: Experiment = "", since: Since = "", as_json: AsJson = False, out: Out = DEFAULT_OUT
 ) -> None:
     """Print a metric of every session, the same params together, oldest first. What changed beside it, it cannot tell.
 
@@ -30,9 +28,7 @@ def command(
 
     found = history.of_metric(out, metric, experiment=experiment, since=since, reading=reading)
     if as_json:
-        import json
-
-        typer.echo(json.dumps(as_builtins(found), indent=2))
+        say_json(found)
         return
     typer.echo("\n".join(_lines(found)))
 

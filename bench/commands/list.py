@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from bench import experiments, session_index, targets
-from bench.commands.options import DEFAULT_OUT, Out
+from bench.commands.options import DEFAULT_OUT, AsJson, Out, say_json
 from bench.errors import BadInput
-from bench.model import as_builtins
 from bench.params import declared
 from bench.session_index import Entry, Filters
 
@@ -25,7 +24,6 @@ Profile = Annotated[str, typer.Option(help="Sessions of this profile.")]
 Since = Annotated[str, typer.Option(metavar="DATE", help="Sessions since then: 2026-01-31.")]
 Status = Annotated[str, typer.Option(help="Sessions with a run that is ok, invalid, failed or stopped.")]
 Last = Annotated[int, typer.Option(min=0, metavar="N", help="The last ones. [default: all]")]
-Json = Annotated[bool, typer.Option("--json", help="Sessions as JSON.")]
 
 
 def command(
@@ -36,7 +34,7 @@ def command(
     since: Since = "",
     status: Status = "",
     last: Last = 0,
-    as_json: Json = False,
+    as_json: AsJson = False,
     out: Out = DEFAULT_OUT,
 ) -> None:
     """List the experiments with their params, metrics, arms and profiles; or the sessions; or the targets.
@@ -46,6 +44,9 @@ def command(
     if what not in KINDS:
         raise BadInput(f"There is no list of {what}.", f"There are: {', '.join(KINDS)}.")
     if what == "experiments":
+        if as_json:
+            say_json([about(name) for name in experiments.NAMES])
+            return
         lines = [line for name in experiments.NAMES for line in describe(name)]
     elif what == "sessions":
         if status not in ("", *STATUSES):
@@ -53,20 +54,37 @@ def command(
         wanted = Filters(experiment=experiment, target=target, profile=profile, since=since, status=status)
         found = session_index.entries(out, wanted)[-last:]
         if as_json:
-            import json
-
-            typer.echo(json.dumps(as_builtins(found), indent=2))
+            say_json(found)
             return
         lines = [_session(entry) for entry in found] or [f"No such sessions in {out}."]
     else:
+        if as_json:
+            say_json(targets.NAMES)
+            return
         lines = list(targets.NAMES)
     typer.echo("\n".join(lines))
+
+
+def about(name: str) -> dict[str, object]:
+    """An experiment for a program: the same as `describe`."""
+    experiment = experiments.load(name)
+    return {
+        "name": name,
+        "help": _summary(experiment),
+        "params": [{**vars(each), "type": each.type.__name__} for each in declared(experiment.Params).values()],
+        "metrics": experiment.METRICS,
+        "arms": experiment.ARMS,
+        "profiles": experiment.PROFILES,
+    }
+
+
+def _summary(experiment: experiments.Experiment) -> str:
+    return (experiment.__doc__ or "").strip().splitlines()[0]
 
 
 def describe(name: str) -> list[str]:
     """An experiment for a person: what can be varied, what is measured, against what."""
     experiment = experiments.load(name)
-    summary = (experiment.__doc__ or "").strip().splitlines()[0]
     parameters = [
         (p.name, f"{p.range} {p.unit}".strip(), f"[{p.default}]", p.help) for p in declared(experiment.Params).values()
     ]
@@ -74,7 +92,7 @@ def describe(name: str) -> list[str]:
     arms = [(arm.name, arm.role, arm.help) for arm in experiment.ARMS]
     profiles = [(key, profile.help) for key, profile in experiment.PROFILES.items()]
     return [
-        f"{name}: {summary}",
+        f"{name}: {_summary(experiment)}",
         *("", "  params (--set name=value,value)", *_aligned(parameters)),
         *("", "  metrics (the headline first)", *_aligned(metrics)),
         *("", "  arms (measured in turn, in every run)", *_aligned(arms)),

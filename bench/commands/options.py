@@ -11,29 +11,62 @@ from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, get_args, get_type_hints
 
+import msgspec
 import typer
 
 from bench import params, plan_file, store
+from bench.commands import completion
 from bench.errors import BadInput
-from bench.model import Value, as_builtins
-from bench.plan import TOPOLOGIES, Wish, chosen_levels
+from bench.model import Value, as_builtins, to_json
+from bench.plan import Wish, chosen_levels
 from bench.plan_file import Plan
-from bench.targets import NAMES, Isolation, Options
+from bench.targets import Isolation, Options
 
-Experiments = Annotated[list[str], typer.Argument(metavar="EXPERIMENT...", help="What to measure; see `bench list`.")]
-Profile = Annotated[str, typer.Option(help="Choice of cells and sizes: tiny, lab or full.")]
-Set = Annotated[list[str], typer.Option("--set", metavar="NAME=V1,V2", help="Vary a parameter over these values.")]
-TopologyName = Annotated[str, typer.Option("--topology", help="both, single or multi.")]
+Experiments = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="EXPERIMENT...", help="What to measure; see `bench list`.", autocompletion=completion.experiment
+    ),
+]
+Profile = Annotated[
+    str, typer.Option(help="Choice of cells and sizes: tiny, lab or full.", autocompletion=completion.profile)
+]
+Set = Annotated[
+    list[str],
+    typer.Option(
+        "--set",
+        metavar="NAME=V1,V2",
+        help="Vary a parameter over these values.",
+        autocompletion=completion.setting,
+    ),
+]
+TopologyName = Annotated[
+    str, typer.Option("--topology", help="both, single or multi.", autocompletion=completion.one_of("topology"))
+]
 Nodes = Annotated[int, typer.Option(min=1, help="Nodes of `multi`.")]
 Cpus = Annotated[int | None, typer.Option(metavar="CPUS", help="CPUs of all nodes together. [default: all there are]")]
 MemoryMib = Annotated[int, typer.Option(metavar="MIB", help="Memory of all nodes together.")]
 ObjectStoreMib = Annotated[int, typer.Option(metavar="MIB", help="Object store of all nodes together.")]
 Blocks = Annotated[int | None, typer.Option(metavar="N", help="Repetitions of the whole. [default: the profile's]")]
 Seed = Annotated[int, typer.Option(min=0, help="Draws the order, the data and the weights.")]
-TargetName = Annotated[str, typer.Option("--target", help="Where: local, docker, k8s, or auto for what is up.")]
+TargetName = Annotated[
+    str,
+    typer.Option(
+        "--target",
+        help="Where: local, docker, k8s, or auto for what is up.",
+        autocompletion=completion.one_of("target"),
+    ),
+]
 Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Where the sessions are.")]
 Appliance = Annotated[str, typer.Option("--name", help="Of the appliance; two names do not meet.")]
-IsolationName = Annotated[str, typer.Option("--isolation", help="Of local nodes: auto, namespace or loopback.")]
+IsolationName = Annotated[
+    str,
+    typer.Option(
+        "--isolation",
+        help="Of local nodes: auto, namespace or loopback.",
+        autocompletion=completion.one_of("isolation"),
+    ),
+]
 LinkRate = Annotated[str | None, typer.Option(metavar="RATE", help="Shape each node's link: 1gbit, 100mbit.")]
 Image = Annotated[str | None, typer.Option(help="What containers and pods run. [default: what `bench image` builds]")]
 Dev = Annotated[
@@ -57,8 +90,12 @@ OperatorManifests = Annotated[
     ),
 ]
 SessionName = Annotated[
-    str, typer.Argument(metavar="SESSION", help="Its id, the beginning of it, a folder, or latest.")
+    str,
+    typer.Argument(
+        metavar="SESSION", help="Its id, the beginning of it, a folder, or latest.", autocompletion=completion.session
+    ),
 ]
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON, unrounded.")]
 
 DEFAULT_OUT = store.DEFAULT_FOLDER
 
@@ -112,6 +149,11 @@ def as_options(options: Options) -> dict[str, Value]:
     return {name: value for name, value in as_builtins(options).items() if value is not None}
 
 
+def say_json(value: Any) -> None:
+    """Print a noun, or several, for programs: every command that has `--json` does it here."""
+    typer.echo(msgspec.json.format(to_json(value), indent=2).decode())
+
+
 def typed_command() -> str:
     """What the person typed, to be typed again."""
     return shlex.join(["bench", *sys.argv[1:]])
@@ -133,8 +175,6 @@ PLANNED: dict[str, Any] = {
 }
 """What a plan file has beside its experiments: each of these as its option has it."""
 
-CHOICES = {"topology": TOPOLOGIES, "target": ("auto", *NAMES), "isolation": get_args(Isolation)}
-
 
 def planned_options() -> dict[str, params.Parameter]:
     """The options that a plan file may have, as they are declared for the command line."""
@@ -143,7 +183,7 @@ def planned_options() -> dict[str, params.Parameter]:
         kind, option = get_args(annotation)[:2]
         one = next((each for each in get_args(kind) if each is not NoneType), kind)  # of `int | None`: int
         declared = params.as_declared(name, Annotated[str if one is Path else one, option], default="")
-        found[name] = replace(declared, choices=CHOICES.get(name, ()))
+        found[name] = replace(declared, choices=completion.CHOICES.get(name, ()))
     return found
 
 

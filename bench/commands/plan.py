@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from bench import history, plan, plan_file, store
-from bench.commands.options import as_plan, asking
+from bench.commands.options import AsJson, as_plan, asking, say_json
 from bench.model import Session, Spec
 from bench.plan import Wish
 from bench.targets import Options, choose
@@ -19,7 +19,7 @@ from bench.targets import Options, choose
 Save = Annotated[Path | None, typer.Option(metavar="FILE", help="Write it to a plan file, .toml or .yaml.")]
 
 
-def _plan(wish: Wish, options: Options, out: Path, save: Save = None) -> None:
+def _plan(wish: Wish, options: Options, out: Path, save: Save = None, as_json: AsJson = False) -> None:
     """Say what would run, in which order, and how long it would take; start nothing.
 
     Example: bench plan inference --profile lab --set batch=1,10 --save plan.toml
@@ -31,7 +31,11 @@ def _plan(wish: Wish, options: Options, out: Path, save: Save = None) -> None:
     if save:
         store.write_whole(save, plan_file.written(as_plan(wish, options, out), save.name).encode())
         typer.echo(f"Run it with: bench run --plan {shlex.quote(str(save))}", err=True)
-    typer.echo("\n".join(describe(session, history.run_seconds(out), why=chosen.why)))
+    known = history.run_seconds(out)
+    if as_json:
+        say_json({"why": chosen.why, "seconds": plan.estimate_seconds(session, known), "session": session})
+        return
+    typer.echo("\n".join(describe(session, known, why=chosen.why)))
 
 
 command = asking(_plan)

@@ -11,11 +11,17 @@ from typing import Annotated
 import typer
 
 from bench import store
+from bench.commands import completion
 from bench.commands.options import DEFAULT_OUT, Out
 from bench.errors import BadInput, CannotWrite
 
 STILL_SECONDS = 60.0  # a record that nobody has written to for so long is not being written
-Names = Annotated[list[str], typer.Argument(metavar="SESSION...", help="Ids, beginnings of them, folders, or latest.")]
+Names = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="SESSION...", help="Ids, beginnings of them, folders, or latest.", autocompletion=completion.session
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 

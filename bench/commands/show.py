@@ -8,27 +8,37 @@ import msgspec
 import typer
 
 from bench import store
-from bench.commands.options import DEFAULT_OUT, Out, SessionName
+from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName, say_json
 from bench.errors import BadInput
 from bench.model import Run, as_builtins
 
 RunName = Annotated[str | None, typer.Argument(metavar="RUN", help="One of its runs.")]
 
 
-def command(session: SessionName, run: RunName = None, out: Out = DEFAULT_OUT) -> None:
+def command(session: SessionName, run: RunName = None, as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
     """Show the runs of a session, or one of them with all that is known of it.
 
     Example: bench show latest b01-multi-inference-c01
     """
     folder = store.find(out, session)
     runs = store.load_runs(folder, store.load_session(folder))
+    if run is None and as_json:
+        say_json([_ending(each) for each in runs])
+        return
     if run is None:
         typer.echo("\n".join(_line(each) for each in runs) or "Nothing was run yet.")
         return
     matching = [each for each in runs if run in (each.spec.id, each.spec.folder)]
     if not matching:
         raise BadInput(f"{folder.name} has no run {run}.", f"See them with `bench show {folder.name}`.")
+    if as_json:
+        say_json(matching[0])
+        return
     typer.echo("\n".join(_whole(matching[0])))
+
+
+def _ending(run: Run) -> dict[str, object]:
+    return {"run": run.spec.folder, "status": run.status, "samples": len(run.samples), "reasons": run.reasons}
 
 
 def _line(run: Run) -> str:

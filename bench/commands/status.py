@@ -8,18 +8,30 @@ from bench import targets
 from bench.commands import options as o
 
 
-def command(target: o.TargetName = "auto", name: o.Appliance = "raymeter", context: o.Context = None) -> None:
+def command(
+    target: o.TargetName = "auto", name: o.Appliance = "raymeter", context: o.Context = None, as_json: o.AsJson = False
+) -> None:
     """Say what is up. Looks, and changes nothing.
 
     Example: bench status
     """
     options = targets.Options(name=name, context=context)
     names = targets.NAMES if target == "auto" else (target,)
-    typer.echo("\n".join(line for each in names for line in _lines(each, options)))
+    found = {each: targets.create(each, options).status() for each in names}
+    if as_json:
+        o.say_json([_plain(each, standing) for each, standing in found.items()])
+        return
+    typer.echo("\n".join(line for each, standing in found.items() for line in _lines(each, standing)))
 
 
-def _lines(target: str, options: targets.Options) -> list[str]:
-    standing = targets.create(target, options).status()
+def _plain(target: str, standing: targets.Standing) -> dict[str, object]:
+    """What may be said to everyone: the token may not."""
+    said = ("topology", "nodes", "link", "dashboard_url", "exporter_url", "prometheus_url", "grafana_url")
+    cluster = standing.cluster and {name: getattr(standing.cluster, name) for name in said}
+    return {"target": target, "cluster": cluster, "leftovers": standing.leftovers, "options": standing.options}
+
+
+def _lines(target: str, standing: targets.Standing) -> list[str]:
     if standing.cluster is None and not standing.leftovers:
         return [f"{target}: nothing is up"]
     if standing.cluster is None:

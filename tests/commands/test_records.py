@@ -149,3 +149,63 @@ def test_a_session_of_one_block_is_no_pilot(bench: Typed, tmp_path: Path) -> Non
     a_session_on_disk(tmp_path / "results", "20260307-100000-inference-lab-0003", blocks=1)
     code, _, err = bench("pilot", "20260307")
     assert (code, "its levels cannot be told apart" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (["list"], list),
+        (["list", "targets"], list),
+        (["list", "sessions"], list),
+        (["show", FIRST], list),
+        (["status", "--target", "local"], list),
+        (["plan", "inference", "--cpus", "2", "--blocks", "1", "--target", "local"], dict),
+        (["history", "throughput_inputs_per_second"], list),
+        (["doctor", "--target", "local"], list),
+        (["data", "list"], list),
+    ],
+)
+def test_whatever_prints_a_table_prints_it_as_json(bench: Typed, words: list[str], kind: type) -> None:
+    _, out, _ = bench(*words, "--json")  # whether this machine is fit is not asked here
+    said = json.loads(out)
+    assert type(said) is kind
+    assert said
+
+
+def test_json_of_a_run_is_the_run_and_of_its_session_how_each_ended(bench: Typed) -> None:
+    endings = json.loads(bench("show", FIRST, "--json")[1])
+    runs = store.load_runs(Path("results") / FIRST, store.load_session(Path("results") / FIRST))
+    assert [each["run"] for each in endings] == [run.spec.folder for run in runs]
+    assert [each["samples"] for each in endings] == [len(run.samples) for run in runs]
+    run = json.loads(bench("show", FIRST, endings[0]["run"], "--json")[1])
+    assert run["spec"]["id"] == runs[0].spec.id
+    assert len(run["samples"]) == endings[0]["samples"]
+
+
+def test_json_of_experiments_and_plans_has_what_the_words_have(bench: Typed) -> None:
+    said = {each["name"]: each for each in json.loads(bench("list", "--json")[1])}
+    batch = next(each for each in said["inference"]["params"] if each["name"] == "batch")
+    assert (batch["type"], batch["minimum"]) == ("int", 1)
+    planned = json.loads(bench("plan", "inference", "--cpus", "2", "--blocks", "3", "--target", "local", "--json")[1])
+    assert {spec["block"] for spec in planned["session"]["specs"]} == {1, 2, 3}
+    assert planned["seconds"] > 0
+
+
+def test_json_of_what_is_up_keeps_the_token_to_itself() -> None:
+    from builders import a_topology
+
+    from bench.commands.status import _plain
+    from bench.targets import Cluster, Standing
+
+    cluster = Cluster(
+        topology=a_topology(),
+        dashboard_url="http://d",
+        exporter_url="http://e",
+        token="a-secret",
+        nodes=("head",),
+        link="loopback",
+        environment={"RAY_AUTH_TOKEN": "a-secret"},
+    )
+    said = json.dumps(_plain("local", Standing(cluster=cluster)), default=str)
+    assert "http://d" in said
+    assert "a-secret" not in said
