@@ -28,6 +28,7 @@ FARTHEST = 2  # times the greatest number of workers measured: what lies beyond 
 UNSEEN = 1e-6  # a contention or a coherency below it is none
 START = (0.05, 0.001)
 LEVEL = 0.95
+CURVE_STEPS = 40  # straight pieces that look like a curve
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +54,16 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Foretold:
+    """What a law says of so many workers, in units of work per second: as fitted, and its interval."""
+
+    workers: float
+    rate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Law:
     """What was fitted. Contention and coherency are None where the values do not tell them from nothing."""
 
@@ -61,6 +72,7 @@ class Law:
     coherency: Bounds | None
     best_workers: Bounds | None
     reasons: tuple[str, ...] = ()  # why something is None
+    curve: tuple[Foretold, ...] = ()  # from the fewest workers that were measured to the most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +116,7 @@ def fit(values: Values, *, cpus: int, seed: int = 1) -> Law:
     count = len(whole[0])
     is_usl = _aicc(full_error, count, 3) < _aicc(amdahl_error, count, 2)
     draws = [_fit(*_flat(values, blocks), has_coherency=True)[0] for blocks in _resamples(values, seed)]
+    curve = _curve(full if is_usl else amdahl, draws, min(values), max(values))
     contention = _bounds(full[1] if is_usl else amdahl[1], [draw[1] for draw in draws])
     coherency = _bounds(full[2], [draw[2] for draw in draws])
     peak = _bounds(best_workers(full[1], full[2]), [best_workers(draw[1], draw[2]) for draw in draws])
@@ -125,7 +138,22 @@ def fit(values: Values, *, cpus: int, seed: int = 1) -> Law:
         coherency=coherency if tells_coherency else None,
         best_workers=peak if tells_coherency and is_near else None,
         reasons=tuple(reasons),
+        curve=curve,
     )
+
+
+def _curve(
+    fitted: tuple[float, float, float], draws: Sequence[tuple[float, float, float]], fewest: int, most: int
+) -> tuple[Foretold, ...]:
+    """What the law says between the fewest and the most, at equal ratios; at each of them an interval by itself."""
+    found = []
+    for step in range(CURVE_STEPS + 1):
+        workers = fewest * (most / fewest) ** (step / CURVE_STEPS)
+        rates = [usl(workers, rate=rate, contention=s, coherency=k) for rate, s, k in (fitted, *draws)]
+        bounds = _bounds(rates[0], rates[1:])
+        low, high = min(bounds.low, bounds.value), max(bounds.high, bounds.value)
+        found.append(Foretold(workers=workers, rate=bounds.value, low=low, high=high))
+    return tuple(found)
 
 
 def _points(values: Values, cpus: int) -> list[Point]:

@@ -193,12 +193,18 @@ def _ledger(cell: CellReport) -> Iterator[Section]:
         yield Section(notes=notes)
 
 
+def title_of_scaling(report: Report, experiment: str) -> str:
+    """Of the chapter about the ladders of `experiment`, of which there is one at least."""
+    parameter = next(ladder.parameter for ladder in report.ladders if ladder.experiment == experiment)
+    return f"{experiment}: how it grows with {parameter}"
+
+
 def _ladders(report: Report) -> Iterator[Chapter]:
     """A chapter an experiment that was run with several numbers of workers."""
     for experiment in dict.fromkeys(ladder.experiment for ladder in report.ladders):
         those = [ladder for ladder in report.ladders if ladder.experiment == experiment]
         yield Chapter(
-            title=f"{experiment}: how it grows with {those[0].parameter}",
+            title=title_of_scaling(report, experiment),
             sections=tuple(
                 Section(
                     title=scaling.title(ladder),

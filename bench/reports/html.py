@@ -13,7 +13,7 @@ from bench.analysis import Report
 from bench.analysis.cells import CellReport
 from bench.analysis.evidence import Severity
 from bench.model import Run
-from bench.reports import document, picture_of_ledger, pictures, pictures_of_series
+from bench.reports import document, picture_of_ledger, pictures, pictures_of_scaling, pictures_of_series
 from bench.reports.document import Chapter
 from bench.reports.pictures import Look, Picture
 
@@ -47,7 +47,7 @@ def render(report: Report, runs: Sequence[Run] = ()) -> str:
             _Part(
                 said=chapter,
                 short=f"{cell.experiment} {cell.cell}" if cell else chapter.title,
-                pictures=tuple(_pictures(report, cell, runs)) if cell and report.runs.get("ok") else (),
+                pictures=tuple(_pictures(report, cell, runs) if cell else _scaling(report, chapter)),
             )
             # What comes after the cells is about several of them.
             for cell, chapter in zip_longest(report.cells, said.chapters)
@@ -55,7 +55,16 @@ def render(report: Report, runs: Sequence[Run] = ()) -> str:
     )
 
 
+def _scaling(report: Report, chapter: Chapter) -> Iterator[Picture]:
+    """Those of the experiment whose scaling a chapter has."""
+    for experiment in dict.fromkeys(ladder.experiment for ladder in report.ladders):
+        if chapter.title == document.title_of_scaling(report, experiment):
+            yield from pictures_of_scaling.of_experiment(report, experiment)
+
+
 def _pictures(report: Report, cell: CellReport, runs: Sequence[Run]) -> Iterator[Picture]:
+    if not report.runs.get("ok"):
+        return
     look = Look.of(report)
     yield from pictures.of_cell(report, cell)
     yield from picture_of_ledger.of_cell(cell, look)
