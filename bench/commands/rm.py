@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import shutil
 import sys
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from bench import store
+from bench import session_lock, store
 from bench.commands import completion
 from bench.commands.options import DEFAULT_OUT, Out
-from bench.errors import BadInput, CannotWrite
+from bench.errors import BadInput, CannotWrite, RecordDamaged
 
-STILL_SECONDS = 60.0  # a record that nobody has written to for so long is not being written
 Names = Annotated[
     list[str],
     typer.Argument(
@@ -32,7 +32,8 @@ def command(sessions: Names, yes: Yes = False, out: Out = DEFAULT_OUT) -> None:
     """
     folders = list(dict.fromkeys(store.find(out, name) for name in sessions))
     for folder in folders:
-        _check(folder)
+        with _at_rest(folder):
+            pass  # before anybody is asked
     for folder in folders:
         typer.echo(f"{folder}: {sum((each / 'samples.jsonl').is_file() for each in _runs(folder))} runs", err=True)
     if not yes:
@@ -40,7 +41,8 @@ def command(sessions: Names, yes: Yes = False, out: Out = DEFAULT_OUT) -> None:
             raise BadInput("Nobody is there to be asked.", "Say --yes, if you mean it.")
         typer.confirm(f"Take {len(folders)} of them away for good?", abort=True)
     for folder in folders:
-        _remove(folder)
+        with _at_rest(folder):
+            _remove(folder)
         typer.echo(f"{folder.name} is gone.")
 
 
@@ -48,16 +50,18 @@ def _runs(folder: Path) -> list[Path]:
     return sorted(path for path in (folder / "runs").glob("*") if path.is_dir())
 
 
-def _check(folder: Path) -> None:
-    """Raise BadInput unless `folder` is a session's own, and nobody writes to it."""
+@contextmanager
+def _at_rest(folder: Path) -> Iterator[None]:
+    """Keep the session in `folder` from being run. Raises BadInput where it is, or where `folder` is a link."""
     if folder.is_symlink():
         raise BadInput(f"{folder} is a link.", "Name the folder that it leads to.")
-    times = [path.stat().st_mtime for run in _runs(folder) for path in run.glob("*.json*")]
-    open_runs = [run for run in _runs(folder) if not (run / "run.json").exists()]
-    if open_runs and time.time() - max(times, default=0.0) < STILL_SECONDS:
-        raise BadInput(
-            f"{folder.name} was written to a moment ago: it may be running.", "End it with Ctrl-C, then wait a minute."
-        )
+    try:
+        session = store.load_session(folder)
+    except RecordDamaged:  # nobody can run it
+        yield
+        return
+    with session_lock.at_rest(session):
+        yield
 
 
 def _remove(folder: Path) -> None:

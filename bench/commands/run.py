@@ -10,13 +10,11 @@ from pathlib import Path
 from types import FrameType
 
 import typer
-from filelock import FileLock, Timeout
-from platformdirs import user_state_path
 
-from bench import history, plan, store
+from bench import history, plan, session_lock, store
 from bench.commands import progress
 from bench.commands.options import as_options, asking
-from bench.errors import DoesNotFit, RunFailed, RunInvalid, Stopped
+from bench.errors import RunFailed, RunInvalid, Stopped
 from bench.model import Run, Session
 from bench.plan import Wish
 from bench.session import Stop, Work, perform, remaining
@@ -45,7 +43,7 @@ command = asking(_run)
 
 def carry_on(folder: Path, session: Session, work: Work, *, target: Target) -> None:
     """Do what is left of a session, then report on all of it. Raises RunFailed, RunInvalid or Stopped."""
-    with _alone(session):
+    with session_lock.alone(session):
         _perform(folder, session, work, target=target)
     runs = store.load_runs(folder, session)
     report(folder, session, runs)
@@ -70,21 +68,6 @@ def _perform(folder: Path, session: Session, work: Work, *, target: Target) -> N
         target.down()
     if stop.is_asked:
         raise Stopped("Stopped; what was done is kept.", f"Go on with: bench resume {session.id}")
-
-
-@contextmanager
-def _alone(session: Session) -> Iterator[None]:
-    """Hold the appliance: a second session on it would take the clusters of the first one away."""
-    name = session.options.get("name", "raymeter")
-    folder = user_state_path("raymeter", ensure_exists=True)
-    try:
-        with FileLock(folder / f"{session.target}-{name}.session.lock", timeout=0):
-            yield
-    except Timeout:
-        raise DoesNotFit(
-            f"Another session is running on the appliance {name} of target {session.target}.",
-            f"Wait for it, or name another with --name; then go on with `bench resume {session.id}`.",
-        ) from None
 
 
 def report(folder: Path, session: Session, runs: list[Run]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from analysis.made_up import made_up
 from made_up_sessions import a_session_on_disk, write_run
 
-from bench import cli, store
+from bench import cli, session_lock, store
 
 Typed = Callable[..., tuple[int, str, str]]
 FIRST, SECOND = "20260105-100000-inference-lab-0001", "20260206-100000-inference-lab-0002"
@@ -22,6 +22,7 @@ FIRST, SECOND = "20260105-100000-inference-lab-0001", "20260206-100000-inference
 def bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Typed:
     """Type a command in a folder that has two sessions; get its exit code, stdout and stderr."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     a_session_on_disk(tmp_path / "results", FIRST)
     a_session_on_disk(tmp_path / "results", SECOND)
 
@@ -109,15 +110,30 @@ def test_rm_asks_and_takes_away_what_was_named_and_nothing_else(bench: Typed, mo
     assert list(Path("results").iterdir()) in ([], [Path("results/.index.sqlite")])
 
 
-def test_rm_refuses_what_may_be_running_and_what_is_a_link(bench: Typed, tmp_path: Path) -> None:
+def test_rm_refuses_what_is_running_and_what_is_a_link(bench: Typed, tmp_path: Path) -> None:
     session, runs = made_up(cells=1, blocks=1)
     write_run(store.create(tmp_path / "results", session), session, runs[0], is_closed=False)
-    code, _, err = bench("rm", session.id, "--yes")
-    assert (code, "may be running" in err) == (2, True)
+    with session_lock.alone(session):
+        code, _, err = bench("rm", session.id, "--yes")
+    assert (code, "is running" in err) == (2, True)
     (tmp_path / "results" / "link").symlink_to(tmp_path / "results" / FIRST)
     code, _, err = bench("rm", "link", "--yes")
     assert (code, "is a link" in err) == (2, True)
     assert len(store.session_folders(tmp_path / "results")) == 4
+
+
+def test_rm_takes_away_what_was_cut_off_at_once_also_while_another_session_runs(bench: Typed, tmp_path: Path) -> None:
+    session, runs = made_up(cells=1, blocks=1)
+    write_run(store.create(tmp_path / "results", session), session, runs[0], is_closed=False)
+    with session_lock.alone(replace(session, id="another")):
+        assert bench("rm", session.id, "--yes")[0] == 0
+        assert bench("rm", FIRST, "--yes")[0] == 0
+    assert [folder.name for folder in store.session_folders(tmp_path / "results")] == [SECOND]
+
+
+def test_a_session_whose_record_is_damaged_can_be_taken_away(bench: Typed, tmp_path: Path) -> None:
+    (tmp_path / "results" / FIRST / "session.json").write_text("{")
+    assert bench("rm", FIRST, "--yes")[0] == 0
 
 
 def test_a_session_is_packed_and_verified_and_a_flipped_byte_is_damage(bench: Typed, tmp_path: Path) -> None:
