@@ -3,42 +3,65 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
-from bench.commands import (
-    dashboards,
-    data,
-    docs,
-    doctor,
-    down,
-    export,
-    history,
-    image,
-    list,
-    manifest,
-    pilot,
-    pins,
-    plan,
-    replay,
-    report,
-    resume,
-    rm,
-    run,
-    show,
-    status,
-    up,
-    verify,
-)
 from bench.errors import BenchError
+
+NAMES = (
+    *("run", "plan", "pilot", "resume", "report", "list", "show", "history", "rm", "export", "verify", "replay"),
+    *("up", "down", "status", "manifest", "doctor", "image", "pins", "docs", "dashboards", "data"),
+)
+"""Each command is a module of bench.commands that has a `command`, or an `app` of several."""
+
+HOW: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": None}
+
+
+class _Commands(Mapping[str, Any]):
+    """Commands by name, each imported when it is asked for: `bench list` need not wait for what `bench run` needs."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in NAMES:
+            raise KeyError(name)
+        if name not in self._made:
+            module = import_module(f"bench.commands.{name}")
+            self._made[name] = get_command(getattr(module, "app", None) or _alone(name, module.command))
+            self._made[name].name = name
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
+
+    def __len__(self) -> int:
+        return len(NAMES)
+
+
+def _alone(name: str, command: Callable[..., None]) -> typer.Typer:
+    made = typer.Typer(add_completion=False, **HOW)
+    made.command(name)(command)
+    return made
+
+
+class _Group(TyperGroup):
+    def __init__(self, **said: Any) -> None:
+        super().__init__(**said)
+        self.commands = _Commands()  # type: ignore[assignment]  # nothing is added to it
+
 
 app = typer.Typer(
     name="bench",
+    cls=_Group,
     help="Measure Ray on one node and on many, side by side, and say what the numbers mean.",
     no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    **HOW,
 )
 Debug = Annotated[bool, typer.Option("--debug", help="Show the whole trace of a failure.")]
 
@@ -50,29 +73,6 @@ def settings(debug: Debug = False) -> None:  # noqa: D103, its docstring would t
 
 
 _debug = False
-
-app.command("run")(run.command)
-app.command("plan")(plan.command)
-app.command("pilot")(pilot.command)
-app.command("resume")(resume.command)
-app.command("report")(report.command)
-app.command("list")(list.command)
-app.command("show")(show.command)
-app.command("history")(history.command)
-app.command("rm")(rm.command)
-app.command("export")(export.command)
-app.command("verify")(verify.command)
-app.command("replay")(replay.command)
-app.command("up")(up.command)
-app.command("down")(down.command)
-app.command("status")(status.command)
-app.command("manifest")(manifest.command)
-app.command("doctor")(doctor.command)
-app.command("image")(image.command)
-app.command("pins")(pins.command)
-app.command("docs")(docs.command)
-app.command("dashboards")(dashboards.command)
-app.add_typer(data.app, name="data")
 
 
 def main() -> None:

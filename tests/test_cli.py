@@ -168,6 +168,23 @@ def test_help_and_list_import_nothing_heavy() -> None:
         assert done.stderr.strip() == "[]"
 
 
+def test_a_command_imports_nothing_that_only_others_need() -> None:
+    code = (
+        "import sys; from bench import cli\n"
+        "sys.argv = ['bench', 'list', 'sessions']\n"
+        "try: cli.main()\n"
+        "except SystemExit: print([m for m in ('requests', 'yaml', 'psutil', 'rich', 'bench.session')"
+        " if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+
+
+def test_every_module_of_commands_is_a_command_or_serves_them() -> None:
+    there = {path.stem for path in (Path(cli.__file__).parent / "commands").glob("[a-z]*.py")}
+    assert there - set(cli.NAMES) == {"options", "progress", "completion"}
+
+
 def test_every_command_has_help_and_an_example() -> None:
     from typer.main import get_command
 

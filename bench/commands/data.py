@@ -17,7 +17,7 @@ HELP = """The data sets: which there are, and how to seed one from downloaded fi
 
 Example: bench data list
 """
-app = typer.Typer(help=HELP, no_args_is_help=True)
+app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="mnist or cifar10.")]
 From = Annotated[Path, typer.Argument(metavar="PATH", help="The downloaded file, or the folder that has the files.")]

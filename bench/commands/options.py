@@ -9,18 +9,20 @@ from dataclasses import fields, replace
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import msgspec
 import typer
 
-from bench import params, plan_file, store
+from bench import params, store
 from bench.commands import completion
 from bench.errors import BadInput
 from bench.model import Value, as_builtins, to_json
 from bench.plan import Wish, chosen_levels
-from bench.plan_file import Plan
 from bench.targets import Isolation, Options
+
+if TYPE_CHECKING:
+    from bench.plan_file import Plan
 
 Experiments = Annotated[
     list[str],
@@ -189,6 +191,8 @@ def planned_options() -> dict[str, params.Parameter]:
 
 def as_plan(wish: Wish, options: Options, out: Path) -> Plan:
     """A command line as a plan file has it: all that has a value, so that it means the same when a default changes."""
+    from bench.plan_file import Plan
+
     said = {**vars(wish), **vars(options), "out": str(out)}
     return Plan(
         options={name: said[name] for name in PLANNED if said[name] is not None},
@@ -196,10 +200,12 @@ def as_plan(wish: Wish, options: Options, out: Path) -> Plan:
     )
 
 
-def _load_plan(context: typer.Context, path: Path | None) -> Plan | None:
+def _load_plan(context: typer.Context, path: Path | None) -> Any:
     """Read the plan before the other options are: what it says takes the place of their defaults."""
     if path is None:
         return None
+    from bench import plan_file  # with a parser of YAML, which few commands need
+
     found = plan_file.load(path, planned_options())
     context.default_map = {**found.options, "experiments": list(found.experiments)}
     return found

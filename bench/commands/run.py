@@ -24,8 +24,9 @@ from bench.targets import Options, Target, choose
 def _run(wish: Wish, options: Options, out: Path) -> None:
     """Measure experiments on one node and on many, side by side, and print what the numbers mean.
 
+    With --plan, what is to be done comes from a file, as `bench plan --save` writes it.
+
     Example: bench run inference --profile tiny --blocks 6
-    Or from a file, which `bench plan --save` writes: bench run --plan plan.toml
     """
     topologies = plan.topologies(wish)
     chosen = choose(wish.target, options)
