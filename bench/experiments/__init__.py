@@ -53,6 +53,7 @@ _MODULES = {
     "tune": "bench.experiments.tune",
     "clustering": "bench.experiments.clustering",
     "clustering-kernels": "bench.experiments.clustering_kernels",
+    "clustering-files": "bench.experiments.clustering_files",
 }
 NAMES = tuple(_MODULES)
 
