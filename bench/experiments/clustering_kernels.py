@@ -18,7 +18,7 @@ from typer import Option
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import Profile
 from bench.experiments.clustering import workers
-from bench.experiments.clustering.inputs import open_input
+from bench.experiments.clustering.inputs import check_path, open_input
 from bench.experiments.clustering.workers import Job, Shape
 from bench.model import Arm, Context, Measured, Metric, Sample, Topology
 
@@ -102,6 +102,8 @@ class Params:
     def __post_init__(self) -> None:
         if self.clusters > self.points:
             raise BadInput(f"clusters={self.clusters} is more than points={self.points}.", "Lower clusters.")
+        if self.input:
+            check_path(self.input)
 
     @property
     def shape(self) -> Shape:

@@ -195,6 +195,11 @@ def test_a_shape_that_is_larger_may_last_longer() -> None:
 
 
 class TestInput:
+    @pytest.mark.parametrize("path", ["mine.npy", "/data/mine.pkl"])
+    def test_a_path_that_cannot_be_meant_is_refused_before_anything_starts(self, path: str) -> None:
+        with pytest.raises(BadInput, match="input="):
+            Params(input=path)
+
     def test_vectors_of_a_file_are_split_into_jobs_and_the_file_is_declared(self, tmp_path: Path) -> None:
         vectors = np.arange(36, dtype=np.float32).reshape(12, 3)
         np.save(tmp_path / "mine.npy", vectors)

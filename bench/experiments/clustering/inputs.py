@@ -70,20 +70,24 @@ def open_input(path: str, points: int, dimensions: int) -> Input:
 
     Raises DataMissing where it is not on this node, and BadInput where it is not what it should be.
     """
+    check_path(path)
+    if 4 * points * dimensions > MOST_WINDOW_BYTES:
+        raise BadInput(f"Jobs of {points} vectors of {dimensions} are more than 1 GiB each.", "Lower points.")
+    sha256 = _checksum(Path(path))
+    vectors, rows = _FORMATS[Path(path).suffix](Path(path), dimensions)
+    if vectors < points:
+        raise BadInput(f"input={path}: it has {vectors} vectors, and one job takes {points}.", "Lower points.")
+    return Input(name=Path(path).name, sha256=sha256, vectors=vectors, dimensions=dimensions, points=points, rows=rows)
+
+
+def check_path(path: str) -> None:
+    """Raise BadInput unless `path` is whole and has an ending that is read here. Nothing is looked at."""
     if not Path(path).is_absolute():
         raise BadInput(
             f"input={path}: the path is not whole, and the driver works in another folder.", "Begin it with /."
         )
-    name, open_format = Path(path).name, _FORMATS.get(Path(path).suffix)
-    if open_format is None:
+    if Path(path).suffix not in _FORMATS:
         raise BadInput(f"input={path}: nobody here reads that.", f"It takes files that end in {', '.join(_FORMATS)}.")
-    if 4 * points * dimensions > MOST_WINDOW_BYTES:
-        raise BadInput(f"Jobs of {points} vectors of {dimensions} are more than 1 GiB each.", "Lower points.")
-    sha256 = _checksum(Path(path))
-    vectors, rows = open_format(Path(path), dimensions)
-    if vectors < points:
-        raise BadInput(f"input={path}: it has {vectors} vectors, and one job takes {points}.", "Lower points.")
-    return Input(name=name, sha256=sha256, vectors=vectors, dimensions=dimensions, points=points, rows=rows)
 
 
 def _checksum(path: Path) -> str:
