@@ -1,4 +1,4 @@
-"""The parts of README and docs/ that are said in the code: tables of commands, experiments, boards and exit codes."""
+"""The parts of README and docs/ that are said in the code: tables of commands, experiments, boards, exit codes, coverage."""
 
 from __future__ import annotations
 
@@ -72,6 +72,17 @@ def boards(_app: typer.Typer) -> str:
     return _table(("board", "panel", "unit", "what it means"), rows)
 
 
+def coverage(_app: typer.Typer) -> str:
+    """How often each interval holds the true value, by simulation, and how wide it is."""
+    from bench.coverage import INTERVALS, simulate
+
+    rows: dict[tuple[str, str], list[str]] = {}
+    for each in simulate():
+        said = f"{100 * each.covered:.1f} % ({100 * each.width:.1f} %)"
+        rows.setdefault((each.noise, str(each.n)), []).append(said)
+    return _table(("noise", "n", *INTERVALS), [(*key, *cells) for key, cells in rows.items()])
+
+
 def _summary(name: str) -> str:
     return (experiments.load(name).__doc__ or "").strip().splitlines()[0].partition(": ")[2]
 
@@ -104,6 +115,7 @@ def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 PARTS: dict[str, Callable[[typer.Typer], str]] = {
     "boards": boards,
     "commands": commands,
+    "coverage": coverage,
     "experiments": all_experiments,
     "exit codes": exit_codes,
     **{f"experiment {name}": partial(_experiment, name=name) for name in experiments.NAMES},

@@ -52,10 +52,8 @@ def levels(values: Sequence[object]) -> Levels:
 
 def half_width(found: Levels, level: float = stats.LEVEL) -> float:
     """Half of Student's interval of the mean of all: it rests on the means of the highest level alone."""
-    from scipy.stats import t
-
     n = found.repetitions[-1]
-    return float(t.isf((1 - level) / 2, n - 1)) * math.sqrt(found.of_means[-1] / n)
+    return stats.student_quantile(n - 1, level) * math.sqrt(found.of_means[-1] / n)
 
 
 def best_repetitions(found: Levels, costs: Sequence[float]) -> tuple[float, ...]:
@@ -81,6 +79,7 @@ class Allocation:
     samples: int  # in each invocation, that count
     of_samples: float  # variance of the log-ratio of two samples inside a pair
     of_pairs: float  # variance that pairs add; 0 where none shows
+    half_width: float  # of the interval of the mean log-ratio: 0.03 is 3 % either way
     sample_seconds: float  # of a turn on both topologies: all arms have their go in it
     pair_seconds: float | None  # of two invocations, but for turns that count; None: the record does not say
     best_samples: int | None  # in each invocation; None: without costs there is none
@@ -122,6 +121,7 @@ def allocation(
         samples=samples,
         of_samples=found.added[0],
         of_pairs=max(found.added[1], 0.0),
+        half_width=half_width(found),
         sample_seconds=turn,
         pair_seconds=whole,
         best_samples=None if best is None else math.ceil(min(max(best, 1), MOST_SAMPLES)),

@@ -97,6 +97,7 @@ def hodges_lehmann(values: Sequence[float], level: float = LEVEL) -> Estimate:
     return Estimate(value=centre, low=float(walsh[rank - 1]), high=float(walsh[-rank]), level=reached, n=n)
 
 
+@lru_cache(maxsize=256)
 def _rank_of_bound(n: int, level: float) -> tuple[int, float]:
     """Which Walsh average, counted from an end, bounds the interval; and the level that it reaches."""
     tail = (1 - level) / 2
@@ -112,7 +113,6 @@ def _rank_of_bound(n: int, level: float) -> tuple[int, float]:
 def median_with_interval(values: Sequence[float], level: float = LEVEL) -> Estimate:
     """The median, with the interval between two order statistics that needs no symmetry and no normality."""
     import numpy as np
-    from scipy.stats import binom
 
     n = len(values)
     if n == 0:
@@ -121,22 +121,37 @@ def median_with_interval(values: Sequence[float], level: float = LEVEL) -> Estim
     centre = float(np.median(ordered))
     if n == 1:
         return Estimate(value=centre, low=None, high=None, level=None, n=1)
-    rank = max(int(binom.ppf((1 - level) / 2, n, 0.5)), 1)
-    reached = 1 - 2 * float(binom.cdf(rank - 1, n, 0.5))
+    rank, reached = _rank_in_order(n, level)
     return Estimate(value=centre, low=float(ordered[rank - 1]), high=float(ordered[-rank]), level=reached, n=n)
+
+
+@lru_cache(maxsize=256)
+def _rank_in_order(n: int, level: float) -> tuple[int, float]:
+    """Which of n ordered values, counted from an end, bounds the median's interval; and the level that it reaches."""
+    from scipy.stats import binom
+
+    rank = max(int(binom.ppf((1 - level) / 2, n, 0.5)), 1)
+    return rank, 1 - 2 * float(binom.cdf(rank - 1, n, 0.5))
 
 
 def mean_with_t_interval(values: Sequence[float], level: float = LEVEL) -> Estimate:
     """The mean with Student's interval: the cross-check, never the verdict."""
     import numpy as np
-    from scipy.stats import t
 
     n = len(values)
     mean = float(np.mean(values))
     if n < 2:
         return Estimate(value=mean, low=None, high=None, level=None, n=n)
-    half = float(t.isf((1 - level) / 2, n - 1)) * float(np.std(values, ddof=1)) / math.sqrt(n)
+    half = student_quantile(n - 1, level) * float(np.std(values, ddof=1)) / math.sqrt(n)
     return Estimate(value=mean, low=mean - half, high=mean + half, level=level, n=n)
+
+
+@lru_cache(maxsize=256)
+def student_quantile(freedom: int, level: float = LEVEL) -> float:
+    """How many standard errors an interval at `level` reaches either way."""
+    from scipy.stats import t
+
+    return float(t.isf((1 - level) / 2, freedom))
 
 
 def exponential(estimate: Estimate) -> Estimate:

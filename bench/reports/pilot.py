@@ -19,7 +19,13 @@ def chapters(report: Report) -> Iterator[Chapter]:
     for cell in report.cells:
         if cell.allocation is not None:
             found = cell.allocation
-            notes = (levels.sentence(found), f"estimated from {plural(found.pairs, 'pair')}: a pilot is rough")
+            notes = (
+                levels.sentence(found),
+                (
+                    f"estimated from {plural(found.pairs, 'pair')}, whose interval of the ratio reaches"
+                    f" {percent(found.half_width)} either way: a pilot is rough"
+                ),
+            )
             yield Chapter(title=cell_title(cell), sections=(Section(table=_table(found), notes=notes),))
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import replace
+from statistics import fmean
 
 import numpy as np
 import pytest
 from analysis.made_up import ARMS, RATE, made_up
 
 from bench import analysis
+from bench.analysis import stats
 from bench.analysis.levels import allocation, best_repetitions, half_width, levels, outside_seconds
 from bench.model import Interval
 from bench.reports.levels import sentence
@@ -105,6 +107,10 @@ def with_rates(run, rates):
     )
 
 
+def rates(run):
+    return [s.value for s in run.samples if (s.metric, s.arm, s.warmup) == (RATE.name, "ray", False)]
+
+
 def test_an_invocation_costs_its_job_and_its_share_of_a_cluster():
     session, runs = made_up(cells=2, blocks=3)
     moved = one_after_the_other(runs, gap=4.0, new_cluster=10.0)
@@ -148,6 +154,12 @@ def test_the_levels_of_a_comparison_are_those_of_its_log_ratios():
     assert found is not None
     assert found.of_samples == pytest.approx(2 * 0.04**2, rel=0.15)  # of both topologies
     assert found.of_pairs == pytest.approx(2 * 0.03**2, rel=0.25)
+    logs = [
+        math.log(fmean(rates(one)) / fmean(rates(other)))
+        for one, other in zip(of(noisy, "multi"), of(noisy, "single"), strict=True)
+    ]
+    cross_check = stats.mean_with_t_interval(logs)
+    assert found.half_width == pytest.approx((cross_check.high - cross_check.low) / 2, rel=0.02)
     assert found.deviation(3) == pytest.approx(math.sqrt(2 * 0.03**2 + 2 * 0.04**2 / 3), rel=0.15)
     assert found.best_samples == math.ceil(
         math.sqrt(found.pair_seconds / found.sample_seconds * found.of_samples / found.of_pairs)
