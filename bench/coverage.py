@@ -24,7 +24,8 @@ def _normal(draw: np.random.Generator, n: int) -> NDArray[np.float64]:
 def _with_outliers(draw: np.random.Generator, n: int) -> NDArray[np.float64]:
     """A stall in one of ten values, either way: in a log-ratio it may hit the one side or the other."""
     stalls = draw.exponential(0.25, n) * draw.choice((-1, 1), n) * (draw.random(n) < 0.1)
-    return draw.normal(0, 0.03, n) + stalls
+    found: NDArray[np.float64] = draw.normal(0, 0.03, n) + stalls
+    return found
 
 
 NOISES: dict[str, Callable[[np.random.Generator, int], NDArray[np.float64]]] = {

@@ -36,9 +36,7 @@ def run_seconds(out: Path) -> dict[tuple[str, str], float]:
 
 
 def _seconds(run: Run) -> float:
-    intervals = [usage.interval for usage in run.usage] + [sample.interval for sample in run.samples]
-    measured = max(i.end for i in intervals) - min(i.begin for i in intervals) if intervals else 0.0
-    return JOB_SECONDS + measured
+    return JOB_SECONDS + (run.covered.seconds if run.covered else 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)

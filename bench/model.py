@@ -253,6 +253,20 @@ class Run:
     profiles: Mapping[str, str] = field(default_factory=dict)  # by arm: where the time of its work went, as lines
 
     @cached_property
+    def covered(self) -> Interval | None:
+        """From the first thing that was timed to the last, on the driver's clock; None where nothing was."""
+        every = [*(sample.interval for sample in self.samples), *(usage.interval for usage in self.usage)]
+        return Interval(min(i.begin for i in every), max(i.end for i in every)) if every else None
+
+    @cached_property
+    def usage_of(self) -> Mapping[str, Sequence[NodeUsage]]:
+        """Usage by arm."""
+        found: dict[str, list[NodeUsage]] = {}
+        for usage in self.usage:
+            found.setdefault(usage.arm, []).append(usage)
+        return found
+
+    @cached_property
     def values(self) -> Mapping[tuple[str, str, str | None, str], Sequence[Sample]]:
         """Samples by metric, arm, node and point; those of curves left out."""
         found: dict[tuple[str, str, str | None, str], list[Sample]] = {}

@@ -15,7 +15,7 @@ from bench.analysis.network_ledger import Ledger, network_ledger
 from bench.analysis.rows import MetricRow, Question, Specs
 from bench.analysis.steadiness import Steadiness, steadiness
 from bench.analysis.sweeps import sweeps
-from bench.analysis.usage import NOT_COUNTED, NodeRow, Quantity, node_rows, quantities, use_of
+from bench.analysis.usage import NOT_COUNTED, NodeRow, Quantity, Use, node_rows, quantities, use_of
 from bench.model import Arm, Metric, Run, Value
 
 
@@ -66,6 +66,7 @@ def build_cell(question: Question, experiment: str, cell: str, title: str) -> Ce
     by_topology = {name: question.specs(experiment, cell, name) for name in question.topologies}
     everything = [spec for specs in by_topology.values() for spec in specs]
     usable = question.usable(everything)
+    uses = {run.spec.id: use_of(run, subject.name, metrics[0]) for run in usable} if metrics else {}
     unit = unit_of_work(metrics[0]) if metrics else "unit"
     return CellReport(
         experiment=experiment,
@@ -75,9 +76,9 @@ def build_cell(question: Question, experiment: str, cell: str, title: str) -> Ce
         params=everything[0].params if everything else {},
         subject=subject.name,
         rows=_metric_rows(question, by_topology, metrics, subject.name),
-        usage=_usage_rows(question, by_topology, metrics[0], subject.name, unit) if metrics else (),
+        usage=_usage_rows(question, by_topology, subject.name, unit, uses) if metrics else (),
         arms=_arm_rows(question, by_topology, metrics, arms, subject),
-        nodes=_node_rows(question, by_topology, metrics[0], subject.name) if metrics else (),
+        nodes=_node_rows(question, by_topology, uses) if metrics else (),
         sweeps=tuple(sweeps(question, by_topology, metrics, unit)),
         curves=tuple(curves(question, by_topology, metrics)),
         node_metrics=_node_metrics(question, by_topology, metrics, subject.name),
@@ -114,21 +115,19 @@ def _metric_rows(question: Question, specs: Specs, metrics: Sequence[Metric], ar
     )
 
 
-def _usage_rows(question: Question, specs: Specs, headline: Metric, arm: str, unit: str) -> tuple[MetricRow, ...]:
+def _usage_rows(
+    question: Question, specs: Specs, arm: str, unit: str, uses: Mapping[str, Use]
+) -> tuple[MetricRow, ...]:
     return tuple(
         question.row(
-            specs,
-            quantity.metric,
-            arm,
-            partial(_used, quantity=quantity, arm=arm, headline=headline),
-            is_compared=quantity.compared,
+            specs, quantity.metric, arm, partial(_used, quantity=quantity, uses=uses), is_compared=quantity.compared
         )
         for quantity in quantities(unit)
     )
 
 
-def _used(run: Run, *, quantity: Quantity, arm: str, headline: Metric) -> Outcome:
-    value = quantity.read(use_of(run, arm, headline))
+def _used(run: Run, *, quantity: Quantity, uses: Mapping[str, Use]) -> Outcome:
+    value = quantity.read(uses[run.spec.id])
     return NOT_COUNTED if value is None else value
 
 
@@ -137,13 +136,20 @@ def _arm_rows(
 ) -> tuple[ArmRow, ...]:
     """By metric, topology and arm, where the arm has a value of the metric."""
     rows = []
+    measured = {
+        (topology, *key) for topology, those in specs.items() for run in question.usable(those) for key in run.values
+    }
     for metric in metrics:
         if metric.name in PART_METRICS:
             continue
         for topology, those in specs.items():
             subjects = question.side(those, partial(outcome, metric=metric, arm=subject.name))
             for arm in arms:
-                found = question.side(those, partial(outcome, metric=metric, arm=arm.name))
+                if (topology, metric.name, arm.name, None, "") not in measured:
+                    continue
+                found = subjects
+                if arm.name != subject.name:
+                    found = question.side(those, partial(outcome, metric=metric, arm=arm.name))
                 if found.values:
                     rows.append(
                         arm_row(arm, metric, found, subject=subjects, topology=topology, margin=question.margin)
@@ -159,11 +165,11 @@ def _allocation(question: Question, specs: Specs, headline: Metric, arm: str) ->
     return allocation(one, other, headline, arm, question.outside_seconds)
 
 
-def _node_rows(question: Question, specs: Specs, headline: Metric, arm: str) -> tuple[NodeRow, ...]:
+def _node_rows(question: Question, specs: Specs, uses: Mapping[str, Use]) -> tuple[NodeRow, ...]:
     return tuple(
         row
         for topology, those in specs.items()
-        for row in node_rows(topology, [use_of(run, arm, headline) for run in question.usable(those)])
+        for row in node_rows(topology, [uses[run.spec.id] for run in question.usable(those)])
     )
 
 

@@ -62,10 +62,9 @@ def short_samples(evidence: Evidence) -> Iterator[Doubt]:
         row = cell.headline
         lengths = [
             sample.interval.seconds
-            for run in evidence.usable
-            if row and (run.spec.experiment, run.spec.cell) == (cell.experiment, cell.cell)
+            for run in evidence.usable_of(cell)
             for sample in run.samples
-            if sample.metric == row.metric.name and sample.value is not None and not sample.warmup
+            if row and sample.metric == row.metric.name and sample.value is not None and not sample.warmup
         ]
         short = [seconds for seconds in lengths if seconds < SHORT_SECONDS]
         if short:
@@ -177,10 +176,9 @@ def partly_missing(evidence: Evidence) -> Iterator[Doubt]:
         row = cell.headline
         samples = [
             sample
-            for run in evidence.usable
-            if row and (run.spec.experiment, run.spec.cell) == (cell.experiment, cell.cell)
+            for run in evidence.usable_of(cell)
             for sample in run.samples
-            if sample.metric == row.metric.name and not sample.warmup and sample.arm == cell.subject
+            if row and sample.metric == row.metric.name and not sample.warmup and sample.arm == cell.subject
         ]
         gaps = [sample.reason for sample in samples if sample.value is None]
         if gaps:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from bench.analysis.cells import CellReport
@@ -36,10 +37,21 @@ class Evidence:
     veto: Veto = field(default_factory=Veto)
     gates: Gates | None = None
 
-    @property
+    @cached_property
     def usable(self) -> tuple[Run, ...]:
         """Runs whose numbers are used."""
         return tuple(run for run in self.runs if run.status == "ok")
+
+    def usable_of(self, cell: CellReport) -> Sequence[Run]:
+        """Those of one cell."""
+        return self._by_cell.get((cell.experiment, cell.cell), ())
+
+    @cached_property
+    def _by_cell(self) -> Mapping[tuple[str, str], Sequence[Run]]:
+        found: dict[tuple[str, str], list[Run]] = {}
+        for run in self.usable:
+            found.setdefault((run.spec.experiment, run.spec.cell), []).append(run)
+        return found
 
     @property
     def is_comparison(self) -> bool:

@@ -62,10 +62,10 @@ def _of_one_experiment(runs: Sequence[Run]) -> Iterator[Difference]:
     for fact in _FACTS:
         read = {run.spec.id: (run, fact.read(facts)) for run, facts in with_facts}
         for key in sorted({key for _, values in read.values() for key in values}):
-            found = [
-                (run.spec.topology.name, run.spec.block, values.get(key, "unset")) for run, values in read.values()
-            ]
-            if len({value for _, _, value in found}) > 1:
+            if len({values.get(key, "unset") for _, values in read.values()}) > 1:
+                found = [
+                    (run.spec.topology.name, run.spec.block, values.get(key, "unset")) for run, values in read.values()
+                ]
                 yield _describe(f"{fact.name} {key}".strip(), found, fact.confounds)
 
 

@@ -107,14 +107,9 @@ def network_cost(question: Question, block: int) -> NetworkCost:
 def _values(question: Question, block: int, topology: str, name: str, arms: Sequence[str]) -> list[float]:
     """What `network` measured in this block, at every point."""
     metric = next((each for each in question.session.metrics[NETWORK] if each.name == name), None)
-    specs = [
-        spec
-        for spec in question.session.specs
-        if (spec.experiment, spec.block, spec.topology.name) == (NETWORK, block, topology)
-    ]
     return [
         value
-        for run in question.usable(specs)
+        for run in question.usable(question.in_block(NETWORK, block, topology))
         for found, arm, node, point in run.values
         if metric is not None and found == name and arm in arms and node is None
         if not isinstance(value := outcome(run, metric, arm, point=point), str)

@@ -13,7 +13,7 @@ from statistics import median
 
 from bench.analysis import stats
 from bench.analysis.comparison import by_turn
-from bench.model import Interval, Metric, NodeUsage, Run, Sample, Session, Spec
+from bench.model import Metric, NodeUsage, Run, Sample, Session, Spec
 
 MOST_SAMPLES = 100  # an invocation: where invocations add no variance that shows, there is no best number
 
@@ -146,13 +146,8 @@ def _times(run: Run) -> _Times:
     turns = {sample.turn for sample in run.samples if sample.turn > 0 and not sample.warmup}
     first = min(interval.begin for interval in counted)
     last = max(interval.end for interval in counted)
-    return _Times(before=first - _covered(run).begin, turn=(last - first) / len(turns))
-
-
-def _covered(run: Run) -> Interval:
-    """From the first thing that was timed to the last, on the driver's clock."""
-    every = [*(sample.interval for sample in run.samples), *(usage.interval for usage in run.usage)]
-    return Interval(min(i.begin for i in every), max(i.end for i in every))
+    begin = run.covered.begin if run.covered else first
+    return _Times(before=first - begin, turn=(last - first) / len(turns))
 
 
 def outside_seconds(session: Session, runs: Mapping[str, Run]) -> float | None:
@@ -173,11 +168,11 @@ def outside_seconds(session: Session, runs: Mapping[str, Run]) -> float | None:
 
 def _gap(before: Run | None, after: Run | None) -> float:
     """Seconds from the end of one run to the begin of the next; 0 where two clocks cannot be compared."""
-    if not (before and after and before.samples and after.samples):
+    if not (before and after and before.covered and after.covered):
         return 0.0
     if _clock(before) is None or _clock(before) != _clock(after):
         return 0.0
-    return _covered(after).begin - _covered(before).end
+    return after.covered.begin - before.covered.end
 
 
 def _clock(run: Run) -> str | None:

@@ -191,7 +191,7 @@ def titles(session: Session) -> dict[tuple[str, str], str]:
     for spec in session.specs:
         cells.setdefault((spec.experiment, spec.cell), spec)
     order = {name: position for position, name in enumerate(session.metrics)}
-    common = {experiment: common_params(session, experiment) for experiment, _ in cells}
+    common = {experiment: common_params(session, experiment) for experiment in {name for name, _ in cells}}
     return {
         key: ", ".join(f"{name}={value}" for name, value in spec.params.items() if name not in common[key[0]])
         for key, spec in sorted(cells.items(), key=lambda item: (order.get(item[0][0], len(order)), item[0]))

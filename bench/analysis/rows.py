@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from bench.analysis.comparison import Comparison, Outcome, Side, compare, not_usable, side
 from bench.model import Metric, Run, Session, Spec
@@ -36,12 +37,25 @@ class Question:
 
     def specs(self, experiment: str, cell: str, topology: str) -> list[Spec]:
         """Those of one cell on one topology, by block."""
-        found = [
-            spec
-            for spec in self.session.specs
-            if (spec.experiment, spec.cell, spec.topology.name) == (experiment, cell, topology)
-        ]
-        return sorted(found, key=lambda spec: spec.block)
+        return sorted(self._specs.get((experiment, cell, topology), ()), key=lambda spec: spec.block)
+
+    def in_block(self, experiment: str, block: int, topology: str) -> Sequence[Spec]:
+        """Those of one experiment in one block on one topology."""
+        return self._by_block.get((experiment, block, topology), ())
+
+    @cached_property
+    def _by_block(self) -> Mapping[tuple[str, int, str], Sequence[Spec]]:
+        found: dict[tuple[str, int, str], list[Spec]] = {}
+        for spec in self.session.specs:
+            found.setdefault((spec.experiment, spec.block, spec.topology.name), []).append(spec)
+        return found
+
+    @cached_property
+    def _specs(self) -> Mapping[tuple[str, str, str], Sequence[Spec]]:
+        found: dict[tuple[str, str, str], list[Spec]] = {}
+        for spec in self.session.specs:
+            found.setdefault((spec.experiment, spec.cell, spec.topology.name), []).append(spec)
+        return found
 
     def usable(self, specs: Sequence[Spec]) -> list[Run]:
         """The runs of `specs` that are there and ok."""

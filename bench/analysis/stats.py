@@ -49,6 +49,7 @@ def signed_rank_counts(n: int) -> tuple[int, ...]:
     return _sums(tuple(range(1, n + 1)))
 
 
+@lru_cache(maxsize=128)
 def _sums(ranks: tuple[int, ...]) -> tuple[int, ...]:
     """How many subsets of `ranks` have each sum."""
     counts = [1] + [0] * sum(ranks)
@@ -208,12 +209,17 @@ def _effect_size(n: int) -> float:
 
 def pairs_needed(spread: float, effect: float) -> int:
     """How many pairs find a ratio of 1 + `effect` in 4 of 5 sessions, where log-ratios have this SD."""
+    from scipy.stats import norm
     from statsmodels.stats.power import TTestPower
 
     if spread == 0 or math.log1p(effect) / spread >= _effect_size(FEWEST_FOR_POWER):
         return FEWEST_FOR_POWER
-    n = TTestPower().solve_power(effect_size=math.log1p(effect) / spread, alpha=1 - LEVEL, power=POWER)
-    return math.ceil(float(n if isinstance(n, float) else n[0]))
+    size, power = math.log1p(effect) / spread, TTestPower().power
+    # What a test with a known SD needs, and Student's needs 2 or so more.
+    n = max(math.ceil(float((norm.isf((1 - LEVEL) / 2) + norm.ppf(POWER)) / size) ** 2), FEWEST_FOR_POWER)
+    while power(size, n, 1 - LEVEL) < POWER:
+        n += 1
+    return n
 
 
 def signed_rank_p(values: Sequence[float]) -> float:
@@ -232,7 +238,7 @@ def signed_rank_p(values: Sequence[float]) -> float:
         return float(wilcoxon(array, method="approx", correction=True).pvalue)
     ranks = [round(2 * rank) for rank in rankdata(np.abs(array))]
     positive = sum(rank for rank, value in zip(ranks, array, strict=True) if value > 0)
-    counts = _sums(tuple(ranks))
+    counts = _sums(tuple(sorted(ranks)))
     least = sum(counts[: min(positive, sum(ranks) - positive) + 1])
     return float(min(1.0, 2 * least / 2**array.size))
 

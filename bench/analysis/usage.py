@@ -61,9 +61,9 @@ class Use:
 
 def use_at(run: Run, arm: str, point: str) -> Use:
     """The usage rows of `arm` at one point of a sweep, warm-ups left out."""
-    rows = tuple(row for row in run.usage if row.arm == arm and row.point == point and not row.warmup)
+    rows = tuple(row for row in run.usage_of.get(arm, ()) if row.point == point and not row.warmup)
     work = total(rows, lambda row: row.work, partly=True)
-    return Use(rows, tuple(row for row in run.usage if row.arm == IDLE), work or None)
+    return Use(rows, tuple(run.usage_of.get(IDLE, ())), work or None)
 
 
 def use_of(run: Run, arm: str, headline: Metric) -> Use:
@@ -72,7 +72,7 @@ def use_of(run: Run, arm: str, headline: Metric) -> Use:
     Start-up and first result are watched too, outside any turn; only rows that overlap a sample of the headline count.
     """
     timed = [s for s in run.samples if s.metric == headline.name and s.arm == arm and s.node is None and not s.warmup]
-    rows = [row for row in run.usage if row.arm == arm and not row.warmup]
+    rows = [row for row in run.usage_of.get(arm, ()) if not row.warmup]
     if timed:
         rows = [
             row
@@ -82,7 +82,7 @@ def use_of(run: Run, arm: str, headline: Metric) -> Use:
     work = total(rows, lambda row: row.work, partly=True)
     if not work and headline.kind == "rate" and timed:
         work = math.fsum(s.value * s.interval.seconds for s in timed if s.value is not None)
-    return Use(tuple(rows), tuple(row for row in run.usage if row.arm == IDLE), work or None)
+    return Use(tuple(rows), tuple(run.usage_of.get(IDLE, ())), work or None)
 
 
 def total(rows: Iterable[NodeUsage], read: Reading, *, partly: bool = False) -> float | None:
@@ -211,8 +211,10 @@ def node_rows(topology: str, uses: Sequence[Use]) -> tuple[NodeRow, ...]:
 
 
 def _node_row(topology: str, node: str, uses: Sequence[Use]) -> NodeRow:
+    here = [use.on(node) for use in uses]
+
     def middle(read: Callable[[Use], float | None]) -> float | None:
-        return _median(read(use.on(node)) for use in uses)
+        return _median(map(read, here))
 
     def summed(read: Reading) -> float | None:
         return middle(lambda use: total(use.rows, read))
