@@ -88,18 +88,17 @@ def use_of(run: Run, arm: str, headline: Metric) -> Use:
 def total(rows: Iterable[NodeUsage], read: Reading, *, partly: bool = False) -> float | None:
     """The sum over rows; None when there are none, or when one was not counted (`partly`: when none was)."""
     readings = [read(row) for row in rows]
-    counted = [reading for reading in readings if reading is not None]
-    if not counted or (len(counted) < len(readings) and not partly):
+    counted = [reading for reading in readings if reading is not None] if None in readings else readings
+    if not counted or (counted is not readings and not partly):
         return None
-    return math.fsum(counted)
+    return math.fsum(counted)  # type: ignore[arg-type]  # no None is left
 
 
 def idle_rate(use: Use, node: str, read: Reading) -> float | None:
     """What `node` counts a second when nothing runs."""
-    rows = [row for row in use.idle if row.node == node and read(row) is not None]
-    seconds = math.fsum(row.interval.seconds for row in rows)
-    counted = total(rows, read)
-    return counted / seconds if counted is not None and seconds > 0 else None
+    rows = [(counted, row) for row in use.idle if row.node == node and (counted := read(row)) is not None]
+    seconds = math.fsum([row.interval.seconds for _, row in rows])
+    return math.fsum([counted for counted, _ in rows]) / seconds if seconds > 0 else None
 
 
 def beyond_idle(use: Use, read: Reading) -> float | None:
@@ -111,7 +110,8 @@ def beyond_idle(use: Use, read: Reading) -> float | None:
     counted = total(use.rows, read)
     if counted is None:
         return None
-    return counted - math.fsum((idle_rate(use, row.node, read) or 0.0) * row.interval.seconds for row in use.rows)
+    rates = {node: idle_rate(use, node, read) or 0.0 for node in use.nodes}
+    return counted - math.fsum([rates[row.node] * row.interval.seconds for row in use.rows])
 
 
 def per_unit(amount: float | None, use: Use) -> float | None:
