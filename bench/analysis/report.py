@@ -85,12 +85,13 @@ class Report:
 
 def build(session: Session, runs: Sequence[Run], *, margin: float = MARGIN) -> Report:
     """All that `runs` say about `session`. A difference within `margin` is too small to matter: 0.02 is 2 %."""
-    chosen = marked(session, last_attempts(runs))
+    as_recorded = last_attempts(runs)
     topologies = _topologies(session)
-    vetoed = veto.vetoes(
-        (each for run in chosen.values() if run.status == "ok" for each in veto.conditions(run)),
+    vetoed = veto.vetoes(  # by the turns that were declared: which are discarded depends on values, and a veto must not
+        (each for run in as_recorded.values() if run.status == "ok" for each in veto.conditions(run)),
         is_forced=session.allow_noise,
     )
+    chosen = marked(session, as_recorded)
     asked = Question(
         session=session,
         runs=veto.without(chosen, vetoed),

@@ -97,3 +97,19 @@ def test_a_report_counts_what_has_settled_and_says_what_it_left_out():
     assert row.sides["single"].estimate.value == pytest.approx(1000.0)
     assert (report.cells[0].declared_warmups, report.cells[0].warmups) == (1, 4)
     assert "3 turns after the 1 warm-up declared did not count either" in " ".join(text.render(report).split())
+
+
+@pytest.mark.parametrize("course", [FLAT, STEPPED])
+def test_a_veto_does_not_depend_on_which_turns_the_values_discard(course):
+    session, runs = a_session(blocks=8)
+    disturbed = [
+        replace(
+            run,
+            usage=tuple(
+                replace(u, throttled_periods=int((run.spec.block, u.turn) == (3, 2)), periods=100) for u in run.usage
+            ),
+        )
+        for run in warming(runs, course)
+    ]
+    report = analysis.build(session, disturbed)
+    assert set(report.cells[0].headline.comparison.missing) == {3}
