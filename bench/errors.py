@@ -68,6 +68,18 @@ class CannotWrite(BenchError):
     exit_code = 10
 
 
+class NotComparable(BenchError):
+    """Two sessions were not measured alike, or have nothing in common."""
+
+    exit_code = 11
+
+
+class GateFailed(BenchError):
+    """A comparison has what `--fail-on` names."""
+
+    exit_code = 12
+
+
 class Stopped(BenchError):
     """The user ended it; what was done is kept."""
 

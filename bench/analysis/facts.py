@@ -49,6 +49,13 @@ _FACTS = (
     _Fact("", lambda facts: {"link": facts.link}),
     _Fact("Ray's setting", lambda facts: _by_key([facts.ray_config]), confounds=False),
 )
+_OF_ONE_TOPOLOGY = (  # these differ between topologies, and not between two sessions on the same one
+    _Fact("", lambda facts: {"CPUs granted to a node": _all(node.cpus_granted for node in facts.nodes)}),
+    _Fact("", lambda facts: {"CPU quota of a node": _all(node.cpu_quota or "none" for node in facts.nodes)}),
+    _Fact("", lambda facts: _by_key([node.threads for node in facts.nodes])),
+    _Fact("", lambda facts: {"whether the nodes share a host": _all([facts.same_host])}),
+    _Fact("", lambda facts: {"boot of the machine": _all(node.boot_id for node in facts.nodes)}, confounds=False),
+)
 
 
 def differences(runs: Sequence[Run]) -> Iterator[Difference]:
@@ -137,3 +144,42 @@ def _unequal(what: str, amounts: Mapping[str, int], *, exact: bool) -> Iterator[
         return
     sides = ", ".join(f"{name} has {amount:,}" for name, amount in amounts.items())
     yield Difference(what=what, text=f"unequal totals of {what}: {sides}", confounds=True)
+
+
+def between(one: Sequence[Run], other: Sequence[Run]) -> Iterator[Difference]:
+    """What was not the same in two sessions, whose runs these are: of one experiment, on one topology.
+
+    There Ray's settings must be equal too. A machine that was booted anew is another circumstance, and no other machine.
+    """
+    sides = [[run.facts for run in runs if run.facts is not None] for runs in (one, other)]
+    if not all(sides):
+        yield Difference(what="facts", text="facts are missing: no run of one of the two has any", confounds=True)
+        return
+    for fact in (*_FACTS, *_OF_ONE_TOPOLOGY):
+        confounds = fact.confounds or fact in _FACTS
+        there, here = (_seen([fact.read(facts) for facts in side]) for side in sides)
+        for key in sorted({*there, *here}):
+            before, after = there.get(key, {"unset"}), here.get(key, {"unset"})
+            if before != after:
+                what = f"{fact.name} {key}".strip()
+                yield Difference(what=what, text=f"{what}: {_few(before)}, then {_few(after)}", confounds=confounds)
+    yield from _other_amounts(*([_totals(facts) for facts in side] for side in sides))
+
+
+def _seen(maps: Sequence[Mapping[str, str]]) -> dict[str, set[str]]:
+    return {key: {each.get(key, "unset") for each in maps} for key in {key for each in maps for key in each}}
+
+
+def _other_amounts(one: Sequence[Mapping[str, int]], other: Sequence[Mapping[str, int]]) -> Iterator[Difference]:
+    """Memory and object store, which are rounded: one that is counted on one side only differs too."""
+    for name in ("memory", "object store"):
+        before, after = ({each.get(name) for each in side} for side in (one, other))
+        amounts = [amount for amount in before | after if amount is not None]
+        almost = (
+            len(amounts) > 0 and None not in before | after and max(amounts) - min(amounts) <= _ALMOST * max(amounts)
+        )
+        if before != after and not almost:
+            said = ", then ".join(
+                _few({"none" if each is None else f"{each:,} bytes" for each in s}) for s in (before, after)
+            )
+            yield Difference(what=name, text=f"{name}: {said}", confounds=True)

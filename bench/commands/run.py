@@ -44,11 +44,17 @@ command = asking(_run)
 
 def carry_on(folder: Path, session: Session, work: Work, *, target: Target) -> None:
     """Do what is left of a session, then report on all of it. Raises RunFailed, RunInvalid or Stopped."""
+    runs = measure(folder, session, work, target=target)
+    typer.echo(report(folder, session, runs))
+    progress.say(f"With pictures: {folder / 'report.html'}")
+    judge(session, runs)
+
+
+def measure(folder: Path, session: Session, work: Work, *, target: Target) -> list[Run]:
+    """Do what is left of a session; all of its runs. Raises Stopped."""
     with session_lock.alone(session):
         _perform(folder, session, work, target=target)
-    runs = store.load_runs(folder, session)
-    report(folder, session, runs)
-    _judge(session, runs)
+    return store.load_runs(folder, session)
 
 
 def _perform(folder: Path, session: Session, work: Work, *, target: Target) -> None:
@@ -71,19 +77,18 @@ def _perform(folder: Path, session: Session, work: Work, *, target: Target) -> N
         raise Stopped("Stopped; what was done is kept.", f"Go on with: bench resume {session.id}")
 
 
-def report(folder: Path, session: Session, runs: list[Run]) -> None:
-    """Print what the session means, and leave it in its folder, once with pictures."""
+def report(folder: Path, session: Session, runs: list[Run]) -> str:
+    """What the session means, left in its folder too, once with pictures."""
     from bench import analysis, reports
 
     found = analysis.build(session, runs)
     text = reports.render("text", found, runs)
     store.write_whole(folder / "report.txt", text.encode())
     store.write_whole(folder / "report.html", reports.render("html", found, runs).encode())
-    typer.echo(text)
-    progress.say(f"With pictures: {folder / 'report.html'}")
+    return text
 
 
-def _judge(session: Session, runs: list[Run]) -> None:
+def judge(session: Session, runs: list[Run]) -> None:
     """The exit code: a number that cannot be trusted must not look like a success."""
     last = store.last_attempts(runs)
     failed = [run for run in last if run.status == "failed"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bench.analysis import Report
+from bench.analysis.two_sessions import TwoSessions
 from bench.model import Run
-from bench.reports import csv, html, json, junit, markdown, mllog, openmetrics, perf_metrics, text
+from bench.reports import csv, html, json, junit, markdown, mllog, openmetrics, perf_metrics, text, two_sessions
 
 FORMATS: dict[str, Callable[..., str]] = {
     "text": text.render,
@@ -18,6 +19,12 @@ FORMATS: dict[str, Callable[..., str]] = {
     "openmetrics": openmetrics.render,
     "perf-metrics": perf_metrics.render,
     "junit": junit.render,
+}
+
+OF_TWO_SESSIONS: dict[str, Callable[[TwoSessions], str]] = {
+    "text": lambda found: text.write(two_sessions.compose(found)),
+    "markdown": lambda found: markdown.write(two_sessions.compose(found)),
+    "json": json.render,
 }
 
 

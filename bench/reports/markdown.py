@@ -18,7 +18,12 @@ _SIGNS: dict[Severity, str] = {"refuses": "**Takes the verdict away:** ", "weake
 
 def render(report: Report, runs: Sequence[Run] = ()) -> str:
     """The report as GitHub's Markdown: the sentences and the tables of the report for a terminal."""
-    return "\n".join(_lines(document.compose(report, runs))).rstrip() + "\n"
+    return write(document.compose(report, runs))
+
+
+def write(said: Document) -> str:
+    """Any document as Markdown."""
+    return "\n".join(_lines(said)).rstrip() + "\n"
 
 
 def _lines(said: Document) -> Iterator[str]:

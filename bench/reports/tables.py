@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bench.analysis import Report
 from bench.analysis.arms import ArmRow, cost_of_measuring
 from bench.analysis.cells import CellReport
-from bench.analysis.comparison import Comparison, Side
+from bench.analysis.comparison import Comparison, Side, Verdict
 from bench.analysis.numbers import Scale, label, percent, plain, quantity, ratio, scale_for, with_interval
 from bench.analysis.rows import MetricRow
 from bench.analysis.stats import FEWEST_FOR_VERDICT, Estimate
@@ -20,7 +20,7 @@ from bench.reports.grid import Cell, Column, Table, Tone
 
 NOTHING = "-"
 _PERCENT = Scale(0.01, "")
-_TONES: Mapping[str, Tone] = {"faster": "good", "slower": "bad", "equivalent": "good", "undecided": "open"}
+TONES: Mapping[str, Tone] = {"faster": "good", "slower": "bad", "equivalent": "good", "undecided": "open"}
 
 
 def summary(report: Report) -> Table:
@@ -144,16 +144,21 @@ def ratio_and_verdict(row: MetricRow) -> list[Cell | str]:
     found = row.comparison
     if found is None or found.ratio is None:
         return [NOTHING, ""]
-    return [ratio(found.ratio), Cell(verdict(row.metric, found), _TONES.get(found.verdict or "", ""))]
+    return [ratio(found.ratio), Cell(verdict(row.metric, found), TONES.get(found.verdict or "", ""))]
 
 
 def verdict(metric: Metric, found: Comparison) -> str:
     """The verdict in a word; sizes, shares and counts are no faster or slower, but higher or lower."""
     if found.verdict is None:
         return "refused" if found.refused else "too few"
-    if found.verdict in ("faster", "slower") and metric.kind not in ("rate", "time") and found.ratio:
-        return "higher" if found.ratio.value > 1 else "lower"
-    return found.verdict
+    return found.verdict if found.ratio is None else verdict_word(metric, found.verdict, found.ratio.value)
+
+
+def verdict_word(metric: Metric, found: Verdict, ratio: float) -> str:
+    """faster and slower as they are said of `metric`."""
+    if found in ("faster", "slower") and metric.kind not in ("rate", "time"):
+        return "higher" if ratio > 1 else "lower"
+    return found
 
 
 def notes(cell: CellReport) -> Iterator[str]:

@@ -25,9 +25,14 @@ _TONES = {"good": "green", "bad": "red", "open": "yellow", "strong": "bold", "":
 
 def render(report: Report, runs: Sequence[Run] = (), *, colour: bool = False, width: int = WIDTH) -> str:
     """The report as lines: sentences are wrapped at `width`, tables take what they need."""
+    return write(document.compose(report, runs), colour=colour, width=width)
+
+
+def write(said: Document, *, colour: bool = False, width: int = WIDTH) -> str:
+    """Any document as lines."""
     page = StringIO()
     console = _console(page, colour=colour)
-    for part in _parts(document.compose(report, runs), width):
+    for part in _parts(said, width):
         console.print(part, markup=False)
     return _lines(page)
 

@@ -1,0 +1,48 @@
+"""`bench baseline`: names for sessions that others are compared with."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from bench import baselines
+from bench.commands.options import DEFAULT_OUT, Out, SessionName
+
+HELP = """Names for sessions to compare with: `bench compare` takes a name wherever it takes a session.
+
+Example: bench baseline set main latest
+"""
+app = typer.Typer(help=HELP, no_args_is_help=True)
+Name = Annotated[str, typer.Argument(metavar="NAME", help="What to call it: main, v1.2.")]
+
+
+@app.command("set")
+def put(name: Name, session: SessionName, out: Out = DEFAULT_OUT) -> None:
+    """Call a session by a name, in place of the one that had it.
+
+    Example: bench baseline set main latest
+    """
+    typer.echo(f"{name} is {baselines.put(out, name, session)}")
+
+
+@app.command("list")
+def show(out: Out = DEFAULT_OUT) -> None:
+    """Print each name, and its session.
+
+    Example: bench baseline list
+    """
+    names = baselines.known(out)
+    for name, session in names.items():
+        typer.echo(f"{name:20} {session}{'' if (out / session).is_dir() else ' (which is gone)'}")
+    if not names:
+        typer.echo(f"No baseline in {out}. Set one with `bench baseline set NAME SESSION`.", err=True)
+
+
+@app.command("rm")
+def take_away(name: Name, out: Out = DEFAULT_OUT) -> None:
+    """Forget a name. The session stays.
+
+    Example: bench baseline rm main
+    """
+    baselines.take_away(out, name)

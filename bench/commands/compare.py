@@ -1,0 +1,153 @@
+"""`bench compare`: a stored session beside a baseline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from bench import baselines, confirming, fail_on, store
+from bench.commands.options import DEFAULT_OUT, Out, typed_command
+from bench.commands.progress import say
+from bench.commands.run import judge, measure, report
+from bench.errors import BadInput, GateFailed, NotComparable
+from bench.model import Run, Session
+from bench.session import remaining
+from bench.targets import Options, create
+
+if TYPE_CHECKING:
+    from bench.analysis.two_sessions import Stored, TwoSessions
+    from bench.fail_on import Condition
+
+Baseline = Annotated[
+    str,
+    typer.Argument(metavar="BASELINE", help="A session: its id, the beginning of it, a folder, or a baseline's name."),
+]
+Candidate = Annotated[str, typer.Argument(metavar="SESSION", help="What is held against it: the same, or latest.")]
+All = Annotated[
+    bool, typer.Option("--all", help="Every metric, what was used, and every point, not the headline alone.")
+]
+AllowUnequal = Annotated[
+    bool, typer.Option("--allow-unequal", help="Though facts differ; they are named, and stamped on what comes out.")
+]
+Confirm = Annotated[
+    bool, typer.Option("--confirm", help="Measure the cells of an alarm once more; only one found again is said.")
+]
+FailOn = Annotated[
+    list[str],
+    typer.Option("--fail-on", metavar="VERDICT[:SIZE]", help="End with code 12 at slower, slower:5%, undecided."),
+]
+Format = Annotated[str, typer.Option("--format", help="text, markdown or json.")]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to the terminal.")
+]
+
+
+def command(
+    baseline: Baseline,
+    candidate: Candidate = "latest",
+    everything: All = False,
+    allow_unequal: AllowUnequal = False,
+    confirm: Confirm = False,
+    fail_at: FailOn = [],  # noqa: B006, typer reads it and never changes it
+    format: Format = "text",
+    output: Output = None,
+    out: Out = DEFAULT_OUT,
+) -> None:
+    """Compare a session with an earlier one, the baseline: what must be equal first, then ratios, intervals, verdicts.
+
+    Example: bench compare main latest --fail-on slower:5%
+    """
+    from bench import reports
+    from bench.analysis import two_sessions
+
+    if format not in reports.OF_TWO_SESSIONS:
+        raise BadInput(f"There is no format {format}.", f"There are: {', '.join(reports.OF_TWO_SESSIONS)}.")
+    conditions = fail_on.parse(fail_at)
+    there, here = _stored(baselines.find(out, baseline)), _stored(baselines.find(out, candidate))
+    found = two_sessions.compare(there, here, everything=everything)
+    _check(found, allow_unequal=allow_unequal)
+    fresh = _confirm(here, found, out=out) if confirm else None
+    if fresh is not None:
+        again = two_sessions.compare(there, fresh, everything=everything, level=confirming.LEVEL)
+        found = two_sessions.confirmed(found, again)
+    _write(reports.OF_TWO_SESSIONS[format](found), output)
+    if fresh is not None:
+        judge(fresh.session, list(fresh.runs))
+    _gate(found, conditions, confirmed=confirm)
+
+
+def _stored(folder: Path) -> Stored:
+    from bench.analysis.two_sessions import Stored
+
+    session = store.load_session(folder)
+    return Stored(session=session, runs=store.load_runs(folder, session))
+
+
+def _check(found: TwoSessions, *, allow_unequal: bool) -> None:
+    """Raise NotComparable where the two were not measured alike, the differing facts first."""
+    named = "; ".join(each.text for each in found.confounders)
+    if found.confounders and not allow_unequal:
+        raise NotComparable(
+            f"{named}. So {found.candidate.session} cannot be compared with {found.baseline.session}.",
+            "Measure both in one session, or say --allow-unequal.",
+        )
+    if not found.rows:
+        raise NotComparable(
+            f"{found.candidate.session} and {found.baseline.session} have no number of one cell in common.",
+            "A cell is the same where experiment and params are; see them with `bench show`.",
+        )
+
+
+def _confirm(here: Stored, found: TwoSessions, *, out: Path) -> Stored | None:
+    """The fresh session of the cells of an alarm, done; None where there is no alarm."""
+    from bench.analysis import two_sessions
+
+    if not found.alarms:
+        say("There is no alarm to confirm.")
+        return None
+    confirming.check_code(here.session, list(here.runs))
+    session = confirming.fresh(here.session, found.alarms, command=typed_command())
+    runs = _measured(session, out)
+    fresh = two_sessions.Stored(session=session, runs=runs)
+    unlike = two_sessions.unlike(here, fresh)
+    if unlike:
+        raise NotComparable(
+            f"{'; '.join(each.text for each in unlike)}. So the fresh session {session.id} is not the candidate anew.",
+            f"Confirm where {here.session.id} was measured.",
+        )
+    return fresh
+
+
+def _measured(session: Session, out: Path) -> list[Run]:
+    target = create(session.target, msgspec.convert(dict(session.options), Options))
+    for topology in {spec.topology.name: spec.topology for spec in session.specs}.values():
+        target.check(topology)
+    folder = store.create(out, session)
+    say(f"Confirming on target {target.name}. Session {session.id}, kept in {folder}.")
+    runs = measure(folder, session, remaining(folder, session), target=target)
+    report(folder, session, runs)
+    return runs
+
+
+def _write(text: str, output: Path | None) -> None:
+    if output is None:
+        typer.echo(text)
+    else:
+        store.write_whole(output, text.encode())
+
+
+def _gate(found: TwoSessions, conditions: tuple[Condition, ...], *, confirmed: bool) -> None:
+    """Raise GateFailed where a number is what a condition names."""
+    from bench.reports.two_sessions import ratio_in_words, said_of, words
+
+    failing = list(fail_on.failing(conditions, found.rows, confirmed=confirmed))
+    if failing:
+        first = failing[0]
+        raise GateFailed(
+            f"{len(failing)} of {len(found.rows)} numbers; the first, {said_of(first)}: {words(first)},"
+            f" {ratio_in_words(first.found)} times the baseline's.",
+            "" if confirmed or not first.is_alarm else "Hold it against a fresh session with --confirm.",
+        )
