@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -17,6 +17,9 @@ from bench.plan import JOB_SECONDS, run_key
 
 if TYPE_CHECKING:
     from bench.analysis.stats import Estimate
+
+Series = tuple[str, str, str]
+"""An experiment, its params, a topology: what makes numbers of one metric the same number."""
 
 SESSIONS = 10  # the last ones; older ones say little of this machine now
 
@@ -56,6 +59,45 @@ class Number:
     level: float | None
     n: int
     verdict: str
+    changed: Change | None = None  # a new level begins here
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """From which session to which a metric changed its level, and by how much."""
+
+    since: str  # the last session of the level before
+    before: float
+    after: float
+    ratio: float | None
+    p: float
+
+
+def series(numbers: Sequence[Number]) -> dict[Series, list[Number]]:
+    """Numbers of the same thing, each in the order of time."""
+    found: dict[Series, list[Number]] = {}
+    for number in numbers:
+        found.setdefault((number.experiment, number.params, number.topology), []).append(number)
+    return found
+
+
+def with_changes(numbers: Sequence[Number]) -> list[Number]:
+    """The same numbers, the first of every new level marked; a series of too few sessions has no marks."""
+    from bench.analysis.change_points import FEWEST, change_points
+
+    marked: dict[int, Number] = {}
+    for those in series(numbers).values():
+        for point in change_points([each.value for each in those]) if len(those) >= FEWEST else ():
+            at = those[point.position]
+            change = Change(
+                since=those[point.position - 1].session,
+                before=point.before,
+                after=point.after,
+                ratio=point.ratio,
+                p=point.p,
+            )
+            marked[id(at)] = replace(at, changed=change)
+    return [marked.get(id(number), number) for number in numbers]
 
 
 def of_metric(

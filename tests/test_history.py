@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,10 @@ from builders import a_sample, a_session, a_spec
 from made_up_sessions import a_session_on_disk
 
 from bench import analysis, history, store
+from bench.commands import history as command
 from bench.errors import BadInput
 from bench.jobs.recorder import Recorder
-from bench.model import Interval
+from bench.model import Interval, Metric
 from bench.plan import JOB_SECONDS, run_key
 
 
@@ -76,3 +78,46 @@ def test_a_metric_that_no_session_has_is_refused_with_those_that_there_are(tmp_p
         history.of_metric(tmp_path, "speed")
     with pytest.raises(BadInput, match="No session in"):
         history.of_metric(tmp_path / "none", "speed")
+
+
+def a_series(sessions: int) -> list[history.Number]:
+    rate = Metric(name="throughput", unit="inputs/s", better="higher", kind="rate")
+    return [
+        history.Number(
+            session=f"s{number:02d}",
+            created=f"2026-01-{number + 1:02d}",
+            experiment="inference",
+            cell="c01",
+            params="{}",
+            metric=rate,
+            topology=topology,
+            value=(1000.0 if number < 6 or topology == "single" else 700.0) + number % 3,
+            low=None,
+            high=None,
+            level=None,
+            n=6,
+            verdict="",
+        )
+        for number in range(sessions)
+        for topology in ("single", "multi")
+    ]
+
+
+def test_a_change_of_level_is_marked_at_its_session_and_in_its_series_alone() -> None:
+    numbers = a_series(12)
+    marked = history.with_changes(numbers)
+    ((place, change),) = [(each, each.changed) for each in marked if each.changed]
+    assert (place.session, place.topology) == ("s06", "multi")
+    assert (change.since, change.ratio) == ("s05", pytest.approx(0.7, rel=0.01))
+    assert [replace(each, changed=None) for each in marked] == numbers
+
+
+def test_under_10_sessions_nothing_is_marked_and_the_command_says_why() -> None:
+    few = history.with_changes(a_series(9))
+    assert [each.changed for each in few] == [None] * 18
+    assert "  not enough history to look for changes: 9 of 10 sessions" in command._lines(few)
+    said = command._lines(history.with_changes(a_series(12)))
+    assert "  no changes of level in 12 sessions" in said
+    assert "  1 change of level in 12 sessions" in said
+    (line,) = [line for line in said if "^" in line]
+    assert "changed between s05 and s06: from 1.00 to 0.701, 30 % less (worse, p 0.00" in line

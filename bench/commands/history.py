@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bench import history
 from bench.commands.options import DEFAULT_OUT, AsJson, Out, say_json
-from bench.history import Number
+from bench.history import Change, Number
+
+if TYPE_CHECKING:
+    from bench.analysis.numbers import Scale
 
 MetricName = Annotated[str, typer.Argument(metavar="METRIC", help="Its name, as `bench list` has it.")]
 Experiment = Annotated[str, typer.Option(help="Of this experiment alone.")]
@@ -18,7 +21,9 @@ Since = Annotated[str, typer.Option(metavar="DATE", help="Of sessions since then
 def command(
     metric: MetricName, experiment: Experiment = "", since: Since = "", as_json: AsJson = False, out: Out = DEFAULT_OUT
 ) -> None:
-    """Print a metric of every session, the same params together, oldest first. What changed beside it, it cannot tell.
+    """Print a metric of every session, the same params together, oldest first, and from 10 sessions on where it changed.
+
+    What else changed at the time, it cannot tell: `bench compare` names the facts of two sessions that differ.
 
     Example: bench history throughput_inputs_per_second --since 2026-01-01
     """
@@ -26,7 +31,7 @@ def command(
     def reading(sessions: int) -> None:
         typer.echo(f"Reading {sessions} sessions for the first time.", err=True)
 
-    found = history.of_metric(out, metric, experiment=experiment, since=since, reading=reading)
+    found = history.with_changes(history.of_metric(out, metric, experiment=experiment, since=since, reading=reading))
     if as_json:
         say_json(found)
         return
@@ -37,16 +42,40 @@ def _lines(found: list[Number]) -> list[str]:
     from bench.analysis.numbers import scale_for, with_interval
     from bench.analysis.stats import Estimate
 
-    groups: dict[tuple[str, str, str], list[Number]] = {}
-    for number in found:
-        groups.setdefault((number.experiment, number.params, number.topology), []).append(number)
     lines = []
-    for (experiment, params, topology), numbers in groups.items():
+    for (experiment, params, topology), numbers in history.series(found).items():
         is_ratio = "/" in topology
         scale = scale_for(numbers[0].metric, [] if is_ratio else [number.value for number in numbers])
         lines += ["", f"{experiment} {params} on {topology}{'' if is_ratio else f', in {scale.unit}'}"]
         for each in numbers:
             estimate = Estimate(value=each.value, low=each.low, high=each.high, level=each.level, n=each.n)
             value = with_interval(estimate, decimals=3) if is_ratio else with_interval(estimate, scale)
+            if each.changed:
+                lines.append(f"  ^ {_in_words(each, each.changed, scale)}")
             lines.append(f"  {each.created[:16]}  {value:26}  n {each.n:<3} {each.verdict:12} {each.session}")
+        lines.append(f"  {_how_many(numbers)}")
     return lines[1:]
+
+
+def _in_words(number: Number, changed: Change, scale: Scale) -> str:
+    """From what to what, by how much, and between which sessions."""
+    from bench.analysis.numbers import percent, plain
+
+    size = ""
+    if changed.ratio is not None:
+        size = f", {percent(abs(changed.ratio - 1))} {'more' if changed.ratio > 1 else 'less'}"
+    is_better = (changed.after > changed.before) == (number.metric.better == "higher")
+    levels = " to ".join(plain(value / scale.divisor) for value in (changed.before, changed.after))
+    return (
+        f"changed between {changed.since} and {number.session}: from {levels}{size}"
+        f" ({'better' if is_better else 'worse'}, p {plain(changed.p)})"
+    )
+
+
+def _how_many(numbers: list[Number]) -> str:
+    from bench.analysis.change_points import FEWEST
+
+    if len(numbers) < FEWEST:
+        return f"not enough history to look for changes: {len(numbers)} of {FEWEST} sessions"
+    changes = sum(each.changed is not None for each in numbers)
+    return f"{changes or 'no'} change{'' if changes == 1 else 's'} of level in {len(numbers)} sessions"
