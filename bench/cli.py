@@ -14,7 +14,21 @@ from typer.main import get_command
 from bench.errors import BenchError
 
 NAMES = (
-    *("run", "plan", "pilot", "resume", "report", "compare", "list", "show", "history", "rm", "export", "verify", "replay"),
+    *(
+        "run",
+        "plan",
+        "pilot",
+        "resume",
+        "report",
+        "compare",
+        "list",
+        "show",
+        "history",
+        "rm",
+        "export",
+        "verify",
+        "replay",
+    ),
     *("up", "down", "status", "manifest", "doctor", "image", "pins", "docs", "dashboards", "baseline", "data"),
 )
 """Each command is a module of bench.commands that has a `command`, or an `app` of several."""
