@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
+from statistics import median, variance
 from typing import TYPE_CHECKING
 
 from bench import session_index, store
@@ -40,6 +41,50 @@ def run_seconds(out: Path) -> dict[tuple[str, str], float]:
 
 def _seconds(run: Run) -> float:
     return JOB_SECONDS + (run.covered.seconds if run.covered else 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairSpread:
+    """How far the log-ratios of a headline's pairs lay from their mean in earlier sessions: a pooled SD."""
+
+    deviation: float
+    pairs: int
+    sessions: int
+
+
+def spreads(out: Path) -> dict[str, PairSpread]:
+    """By `plan.run_key`: what the last sessions in `out` say of pairs to come."""
+    found: defaultdict[str, list[list[float]]] = defaultdict(list)
+    for folder in store.session_folders(out)[-SESSIONS:]:
+        try:
+            for key, logs in _headline_logs(folder):
+                found[key].append(logs)
+        except RecordDamaged:
+            continue
+    return {key: _pooled(sessions) for key, sessions in found.items()}
+
+
+def _headline_logs(folder: Path) -> Iterator[tuple[str, list[float]]]:
+    """Of each cell of a session with two pairs or more: its key, and the log-ratios of its headline."""
+    from bench import analysis
+
+    session = store.load_session(folder)
+    keys = {(spec.experiment, spec.cell): run_key(spec) for spec in session.specs}
+    for cell in analysis.build(session, store.load_runs(folder, session)).cells:
+        row = cell.headline
+        if row is None or row.comparison is None:
+            continue
+        one, other = (row.sides[name].values for name in (row.comparison.baseline, row.comparison.candidate))
+        logs = [math.log(other[b] / one[b]) for b in one.keys() & other.keys() if one[b] > 0 and other[b] > 0]
+        if len(logs) > 1:
+            yield keys[cell.experiment, cell.cell], logs
+
+
+def _pooled(sessions: list[list[float]]) -> PairSpread:
+    """Each session about its own mean: between two sessions the ratio itself may have changed."""
+    squares = sum((len(logs) - 1) * variance(logs) for logs in sessions)
+    pairs = sum(map(len, sessions))
+    return PairSpread(deviation=math.sqrt(squares / (pairs - len(sessions))), pairs=pairs, sessions=len(sessions))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,6 +23,7 @@ TOPOLOGIES = ("both", "single", "multi")
 # Guesses for a first run, of two cores; `estimate` prefers what earlier runs took.
 UP_SECONDS = {"single": 6.0, "multi": 9.0}
 DOWN_SECONDS = 1.0
+MOST_BLOCKS = 60  # where a precision is asked for, and no number of blocks
 JOB_SECONDS = 7.0
 
 
@@ -48,6 +49,8 @@ class Wish:
     target: str = "local"
     options: Mapping[str, Value] = field(default_factory=dict)
     allow_noise: bool = False
+    budget_seconds: float | None = None
+    precision: float | None = None  # 0.03 is 3 %
     command: str = ""
 
 
@@ -132,6 +135,8 @@ def make(wish: Wish, *, now: datetime | None = None, suffix: str | None = None) 
         raise BadInput("No experiment was named.", f"There are: {', '.join(NAMES)}.")
     if wish.blocks is not None and wish.blocks < 1:
         raise BadInput(f"--blocks {wish.blocks}: it takes at least 1.")
+    if wish.precision is not None and wish.topology != "both":
+        raise BadInput("--precision is that of a ratio, and one topology has none.", "Ask for --topology both.")
     now = now or datetime.now(UTC)
     names = tuple(dict.fromkeys(wish.experiments))
     identity = f"{now:%Y%m%d-%H%M%S}-{'-'.join(names)}-{wish.profile}-{suffix or secrets.token_hex(2)}"
@@ -139,7 +144,8 @@ def make(wish: Wish, *, now: datetime | None = None, suffix: str | None = None) 
     cell_specs = [spec for name in names for spec in _cell_specs(wish, name, session=identity, topology=shapes[0])]
     for spec in cell_specs:
         needs.check(spec, shapes)
-    blocks = wish.blocks or max(profile(wish.profile, name).blocks for name in names)
+    of_profile = max(profile(wish.profile, name).blocks for name in names)
+    blocks = wish.blocks or (of_profile if wish.precision is None else MOST_BLOCKS)
     return Session(
         id=identity,
         created=now.isoformat(timespec="seconds"),
@@ -152,6 +158,8 @@ def make(wish: Wish, *, now: datetime | None = None, suffix: str | None = None) 
         specs=tuple(_ordered(cell_specs, shapes, blocks=blocks, seed=wish.seed)),
         options=wish.options,
         allow_noise=wish.allow_noise,
+        budget_seconds=wish.budget_seconds,
+        precision=wish.precision,
     )
 
 
@@ -197,12 +205,21 @@ def estimate_seconds(session: Session, known: Mapping[tuple[str, str], float] | 
 
     `known` has what a run took in earlier sessions, by (topology, run key); the rest is a guess from the Spec.
     """
-    known = known or {}
-    clusters = {(spec.block, spec.topology.name) for spec in session.specs}
+    return sum_seconds(session, session.specs, known or {})
+
+
+def sum_seconds(session: Session, specs: Iterable[Spec], known: Mapping[tuple[str, str], float]) -> float:
+    """How long some of a session's specs will take, with the clusters that they need."""
+    specs = tuple(specs)
+    clusters = {(spec.block, spec.topology.name) for spec in specs}
     around = sum(UP_SECONDS.get(topology, UP_SECONDS["multi"]) + DOWN_SECONDS for _, topology in clusters)
-    return around + sum(
-        known.get((spec.topology.name, run_key(spec)), guess_run_seconds(session, spec)) for spec in session.specs
-    )
+    return around + sum(run_seconds(session, spec, known) for spec in specs)
+
+
+def run_seconds(session: Session, spec: Spec, known: Mapping[tuple[str, str], float]) -> float:
+    """How long one run will take: as in earlier sessions, or else by a guess."""
+    took = known.get((spec.topology.name, run_key(spec)))
+    return guess_run_seconds(session, spec) if took is None else took
 
 
 def guess_run_seconds(session: Session, spec: Spec) -> float:

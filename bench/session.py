@@ -84,24 +84,42 @@ def remaining(folder: Path, session: Session) -> Work:
     return Work(kept=tuple(kept), again=tuple(again), new=tuple(new))
 
 
-def perform(
-    folder: Path, session: Session, todo: tuple[Spec, ...], *, target: Target, listener: Listener, stop: Stop
-) -> None:
+def never_enough(_spec: Spec) -> str:
+    """Every run of the plan is wanted."""
+    return ""
+
+
+def perform(  # noqa: PLR0913, as run_one
+    folder: Path,
+    session: Session,
+    todo: tuple[Spec, ...],
+    *,
+    target: Target,
+    listener: Listener,
+    stop: Stop,
+    enough: Callable[[Spec], str] = never_enough,
+) -> str:
     """Run `todo` in the plan's order. A run that fails is recorded, and the next one gets a fresh cluster.
 
+    `enough` is asked before each run, and says why it and all after it are not wanted any more: that is returned.
     Raises TargetFailed where no cluster can be stood up. Returns early when `stop` is asked for.
     """
     position = {spec.id: number for number, spec in enumerate(session.specs)}
     in_order = sorted(todo, key=lambda spec: position[spec.id])
     digests = known_digests(store.load_runs(folder, session))
     gates: dict[int, Gate] = {}
-    for (block, _), group in itertools.groupby(in_order, key=lambda spec: (spec.block, spec.topology.name)):
+    for (block, _), together in itertools.groupby(in_order, key=lambda spec: (spec.block, spec.topology.name)):
+        group = list(together)
         if block not in gates:
+            if why := enough(group[0]):
+                return why  # before a wait that would be for nothing
             gates[block] = wait_for_quiet(stop.event, partial(listener.host_is_busy, block))
         cluster: Cluster | None = None
         for spec in group:
             if stop.is_asked:
-                return
+                return ""
+            if why := enough(spec):
+                return why
             if cluster is None:
                 listener.cluster_wanted(spec.topology, block)
                 stop.may_interrupt = True
@@ -121,6 +139,7 @@ def perform(
             listener.run_ended(spec, closing)
             if closing.status != "ok" or needs.breaks_cluster(spec):
                 cluster = None  # what broke the run may have broken its cluster
+    return ""
 
 
 def run_one(  # noqa: PLR0913, where, what, on what, and who is told: none of them goes with another

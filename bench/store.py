@@ -1,6 +1,6 @@
 """The record on disk: appended to, never rewritten, finished by a rename. It is the truth.
 
-results/<session>/session.json                    the plan
+results/<session>/session.json                    the plan, and why it ended early
 results/<session>/runs/<run>/spec.json            what was asked
 results/<session>/runs/<run>/samples.jsonl        a Line a line: facts, samples, usage, checksums
 results/<session>/runs/<run>/run.json             how it ended, written last
@@ -84,6 +84,15 @@ def create(out: Path, session: Session) -> Path:
         raise CannotWrite(f"{folder} cannot be made: {error.strerror}.", "Name another folder with --out.") from error
     write_whole(folder / "session.json", _indented(session))
     return folder
+
+
+def end_early(folder: Path, why: str) -> Session:
+    """Write into the plan why it is complete without the runs that it lacks; the empty text: that none are left out."""
+    session = load_session(folder)
+    if session.ended != why:
+        session = replace(session, ended=why)
+        write_whole(folder / "session.json", _indented(session))
+    return session
 
 
 def run_folder(folder: Path, spec: Spec) -> Path:

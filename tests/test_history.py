@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
+from statistics import variance
 
 import pytest
 from builders import a_sample, a_session, a_spec
@@ -121,3 +123,18 @@ def test_under_10_sessions_nothing_is_marked_and_the_command_says_why() -> None:
     assert "  1 change of level in 12 sessions" in said
     (line,) = [line for line in said if "^" in line]
     assert "changed between s05 and s06: from 1.00 to 0.701, 30 % less (worse, p 0.00" in line
+def test_how_far_pairs_spread_is_pooled_over_sessions_each_about_its_own_ratio(tmp_path: Path) -> None:
+    first = a_session_on_disk(tmp_path, "20260105-100000-inference-lab-0001", blocks=6)
+    second = a_session_on_disk(tmp_path, "20260206-100000-inference-lab-0002", blocks=6, multi=0.5)
+    variances = []
+    for folder in (first, second):
+        session = store.load_session(folder)
+        row = analysis.build(session, store.load_runs(folder, session)).cells[0].headline
+        assert row is not None
+        one, two = row.sides["single"].values, row.sides["multi"].values
+        variances.append(variance([math.log(two[block] / one[block]) for block in one]))
+    ((key, found),) = history.spreads(tmp_path).items()
+    assert key == run_key(session.specs[0])
+    assert (found.pairs, found.sessions) == (12, 2)
+    assert found.deviation == pytest.approx(math.sqrt(sum(variances) / 2))
+    assert history.spreads(tmp_path / "none") == {}

@@ -85,6 +85,28 @@ def test_the_gate_is_passed_once_a_block_and_every_run_keeps_what_it_saw(
     assert "begins on a busy machine" in heard.waits[0][1]
 
 
+def test_a_session_that_has_enough_ends_there_and_a_resumed_one_runs_no_cell_twice(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    session = a_session(SPECS)
+    folder = store.create(tmp_path / "results", session)
+    why = perform(
+        folder,
+        session,
+        SPECS,
+        target=target,
+        listener=Heard(),
+        stop=Stop(),
+        enough=lambda spec: "it had enough" if spec.block == 2 else "",
+    )
+    assert (why, target.ups) == ("it had enough", ["single", "multi"])
+    assert store.end_early(folder, why).ended == store.load_session(folder).ended == "it had enough"
+    assert [spec.id for spec in remaining(folder, session).todo] == [spec.id for spec in SPECS[2:]]
+    again(folder, session, target)
+    assert len(head.accepted) == len(set(head.accepted)) == 4
+    assert store.end_early(folder, "") == session
+
+
 def test_a_job_that_ray_calls_a_success_without_a_result_has_failed(
     tmp_path: Path, target: FakeTarget, head: FakeHead
 ) -> None:

@@ -80,12 +80,16 @@ class Report:
     gates: Gates | None = None
     vetoed: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # block: why nothing of it is used
     noise: str = ""  # why no verdict is given at all
+    ended: str = ""  # why the session is complete without all that it planned
+    left_out_blocks: int = 0  # not begun, since it ended early
+    dropped: tuple[str, ...] = ()  # asked for, and not planned: the budget had no room
     version: int = VERSION
 
 
 def build(session: Session, runs: Sequence[Run], *, margin: float = MARGIN) -> Report:
     """All that `runs` say about `session`. A difference within `margin` is too small to matter: 0.02 is 2 %."""
     as_recorded = last_attempts(runs)
+    whole, session = session, _as_far_as_begun(session, as_recorded)
     topologies = _topologies(session)
     vetoed = veto.vetoes(  # by the turns that were declared: which are discarded depends on values, and a veto must not
         (each for run in as_recorded.values() if run.status == "ok" for each in veto.conditions(run)),
@@ -115,7 +119,24 @@ def build(session: Session, runs: Sequence[Run], *, margin: float = MARGIN) -> R
     cells = [_refuse(cell, found) for cell in cells]
     if vetoed.is_noisy:
         cells = [_undecided(cell, vetoed.noise) for cell in cells]
-    return replace(_assemble(evidence, cells, found), ladders=ladders(asked))
+    return replace(
+        _assemble(evidence, cells, found),
+        ladders=ladders(asked),
+        planned=len(whole.specs),
+        left_out_blocks=len(_blocks(whole) - _blocks(session)),
+    )
+
+
+def _as_far_as_begun(session: Session, runs: Mapping[str, Run]) -> Session:
+    """A session that ended early, without the blocks that it left out: they are no gaps."""
+    if not session.ended:
+        return session
+    begun = {run.spec.block for run in runs.values()}
+    return replace(session, specs=tuple(spec for spec in session.specs if spec.block in begun))
+
+
+def _blocks(session: Session) -> set[int]:
+    return {spec.block for spec in session.specs}
 
 
 def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Doubt, ...]) -> Report:
@@ -135,7 +156,7 @@ def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Doub
         question=question(session, evidence.topologies),
         answer=answer(cells),
         doubts=found,
-        blocks=len({spec.block for spec in session.specs}),
+        blocks=len(_blocks(session)),
         warmups=first.warmups if first else 0,
         samples=first.samples if first else 0,
         sample_seconds=first.sample_seconds if first else 0.0,
@@ -158,6 +179,8 @@ def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Doub
         gates=evidence.gates,
         vetoed={} if evidence.veto.is_forced else evidence.veto.reasons,
         noise=evidence.veto.noise if evidence.veto.is_noisy else "",
+        ended=session.ended,
+        dropped=session.dropped,
     )
 
 

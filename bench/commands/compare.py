@@ -127,7 +127,7 @@ def _measured(session: Session, out: Path) -> list[Run]:
         target.check(topology)
     folder = store.create(out, session)
     say(f"Confirming on target {target.name}. Session {session.id}, kept in {folder}.")
-    runs = measure(folder, session, remaining(folder, session), target=target)
+    session, runs = measure(folder, session, remaining(folder, session), target=target)
     report(folder, session, runs)
     return runs
 

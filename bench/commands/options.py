@@ -15,6 +15,7 @@ import msgspec
 import typer
 
 from bench import params, store
+from bench.budget import seconds_of, share_of
 from bench.commands import completion
 from bench.errors import BadInput
 from bench.model import Value, as_builtins, to_json
@@ -79,6 +80,13 @@ Context = Annotated[
 ]
 AllowNoise = Annotated[
     bool, typer.Option("--allow-noise", help="Use blocks that others disturbed too, and say so in the report.")
+]
+Budget = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Most time for the whole: 20m. What has no room is dropped and named."),
+]
+Precision = Annotated[
+    str | None, typer.Option(metavar="PERCENT", help="End when every headline's interval is within it: 3%.")
 ]
 LoadWith = Annotated[
     str | None, typer.Option(metavar="COMMAND", help="Kubernetes: what carries {image} to its nodes, for you.")
@@ -172,6 +180,8 @@ PLANNED: dict[str, Any] = {
     "seed": Seed,
     "target": TargetName,
     "allow_noise": AllowNoise,
+    "budget": Budget,
+    "precision": Precision,
     **OF_TARGET,
     "out": Out,
 }
@@ -193,7 +203,13 @@ def as_plan(wish: Wish, options: Options, out: Path) -> Plan:
     """A command line as a plan file has it: all that has a value, so that it means the same when a default changes."""
     from bench.plan_file import Plan
 
-    said = {**vars(wish), **vars(options), "out": str(out)}
+    said = {
+        **vars(wish),
+        **vars(options),
+        "out": str(out),
+        "budget": None if wish.budget_seconds is None else f"{wish.budget_seconds:.0f}s",
+        "precision": None if wish.precision is None else f"{100 * wish.precision:.10g}%",
+    }
     return Plan(
         options={name: said[name] for name in PLANNED if said[name] is not None},
         experiments={name: chosen_levels(wish, name) for name in dict.fromkeys(wish.experiments)},
@@ -246,6 +262,8 @@ def asking(work: Callable[..., None]) -> Callable[..., None]:
         seed: Seed = 1,
         target: TargetName = "auto",
         allow_noise: AllowNoise = False,
+        budget: Budget = None,
+        precision: Precision = None,
         options: Options,
         out: Out = DEFAULT_OUT,
         **said: Any,
@@ -265,6 +283,8 @@ def asking(work: Callable[..., None]) -> Callable[..., None]:
             target=target,
             command=typed_command(),
             allow_noise=allow_noise,
+            budget_seconds=None if budget is None else seconds_of(budget),
+            precision=None if precision is None else share_of(precision),
         )
         work(wish, options, out, **said)
 

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from bench import history, plan, plan_file, store
+from bench import budget, history, plan, plan_file, store
+from bench.analysis import stats
+from bench.analysis.numbers import percent, plural
+from bench.analysis.stopping import FEWEST_PAIRS
 from bench.commands.options import AsJson, as_plan, asking, say_json
+from bench.history import PairSpread
 from bench.model import Session, Spec
 from bench.plan import Wish
 from bench.targets import Options, choose
 
 Save = Annotated[Path | None, typer.Option(metavar="FILE", help="Write it to a plan file, .toml or .yaml.")]
+SPREADS = (0.02, 0.05, 0.1)  # of pairs' log-ratios, where none are known
+
 
 
 def _plan(wish: Wish, options: Options, out: Path, save: Save = None, as_json: AsJson = False) -> None:
@@ -25,17 +31,20 @@ def _plan(wish: Wish, options: Options, out: Path, save: Save = None, as_json: A
     Example: bench plan inference --profile lab --set batch=1,10 --save plan.toml
     """
     chosen = choose(wish.target, options)
-    session = plan.make(replace(wish, target=chosen.target.name))
+    known = history.run_seconds(out)
+    session = budget.fit(plan.make(replace(wish, target=chosen.target.name)), known)
     for topology in plan.topologies(wish):
         chosen.target.check(topology)
     if save:
         store.write_whole(save, plan_file.written(as_plan(wish, options, out), save.name).encode())
         typer.echo(f"Run it with: bench run --plan {shlex.quote(str(save))}", err=True)
-    known = history.run_seconds(out)
     if as_json:
         say_json({"why": chosen.why, "seconds": plan.estimate_seconds(session, known), "session": session})
         return
-    typer.echo("\n".join(describe(session, known, why=chosen.why)))
+    lines = describe(session, known, why=chosen.why)
+    if len(plan.topologies(wish)) > 1:
+        lines += ["", *smallest_effects(session, history.spreads(out))]
+    typer.echo("\n".join(lines))
 
 
 command = asking(_plan)
@@ -56,7 +65,10 @@ def describe(session: Session, known: Mapping[tuple[str, str], float], *, why: s
         for t in topologies.values()
     ]
     lines += ["", f"Cells ({len(first)}), each measured {first[0].samples} times after {first[0].warmups} warm-up(s)"]
-    lines += [f"  {spec.experiment} {spec.cell}  {_params(spec)}" for spec in sorted(first, key=_by_cell)]
+    lines += [
+        f"  {spec.experiment} {spec.cell}  {_minutes(session, spec, known):>6}  {_params(spec)}"
+        for spec in sorted(first, key=_by_cell)
+    ]
     lines += ["", f"Order ({blocks} blocks, each topology on a fresh cluster)"]
     for block in range(1, blocks + 1):
         runs = [spec for spec in specs if spec.block == block]
@@ -66,9 +78,46 @@ def describe(session: Session, known: Mapping[tuple[str, str], float], *, why: s
     seconds = plan.estimate_seconds(session, known)
     basis = f"{measured} of them by what earlier sessions took" if measured else "a guess: no earlier session says"
     lines += ["", f"{len(specs)} runs, about {plan.in_words(seconds)} ({basis})."]
+    if session.budget_seconds is not None:
+        lines.append(f"The budget is {plan.in_words(session.budget_seconds)}, and the session ends in time.")
+        lines += [f"Dropped, since it has no room: {dropped}." for dropped in session.dropped]
+    if session.precision is not None:
+        lines.append(
+            f"It ends sooner where every headline's interval is within {percent(session.precision)}"
+            f" and rests on {FEWEST_PAIRS} pairs or more."
+        )
     if blocks < 6:
         lines.append(f"{blocks} blocks give values and no verdict: a verdict needs at least 6.")
     return lines
+
+
+def smallest_effects(session: Session, known: Mapping[str, PairSpread]) -> Iterator[str]:
+    """What each cell's headline could show with the planned blocks, if pairs spread as they did in earlier sessions."""
+    blocks = max(spec.block for spec in session.specs)
+    yield f"Smallest difference that {plural(blocks, 'pair')} would show in 4 of 5 sessions"
+    cells = {(spec.experiment, spec.cell): plan.run_key(spec) for spec in session.specs}
+    for experiment, cell in budget.cells_of(session):
+        earlier = known.get(cells[experiment, cell])
+        if earlier is None:
+            effects = [f"{_effect(share, blocks)} if pairs spread by {percent(share)}" for share in SPREADS]
+            words = f"{', '.join(effects)}: no earlier session says how far they do"
+        else:
+            words = (
+                f"{_effect(earlier.deviation, blocks)}, with a spread of {percent(earlier.deviation)} as in"
+                f" {plural(earlier.pairs, 'pair')} of {plural(earlier.sessions, 'earlier session')}"
+            )
+        yield f"  {experiment} {cell}  {words}"
+
+
+def _effect(deviation: float, pairs: int) -> str:
+    smallest = stats.smallest_effect(deviation, pairs)
+    return "none" if smallest is None else percent(smallest)
+
+
+def _minutes(session: Session, of: Spec, known: Mapping[tuple[str, str], float]) -> str:
+    """How long all runs of one cell will take, without clusters."""
+    own = [spec for spec in session.specs if (spec.experiment, spec.cell) == (of.experiment, of.cell)]
+    return plan.in_words(sum(plan.run_seconds(session, spec, known) for spec in own))
 
 
 def _by_cell(spec: Spec) -> tuple[str, str]:

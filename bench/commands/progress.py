@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import typer
 
 from bench.model import Closing, Line, Session, Spec, Topology
-from bench.plan import DOWN_SECONDS, UP_SECONDS, guess_run_seconds, in_words, run_key
+from bench.plan import DOWN_SECONDS, UP_SECONDS, in_words, run_seconds
 
 TELL_SECONDS = 10.0  # between two lines on the same work, where there is no bar
 
@@ -52,17 +52,22 @@ class WorkInHand:
 class Progress:
     """Tells a person how a session goes on; a Listener."""
 
-    def __init__(self, session: Session, *, todo: tuple[Spec, ...], known: Mapping[tuple[str, str], float]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        *,
+        todo: tuple[Spec, ...],
+        known: Mapping[tuple[str, str], float],
+        left_seconds: Callable[[], float | None] = lambda: None,
+    ) -> None:
         self._session = session
         self._todo = todo
+        self._left_seconds = left_seconds  # of the budget
         self._ended = 0
         self._samples = 0
         self._work = WorkInHand()
         self._begun = time.monotonic()
-        self._guesses = {
-            spec.folder: known.get((spec.topology.name, run_key(spec)), guess_run_seconds(session, spec))
-            for spec in todo
-        }
+        self._guesses = {spec.folder: run_seconds(session, spec, known) for spec in todo}
         self._guessed_done = 0.0
         self._bar: Any = None
         self._task: Any = None
@@ -125,7 +130,9 @@ class Progress:
         done = self._guessed_done + around * self._ended / max(len(self._todo), 1)
         took = time.monotonic() - self._begun
         pace = took / done if self._ended else 1.0
-        return f"about {in_words(max(whole - done, 0.0) * pace)} left"
+        budget = self._left_seconds()
+        until = "" if budget is None else f", {in_words(max(budget, 0.0))} of the budget"
+        return f"about {in_words(max(whole - done, 0.0) * pace)} left{until}"
 
     def _show(self, spec: Spec) -> None:
         if self._bar:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
 from bench import store
 from bench.commands import progress
 from bench.commands.options import DEFAULT_OUT, Out, SessionName
-from bench.commands.run import carry_on
+from bench.commands.run import carry_on, left_out
 from bench.errors import BadInput
 from bench.session import remaining
 from bench.targets import Options, create
 
 
 def command(session: SessionName, out: Out = DEFAULT_OUT) -> None:
-    """Run exactly what a session lacks: what was never begun, stopped or failed.
+    """Run exactly what a session lacks: what was never begun, stopped or failed, or left out when it ended early.
 
     Example: bench resume latest
     """
@@ -25,6 +27,10 @@ def command(session: SessionName, out: Out = DEFAULT_OUT) -> None:
     if not work.todo:
         raise BadInput(f"{planned.id} lacks nothing.", f"See it with `bench report {planned.id}`.")
     store.check_writable(folder)
+    if planned.ended:  # who asks for the rest by name has the precision, and wants more; the budget begins anew
+        progress.say(f"It ended early: {planned.ended}.")
+        planned = replace(store.end_early(folder, ""), precision=None)
+    progress.say(f"This adds {left_out(folder, planned)}.")
     target = create(planned.target, msgspec.convert(dict(planned.options), Options))
     for topology in {spec.topology.name: spec.topology for spec in work.todo}.values():
         target.check(topology)

@@ -6,12 +6,15 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
 import typer
 
-from bench import history, plan, session_lock, store
+from bench import budget, history, plan, session_lock, store
+from bench.analysis.numbers import plural
+from bench.budget import Limits
 from bench.commands import progress
 from bench.commands.options import as_options, asking
 from bench.errors import RunFailed, RunInvalid, Stopped
@@ -31,11 +34,14 @@ def _run(wish: Wish, options: Options, out: Path) -> None:
     topologies = plan.topologies(wish)
     chosen = choose(wish.target, options)
     target = chosen.target
-    session = plan.make(replace(wish, target=target.name, options=as_options(chosen.options)))
+    wanted = plan.make(replace(wish, target=target.name, options=as_options(chosen.options)))
+    session = budget.fit(wanted, history.run_seconds(out))
     for topology in topologies:
         target.check(topology)
     folder = store.create(out, session)
     progress.say(f"Target {target.name}: {chosen.why}. Session {session.id}, kept in {folder}.")
+    for dropped in session.dropped:
+        progress.say(f"No room in the budget: {dropped}.")
     carry_on(folder, session, remaining(folder, session), target=target)
 
 
@@ -44,27 +50,42 @@ command = asking(_run)
 
 def carry_on(folder: Path, session: Session, work: Work, *, target: Target) -> None:
     """Do what is left of a session, then report on all of it. Raises RunFailed, RunInvalid or Stopped."""
-    runs = measure(folder, session, work, target=target)
+    session, runs = measure(folder, session, work, target=target)
     typer.echo(report(folder, session, runs))
     progress.say(f"With pictures: {folder / 'report.html'}")
     judge(session, runs)
 
 
-def measure(folder: Path, session: Session, work: Work, *, target: Target) -> list[Run]:
-    """Do what is left of a session; all of its runs. Raises Stopped."""
+def measure(folder: Path, session: Session, work: Work, *, target: Target) -> tuple[Session, list[Run]]:
+    """Do what is left of a session; the session, which may say that it ended early, and all of its runs. Raises Stopped."""
     with session_lock.alone(session):
-        _perform(folder, session, work, target=target)
-    return store.load_runs(folder, session)
+        ended = _perform(folder, session, work, target=target)
+    session = store.end_early(folder, ended)
+    if ended:
+        progress.say(f"Ended early: {ended}. `bench resume {session.id}` would add {left_out(folder, session)}.")
+    return session, store.load_runs(folder, session)
 
 
-def _perform(folder: Path, session: Session, work: Work, *, target: Target) -> None:
+def left_out(folder: Path, session: Session) -> str:
+    """What a session lacks, and how long it would take."""
+    todo = remaining(folder, session).todo
+    seconds = plan.sum_seconds(session, todo, history.run_seconds(folder.parent))
+    blocks = plural(len({spec.block for spec in todo}), "block")
+    return f"{plural(len(todo), 'run')} in {blocks}, about {plan.in_words(seconds)}"
+
+
+def _perform(folder: Path, session: Session, work: Work, *, target: Target) -> str:
+    """Do the work; why it ended before its end, where it did."""
     stays_up = target.status().cluster is not None
     stop = Stop()
     known = history.run_seconds(folder.parent)
-    listener = progress.Progress(session, todo=work.todo, known=known)
+    limits = Limits(session=session, todo=work.todo, known=known, is_precise=partial(_is_precise, folder, session))
+    listener = progress.Progress(session, todo=work.todo, known=known, left_seconds=lambda: limits.left_seconds)
     try:
         with listener, _ctrl_c(stop):
-            perform(folder, session, work.todo, target=target, listener=listener, stop=stop)
+            ended = perform(
+                folder, session, work.todo, target=target, listener=listener, stop=stop, enough=limits.enough
+            )
     except KeyboardInterrupt:
         raise  # at once: `bench down` takes away what is left
     except BaseException:
@@ -75,6 +96,17 @@ def _perform(folder: Path, session: Session, work: Work, *, target: Target) -> N
         target.down()
     if stop.is_asked:
         raise Stopped("Stopped; what was done is kept.", f"Go on with: bench resume {session.id}")
+    return ended
+
+
+def _is_precise(folder: Path, session: Session) -> bool:
+    from bench import analysis
+    from bench.analysis import stopping
+
+    if session.precision is None:
+        return False
+    found = analysis.build(session, store.load_runs(folder, session))
+    return stopping.precision_reached(stopping.headline_ratios(found), session.precision)
 
 
 def report(folder: Path, session: Session, runs: list[Run]) -> str:

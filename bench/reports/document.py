@@ -112,6 +112,10 @@ def _design(report: Report) -> Iterator[tuple[str, str]]:
     )
     yield "randomised", report.randomised
     yield "runs", _runs(report)
+    if report.ended:
+        yield "ended early", f"{report.ended}; {plural(report.left_out_blocks, 'block')} left out"
+    if report.dropped:
+        yield "dropped", f"the budget had no room for {', '.join(report.dropped)}"
     for experiment, params in report.common_params.items():
         if params:
             yield f"{experiment}", ", ".join(f"{name}={value}" for name, value in params.items())

@@ -140,3 +140,18 @@ def test_a_metric_that_nodes_alone_have_is_no_row_without_a_value():
     (cell,) = analysis.build(session, runs).cells
     assert share.name not in {row.metric.name for row in cell.rows}
     assert {(each.metric.name, each.node) for each in cell.node_metrics} == {(share.name, "head")}
+
+
+def test_what_a_session_that_ended_early_left_out_is_said_and_is_no_gap() -> None:
+    session, runs = made_up(blocks=8, cells=1)
+    done = [run for run in runs if run.spec.block <= 6]
+    found = analysis.build(replace(session, ended="the time was up", dropped=("blocks 9 to 10",)), done)
+    assert (found.blocks, found.left_out_blocks, found.planned) == (6, 2, 16)
+    assert (found.ended, found.dropped) == ("the time was up", ("blocks 9 to 10",))
+    comparison = found.cells[0].headline and found.cells[0].headline.comparison
+    assert comparison
+    assert (comparison.pairs, dict(comparison.missing)) == (6, {})
+    stopped = analysis.build(session, done).cells[0].headline
+    assert stopped
+    assert stopped.comparison
+    assert set(stopped.comparison.missing) == {7, 8}
