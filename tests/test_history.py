@@ -123,6 +123,8 @@ def test_under_10_sessions_nothing_is_marked_and_the_command_says_why() -> None:
     assert "  1 change of level in 12 sessions" in said
     (line,) = [line for line in said if "^" in line]
     assert "changed between s05 and s06: from 1.00 to 0.701, 30 % less (worse, p 0.00" in line
+
+
 def test_how_far_pairs_spread_is_pooled_over_sessions_each_about_its_own_ratio(tmp_path: Path) -> None:
     first = a_session_on_disk(tmp_path, "20260105-100000-inference-lab-0001", blocks=6)
     second = a_session_on_disk(tmp_path, "20260206-100000-inference-lab-0002", blocks=6, multi=0.5)

@@ -24,7 +24,6 @@ Save = Annotated[Path | None, typer.Option(metavar="FILE", help="Write it to a p
 SPREADS = (0.02, 0.05, 0.1)  # of pairs' log-ratios, where none are known
 
 
-
 def _plan(wish: Wish, options: Options, out: Path, save: Save = None, as_json: AsJson = False) -> None:
     """Say what would run, in which order, and how long it would take; start nothing.
 
