@@ -23,6 +23,8 @@ SMALL = (
     "inputs=5000",
     "--set",
     "data_path=by-value",
+    "--set",
+    "open_loop_seconds=0.1",
 )
 
 

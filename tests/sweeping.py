@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -37,6 +38,7 @@ class SweepContext:
     nodes: Sequence[Any]
     seed: int = 7
     repeats: int = 1
+    folder: Path = Path()
     reasons: list[str] = field(default_factory=list)
     credits: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
 

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from bench.experiments import Profile
+from bench.experiments import Profile, response_times
+from bench.experiments.open_loop import RayCalls
 from bench.experiments.placement import get_in_time, on
+from bench.experiments.response_times import ResponseTimes, Subject
 from bench.model import Arm, Context, Measured, Metric, NodeSlot, Sample
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ PUT = Metric(
     kind="rate",
     help="Bytes put into the object store. Ray's own figure takes its 839 MB for 0.8 GB, and is 5 % lower.",
 )
-METRICS = (CALLS, PUT)
+METRICS = (CALLS, PUT, *response_times.METRICS)
 
 RAY = Arm(name="ray", help="Ray's tasks, actors and object store.", role="subject")
 UNWATCHED = Arm(name="ray-unwatched", help="As ray, while raymeter does not watch.", role="control", probed=False)
@@ -63,6 +65,8 @@ class Params:
     put_bytes: Annotated[
         int, Option(min=2**17, max=2**30, metavar="BYTES", help="One object of those that are put for gigabytes.")
     ] = 32 * 2**20
+    open_loop: response_times.Choice = "poisson"
+    open_loop_seconds: response_times.Seconds = 0.5
 
 
 PROFILES = {
@@ -76,7 +80,7 @@ PROFILES = {
     ),
     "lab": Profile(
         help="Half an hour: all rates, 1,000 calls in flight as in Ray's own.",
-        grids=({"calls": (1000,)},),
+        grids=({"calls": (1000,), "open_loop_seconds": (3.0,)},),
         blocks=6,
         warmups=1,
         samples=4,
@@ -85,7 +89,7 @@ PROFILES = {
     ),
     "full": Profile(
         help="Hours: as lab, with 100 to 10,000 calls in flight.",
-        grids=({"calls": (100, 1000, 10_000)},),
+        grids=({"calls": (100, 1000, 10_000), "open_loop_seconds": (3.0,)},),
         blocks=12,
         warmups=1,
         samples=4,
@@ -149,6 +153,7 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
     context.leaves_idle([node.name for node in context.nodes if node.name not in ends])
     with ExitStack() as exits:
         rates = start(params, nodes, exits)
+        responses = response_times_of(params, nodes, exits, context)
         for turn in context.turns():
             for rate in rates:
                 credit = partial(_credit, ends, rate.calls)
@@ -157,11 +162,14 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
                         continue
                     timed = turn.measure(arm, rate.work, credit, point=rate.name)
                     yield from _samples(timed, rate, context)
+            yield from responses.measure(turn)
+        yield from responses.percentiles()
 
 
 def guess_pass_seconds(params: Params) -> float:
     """One pass of every rate, on two cores."""
-    return 0.3 + params.calls * 0.006 + params.put_bytes * 20 / 2e9
+    load = response_times.turn_seconds(params.open_loop, params.open_loop_seconds)
+    return 0.3 + params.calls * 0.006 + params.put_bytes * 20 / 2e9 + load
 
 
 def start(params: Params, nodes: Sequence[NodeSlot], exits: ExitStack) -> list[Rate]:
@@ -273,6 +281,20 @@ def many_actors_rates(params: Params, nodes: Sequence[NodeSlot], exits: ExitStac
             amount=count * calls,
         ),
     ]
+
+
+def response_times_of(params: Params, nodes: Sequence[NodeSlot], exits: ExitStack, context: Context) -> ResponseTimes:
+    """Those of actor calls from the driver: one actor on the last node, as in 1:1 actor calls."""
+    server = _place(Server, nodes[-1], exits)
+    ends = {nodes[0].name, nodes[-1].name}
+    subject = Subject(
+        arm=RAY,
+        calls=RayCalls(lambda _seat, _number: server.small_value.remote(), seats=1),
+        in_flight=CONCURRENCY,
+        is_right=lambda _number, answer: answer == OK,
+        by_node=lambda seats: _credit(ends, len(seats), 0),
+    )
+    return ResponseTimes(context=context, subject=subject, choice=params.open_loop, seconds=params.open_loop_seconds)
 
 
 def _place(kind: type, node: NodeSlot, exits: ExitStack, **options: Any) -> Any:

@@ -14,7 +14,7 @@ from typer import Option
 
 from bench.data import digits
 from bench.errors import BadInput
-from bench.experiments import Profile, mlp, parts
+from bench.experiments import Profile, inference_load, mlp, parts, response_times
 from bench.experiments.peers import Peers, start_peers
 from bench.experiments.placement import Place, Span, places, spans
 from bench.experiments.predictors import DataPath, Predictors
@@ -75,6 +75,7 @@ PAYLOAD = Metric(
 METRICS = (
     *(THROUGHPUT, END_TO_END, STARTUP, FIRST_RESULT, *LATENCIES.values(), SUCCESS, PAYLOAD),
     *(parts.BUSY, parts.COMPUTE, parts.STRAGGLER, parts.SERIALISE),
+    *response_times.METRICS,
 )
 
 RAY = Arm(name="ray", help="Actors of Ray hold the network.", role="subject")
@@ -110,6 +111,8 @@ class Params:
         int, Option(min=1, max=1_000, metavar="CALLS", help="Calls that one actor has in flight, at most.")
     ] = 4
     dtype: Annotated[mlp.Dtype, Option(help="Type of inputs and weights.")] = "float64"
+    open_loop: response_times.Choice = "poisson"
+    open_loop_seconds: response_times.Seconds = 0.5
 
     def __post_init__(self) -> None:
         if self.batch > self.inputs:
@@ -120,7 +123,7 @@ class Params:
 
 _LAB: tuple[Mapping[str, tuple[Value, ...]], ...] = (
     # The study's two steps, 1 actor unbatched and 10 actors x 10, are corners of this; it changed both at once.
-    {"actors": (1, 10), "batch": (1, 10, 100, 1_000), "inputs": (100_000,)},
+    {"actors": (1, 10), "batch": (1, 10, 100, 1_000), "inputs": (100_000,), "open_loop_seconds": (3.0,)},
     {"actors": (10,), "batch": (1_000,), "inputs": (100_000,), "data_path": ("by-reference", "local")},
     {"actors": (10,), "batch": (10,), "inputs": (1_000_000,)},  # long enough for a reading of CPU and network
 )
@@ -210,6 +213,10 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
         peers.ready()
         vow.same_weights(predictors.ready())
         work = _work(predictors, peers, batches, expected)
+        request_bytes = params.batch * payload_bytes_per_input(params)
+        responses = inference_load.response_times(
+            RAY, predictors, expected, params=params, context=context, bytes_per_request=request_bytes
+        )
         kept: dict[str, list[Measured[Pass]]] = {RAY.name: [], EMPTY_CALLS.name: []}
         for turn in context.turns():
             for arm in turn.order(ARMS):
@@ -222,15 +229,18 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
                 yield from samples(arm, measured, params)
                 if arm.name in kept and not turn.warmup:
                     kept[arm.name].append(measured)
+            yield from responses.measure(turn)
         vow.same_weights(predictors.ready())
     for timed in kept.values():
         yield from latencies(timed)
+    yield from responses.percentiles()
 
 
 def guess_pass_seconds(params: Params) -> float:
     """One pass of every arm, on two cores: calls cost a millisecond each and inputs what numpy takes for them."""
     calls = -(-params.inputs // params.batch)
-    return calls * 0.0033 + params.inputs * 0.00013
+    load = response_times.turn_seconds(params.open_loop, params.open_loop_seconds)
+    return calls * 0.0033 + params.inputs * 0.00013 + load
 
 
 def expected_answers(layers: Layers, vectors: mlp.Array, inputs: int) -> bytes:
@@ -333,7 +343,7 @@ def _work(predictors: Predictors, peers: Peers, batches: Sequence[Span], expecte
         return Pass(problem=check(answers, expected), digest=_digest(answers))
 
     def by_node(done: Pass) -> Mapping[str, float]:
-        return predictors.inputs_of_node(done.calls, batches) if done.calls else {}
+        return predictors.inputs_of_node(done.calls.seats, batches) if done.calls else {}
 
     return {
         RAY.name: (with_network, by_node),

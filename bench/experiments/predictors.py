@@ -137,10 +137,14 @@ class Predictors:
             for place, (seconds, inputs) in zip(self.places, done, strict=True)
         ]
 
-    def inputs_of_node(self, answers: Answers, spans: Sequence[Span]) -> dict[str, float]:
-        """How many inputs each node that has an actor answered."""
+    def request(self, seat: int, span: Span) -> Any:
+        """A reference to the network's answer to one span, by the actor in that seat; nothing waits for it."""
+        return self._predict(self._pool.actors[seat], span)
+
+    def inputs_of_node(self, seats: Sequence[int], spans: Sequence[Span]) -> dict[str, float]:
+        """How many inputs each node that has an actor answered, where a seat answered each span."""
         inputs: Counter[str] = Counter({place.node.name: 0 for place in self.places})
-        for seat, (start, stop) in zip(answers.seats, spans, strict=True):
+        for seat, (start, stop) in zip(seats, spans, strict=True):
             inputs[self.places[seat].node.name] += stop - start
         return {name: float(count) for name, count in inputs.items()}
 

@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(900)]
 LITTLE = {  # how little of an experiment will do; of the others, their tiny profile
     "inference": SMALL,
     "network": ("--set", "largest=65536", "--set", "growth=1024", "--set", "most_streams=1"),
-    "core-rates": ("--set", "calls=20", "--set", "put_bytes=1048576"),
+    "core-rates": ("--set", "calls=20", "--set", "put_bytes=1048576", "--set", "open_loop_seconds=0.1"),
     "granularity": ("--set", "shortest=0.001", "--set", "longest=0.01"),
     "tune-overhead": ("--set", "trial_seconds=1"),
     "clustering-kernels": ("--set", "jobs=2", "--set", "points=2000", "--set", "iterations=5"),

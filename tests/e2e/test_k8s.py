@@ -28,7 +28,10 @@ NAME = "raymeter-e2e"
 ROOT = Path(__file__).resolve().parents[2]
 K8S = ROOT / "k8s"
 HERE = ("--target", "k8s", "--name", NAME)
-SMALL = ("--set", "batch=1000", "--set", "inputs=20000", "--set", "data_path=by-value")
+SMALL = (
+    *("--set", "batch=1000", "--set", "inputs=20000", "--set", "data_path=by-value"),
+    *("--set", "open_loop_seconds=0.1"),
+)
 LONGER = ("--set", "batch=1000", "--set", "inputs=50000", "--set", "data_path=by-value")
 RAY_PODS = ("pods", "--selector", "ray.io/is-ray-node=yes")
 

@@ -130,9 +130,10 @@ def context(local_ray: Sequence[NodeSlot], tmp_path: Path) -> LocalContext:
 
 
 @pytest.fixture
-def two_halves(local_ray: Sequence[NodeSlot]) -> LocalContext:
+def two_halves(local_ray: Sequence[NodeSlot], tmp_path: Path) -> LocalContext:
     """The node as if it were two, of one CPU each."""
     (node,) = local_ray
     return LocalContext(
-        nodes=[NodeSlot(name=name, node_id=node.node_id, cpus=1, threads=1) for name in ("head", "worker-1")]
+        nodes=[NodeSlot(name=name, node_id=node.node_id, cpus=1, threads=1) for name in ("head", "worker-1")],
+        folder=tmp_path,
     )

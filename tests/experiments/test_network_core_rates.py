@@ -32,7 +32,8 @@ def names_of_ray() -> set[str]:
 @pytest.mark.ray
 def test_every_rate_has_a_name_of_ray_and_answers_all_its_calls(local_ray: Sequence[Any]) -> None:
     context = SweepContext(nodes=local_ray)
-    found = list(core_rates.run(Params(calls=20, put_bytes=2**20), context))  # type: ignore[arg-type]
+    params = Params(calls=20, put_bytes=2**20, open_loop="off")
+    found = list(core_rates.run(params, context))  # type: ignore[arg-type]
     assert context.reasons == []
     assert all(sample.value and sample.value > 0 for sample in found)
     points = {sample.point for sample in found if sample.point}
@@ -43,6 +44,25 @@ def test_every_rate_has_a_name_of_ray_and_answers_all_its_calls(local_ray: Seque
     assert context.credits["ray", MULTI_PUT_GIGABYTES] == {"head": 10.0}
     assert context.credits["ray", NAME] == {"head": 20.0}
     assert {s.arm for s in found if not s.point} == {"ray", "ray-unwatched"}
+
+
+@pytest.mark.ray
+def test_actor_calls_have_response_times_at_each_load(local_ray: Sequence[Any], tmp_path: Path) -> None:
+    context = SweepContext(nodes=local_ray, folder=tmp_path)
+    params = Params(calls=20, put_bytes=2**20, open_loop="both", open_loop_seconds=0.5)
+    found = list(core_rates.run(params, context))  # type: ignore[arg-type]
+    assert context.reasons == []
+    maxima = [s.value for s in found if s.metric == "closed_loop_maximum_calls_per_second"]
+    offered = {s.point: s.value for s in found if s.metric == "offered_calls_per_second"}
+    assert list(offered) == [f"{share} % {when}" for when in ("poisson", "constant") for share in (50, 70, 90)]
+    assert list(offered.values()) == pytest.approx([top * share for top in maxima for share in (0.5, 0.7, 0.9)])  # type: ignore[operator]
+    of_p50 = [s for s in found if s.metric == "response_time_p50_seconds"]
+    assert {s.point for s in of_p50} == set(offered)
+    assert all((s.value is None) == bool(s.reason) for s in of_p50)
+    assert any(s.value and s.value > 0 for s in of_p50)
+    assert len((tmp_path / "response_times.jsonl").read_text().splitlines()) == 6
+    # Half of each load is the driver's and half the actor's, and here both are one node's.
+    assert context.credits["ray", "50 % poisson"]["head"] == pytest.approx(offered["50 % poisson"] * 0.5, abs=1)  # type: ignore[operator]
 
 
 @pytest.mark.ray

@@ -58,7 +58,7 @@ def test_every_data_path_gives_the_same_answers(some_predictors: Make, data_path
     found = predictors.predict(parts)
     layers, vectors = mlp.make_layers(7, "float64"), mlp.make_vectors("random", 7, "float64")
     assert b"".join(found.values) == mlp.answer_all(layers, vectors, 0, 5_100, 1_000)
-    assert predictors.inputs_of_node(found, parts) == {"head": 5_100.0}
+    assert predictors.inputs_of_node(found.seats, parts) == {"head": 5_100.0}
     empty = predictors.skip(parts)
     assert [len(value) for value in empty.values] == [stop - start for start, stop in parts]
 
