@@ -171,6 +171,8 @@ def _sections(report: Report, cell: CellReport, runs: Sequence[Run]) -> Iterator
     yield from _ledger(cell)
     for title, table in (*sweeps.sweeps(cell, topologies), *sweeps.curves(cell)):
         yield Section(title=title, table=table, source=f"one value an invocation and point, in {record}")
+    if remarks := tuple(sweeps.notes(cell)):
+        yield Section(notes=remarks)
     if len(cell.nodes) > 1:
         yield Section(
             title="Node by node (medians over invocations)",

@@ -14,6 +14,7 @@ from bench.reports.grid import Cell, Column, Table
 
 BARS = "▁▂▃▄▅▆▇█"
 BARS_WIDE = 24
+MOST_POINTS = 4  # named in a note
 MOST_CURVES = 12  # of one metric; the JSON has all
 
 
@@ -23,6 +24,19 @@ def sweeps(cell: CellReport, topologies: Sequence[str]) -> Iterator[tuple[str, T
         rows = [row for row in cell.sweeps if row.metric.name == name and _has_values(row)]
         about = f": {rows[0].metric.help}" if rows[0].metric.help else ""
         yield f"{label(rows[0].metric)}, point by point{about}", _sweep(rows, topologies)
+
+
+def notes(cell: CellReport) -> Iterator[str]:
+    """A line a metric that has no value at some point on some topology: where, and the first reason."""
+    found: dict[str, dict[str, str]] = {}  # metric: point: reason
+    counted = {row.metric.name for row in cell.usage}  # what cannot be counted is said with the costs
+    for row in cell.sweeps:
+        reasons = [why for side in row.sides.values() if not side.values for why in side.missing.values()]
+        if reasons and row.metric.name not in counted:
+            found.setdefault(label(row.metric), {}).setdefault(row.point, reasons[0])
+    for name, points in found.items():
+        where = ", ".join(list(points)[:MOST_POINTS]) + (", ..." if len(points) > MOST_POINTS else "")
+        yield f"not all topologies have {name} at {where}: {next(iter(points.values()))}"
 
 
 def _has_values(row: MetricRow) -> bool:

@@ -105,3 +105,19 @@ def test_a_hostile_name_cannot_move_the_cursor():
     page = text.render(analysis.build(replace(session, command="bench \x1b[2J\x1b]0;owned\x07 run\x9b1m"), runs))
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", page)
     assert "do it again" in page
+
+
+def with_a_load(runs):
+    """A percentile that no run has, at one point, and the offered load that every run has."""
+    found = []
+    for run in runs:
+        one = next(sample for sample in run.samples if sample.metric == METRICS[1].name and sample.value is not None)
+        late = replace(one, value=None, reason="generator late", point="70 % poisson")
+        found.append(replace(run, samples=(*run.samples, late)))
+    return found
+
+
+def test_a_point_without_a_value_says_why() -> None:
+    words = " ".join(rendered(with_a_load, cells=1).split())
+    assert re.search(r"not all topologies have [\w ]+ at 70 % poisson: generator late", words)
+    assert "not all topologies" not in " ".join(rendered(cells=1).split())
