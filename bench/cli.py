@@ -29,7 +29,20 @@ NAMES = (
         "verify",
         "replay",
     ),
-    *("up", "down", "status", "manifest", "doctor", "image", "pins", "docs", "dashboards", "baseline", "data"),
+    *(
+        "up",
+        "down",
+        "status",
+        "manifest",
+        "doctor",
+        "selfcheck",
+        "image",
+        "pins",
+        "docs",
+        "dashboards",
+        "baseline",
+        "data",
+    ),
 )
 """Each command is a module of bench.commands that has a `command`, or an `app` of several."""
 

@@ -80,6 +80,12 @@ class GateFailed(BenchError):
     exit_code = 12
 
 
+class SelfcheckFailed(BenchError):
+    """The harness or the machine does not pass its own check: numbers from here are not to be believed."""
+
+    exit_code = 13
+
+
 class Stopped(BenchError):
     """The user ended it; what was done is kept."""
 

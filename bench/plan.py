@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from bench import needs
 from bench import params as parameters
 from bench.errors import BadInput, DoesNotFit
-from bench.experiments import NAMES, Experiment, Profile, load
+from bench.experiments import ALL_NAMES, NAMES, Experiment, Profile, load
 from bench.model import Session, Spec, Topology, Value
 
 MIB = 2**20
@@ -56,7 +56,7 @@ class Wish:
 
 def experiment(name: str) -> Experiment:
     """The experiment called `name`. Raises BadInput, naming those there are."""
-    if name not in NAMES:
+    if name not in ALL_NAMES:
         raise BadInput(f"There is no experiment {name}.", f"There are: {', '.join(NAMES)}.")
     return load(name)
 

@@ -1,0 +1,67 @@
+"""`bench selfcheck`: whether this machine and this harness can be believed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from bench import plan, store
+from bench.commands import progress
+from bench.commands.options import DEFAULT_OUT, Out, Seed, as_options, asking_target, typed_command
+from bench.commands.options import TargetName as Target
+from bench.commands.run import measure
+from bench.errors import RunFailed, SelfcheckFailed
+from bench.experiments import selfcheck
+from bench.plan import Wish
+from bench.session import remaining
+from bench.targets import Options, choose
+
+Quick = Annotated[bool, typer.Option("--quick", help="In three minutes, on one cluster: pairs of turns.")]
+MARKS = {True: "good", False: "bad", None: "note"}
+
+
+def _selfcheck(
+    *, quick: Quick = False, seed: Seed = 1, target: Target = "auto", options: Options, out: Out = DEFAULT_OUT
+) -> None:
+    """Compare the same with the same 20 times, look for known slow-downs and stalls, and judge harness and machine.
+
+    Example: bench selfcheck --quick
+    """
+    from bench.analysis.selfcheck import judge
+
+    chosen = choose(target, options)
+    wish = Wish(
+        experiments=("selfcheck",),
+        profile="quick" if quick else "full",
+        topology="single",
+        seed=seed,
+        target=chosen.target.name,
+        options=as_options(chosen.options),
+        command=typed_command(),
+    )
+    session = plan.make(wish)
+    for topology in plan.topologies(wish):
+        chosen.target.check(topology)
+    folder = store.create(out, session)
+    progress.say(f"Target {chosen.target.name}: {chosen.why}. Session {session.id}, kept in {folder}.")
+    _, runs = measure(folder, session, remaining(folder, session), target=chosen.target)
+    if broken := [run for run in runs if run.status != "ok"]:
+        raise RunFailed(
+            f"{broken[0].spec.folder} is {broken[0].status}: {broken[0].reasons[0]}.",
+            f"See it with `bench show {session.id} {broken[0].spec.folder}`.",
+        )
+    params = selfcheck.Params(**session.specs[0].params)  # type: ignore[arg-type]  # as that experiment declares them
+    found = judge(runs, slow_down=params.slow_down_percent / 100, stall_seconds=params.stall_milliseconds / 1000)
+    typer.echo(f"Pairs: {found.level}, on one node")
+    for check in found.checks:
+        typer.echo(f"{MARKS[check.is_good]:5} {check.of:8} {check.name}: {check.words}")
+    if found.failures:
+        wrong = found.failures[0]
+        raise SelfcheckFailed(
+            f"The {wrong.of} fails: {wrong.words}.",
+            "`bench doctor` says what would make this machine steadier; then try again.",
+        )
+
+
+command = asking_target(_selfcheck)
