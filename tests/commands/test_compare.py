@@ -12,8 +12,8 @@ from analysis.made_up import SINGLE, Wish, a_run
 from fakes import FakeHead, FakeTarget, a_fake_target
 from made_up_sessions import FEW, a_session_on_disk
 
-from bench import cli, identity, session, store
-from bench.commands import compare, progress
+from bench import cli, identity, plan, session, store
+from bench.commands import compare
 from bench.jobs.recorder import Recorder
 from bench.model import Spec
 
@@ -54,7 +54,7 @@ def target(head: FakeHead, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTarg
     with a_fake_target(head, SINGLE) as fake:
         monkeypatch.setattr(compare, "create", lambda name, options: fake)
         # the made-up sessions' params are those of no experiment
-        monkeypatch.setattr(progress, "guess_run_seconds", lambda session, spec: 1.0)
+        monkeypatch.setattr(plan, "guess_run_seconds", lambda session, spec: 1.0)
         yield fake
 
 
