@@ -77,6 +77,7 @@ def test_a_part_lasts_a_second_fits_and_leaves_each_worker_some() -> None:
     assert split.chosen(10**6, job_seconds=0.01, job_bytes=0, most_bytes=1, workers=2) == 100
     assert split.chosen(10**6, job_seconds=0.001, job_bytes=2**20, most_bytes=64 * 2**20, workers=2) == 64
     assert split.chosen(48, job_seconds=0.02, job_bytes=0, most_bytes=1, workers=2) == 3
+    assert split.chosen(1_500, job_seconds=0.01, job_bytes=0, most_bytes=1, workers=2) == 23
     assert split.chosen(1, job_seconds=5.0, job_bytes=0, most_bytes=1, workers=2) == 1
     assert split.chosen(8 * 10**6, job_seconds=1e-9, job_bytes=0, most_bytes=1, workers=2) == 20_000
 

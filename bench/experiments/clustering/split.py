@@ -11,7 +11,9 @@ from bench.experiments.clustering.points import RESNET18, Layer
 
 PART_SECONDS = 1.0  # a part that lasts so long is lost cheaply, and costs its handing over no hundredth of it
 MOST_JOBS_PER_PART = 20_000
-PARTS_PER_WORKER = 8  # and not fewer, where there are enough jobs: the last ones decide how long the others wait
+SHORTEST_SECONDS = 0.1  # of a part, where it need not be shorter: handing one over takes a few milliseconds
+PARTS_PER_WORKER = 32  # where they are not too short for it: the last ones decide how long the others wait
+FEWEST_PER_WORKER = 8  # and however short they are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +58,8 @@ def chosen(jobs: int, *, job_seconds: float, job_bytes: int, most_bytes: int, wo
     limits = (
         PART_SECONDS / max(job_seconds, 1e-9),
         most_bytes / job_bytes if job_bytes else MOST_JOBS_PER_PART,
-        jobs / (workers * PARTS_PER_WORKER),
+        max(jobs / (workers * PARTS_PER_WORKER), SHORTEST_SECONDS / max(job_seconds, 1e-9)),
+        jobs / (workers * FEWEST_PER_WORKER),
         MOST_JOBS_PER_PART,
     )
     return max(1, int(min(limits)))
