@@ -404,6 +404,27 @@ def test_jobs_that_fail_are_set_aside_with_all_it_takes_to_try_them(context: Any
     assert values(samples, "jobs_per_second")[0]
 
 
+@pytest.mark.ray
+def test_a_row_that_the_disk_has_bent_is_done_again(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = Ledger.write
+    bent: list[int] = []
+
+    def write_and_bend(self: Ledger, round_: str, outcomes: Sequence[Outcome]) -> None:
+        write(self, round_, outcomes)
+        path = context.folder / NAME
+        if not bent and path.read_bytes().count(b"\n") > 2:
+            bent.append(outcomes[-1].part)
+            path.write_bytes(path.read_bytes()[:-9] + b"XXXXXXXX\n")
+
+    monkeypatch.setattr(Ledger, "write", write_and_bend)
+    context.passes = 1
+    run(context, jobs=40, job="empty", jobs_per_part=1, peers="none")
+    assert not context.is_invalid, context.reasons
+    lines = (context.folder / NAME).read_bytes().splitlines()
+    assert len(bent) == 1
+    assert len(lines) == 41  # the row that was bent, and the same part again
+
+
 DRIVER = """
 import json, sys
 from dataclasses import replace

@@ -28,6 +28,7 @@ SLOWER_TIMES = 30.0  # than guessed, and a peer is given up
 LOG_BYTES = 2**20  # of a node's log that are brought home
 CHECKED_JOBS = 3  # by another kernel
 INERTIA_TOLERANCE = 1e-3
+TIMES_TO_COMPLETE = 3
 MOST_INPUTS = 20  # of jobs that were set aside, brought home
 
 
@@ -107,7 +108,6 @@ class Rounds:
     ledger: Ledger
     turn: int = 0
     passes: int = 0
-    struck: list[chaos.Kind] = field(default_factory=list)
     _done: int = 0  # jobs of the round that is going on
     _chaos: chaos.Chaos | None = None
 
@@ -188,7 +188,8 @@ class Rounds:
             self.context.progress(account.jobs, self.params.jobs)
 
         tally = self.crew.do(self._missing(account.parts), done)
-        self._check_ledger(name, account)
+        self._chaos = None
+        self._do_what_is_missing(name)
         seconds = monotonic() - begun
         self._merge(account)
         self._set_aside(account)
@@ -217,14 +218,17 @@ class Rounds:
         known = frozenset(parts)
         return (part for part in split.parts(self.params.jobs, self.jobs_per_part) if part.number not in known)
 
-    def _check_ledger(self, name: str, account: Account) -> None:
-        """What the disk has, read anew, is what was counted: every part, once."""
-        on_disk = sum(1 for _ in self.ledger.kept(name))
-        wanted = split.count(self.params.jobs, self.jobs_per_part)
-        if not on_disk == len(account.parts) == wanted:
-            raise RunFailed(
-                f"The ledger has {on_disk} parts, {len(account.parts)} were counted, and there are {wanted}."
-            )
+    def _do_what_is_missing(self, name: str) -> None:
+        """Read the ledger anew, from the disk: what it has not whole is done again, and noted again."""
+        for _ in range(TIMES_TO_COMPLETE):
+            on_disk = {outcome.part for outcome in self.ledger.kept(name)}
+            if len(on_disk) == split.count(self.params.jobs, self.jobs_per_part):
+                return
+            self.crew.do(self._missing(on_disk), lambda outcomes: self.ledger.write(name, outcomes))
+        raise RunFailed(
+            f"The ledger lacks parts that were written {TIMES_TO_COMPLETE} times: its disk does not keep what it is given.",
+            "Look at the head's disk, and go on with `bench resume`.",
+        )
 
     def _merge(self, account: Account) -> None:
         """Results in the order of the jobs: on each node first, then here, and what a lost node had from the ledger."""
