@@ -291,6 +291,7 @@ class Session:
     specs: tuple[Spec, ...]  # in the order in which they run
     options: Mapping[str, Value] = field(default_factory=dict)  # of the target
     allow_noise: bool = False  # use blocks that others disturbed too
+    allow_unequal: bool = False  # give verdicts though facts confound them; what comes out is stamped
     budget_seconds: float | None = None  # of the whole session, clusters and waits included
     precision: float | None = None  # of every headline's ratio, at which no block is added: 0.03 is 3 % to each side
     dropped: tuple[str, ...] = ()  # what was asked for and is not in the plan, since the budget has no room for it

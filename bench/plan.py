@@ -49,6 +49,7 @@ class Wish:
     target: str = "local"
     options: Mapping[str, Value] = field(default_factory=dict)
     allow_noise: bool = False
+    allow_unequal: bool = False
     budget_seconds: float | None = None
     precision: float | None = None  # 0.03 is 3 %
     command: str = ""
@@ -158,6 +159,7 @@ def make(wish: Wish, *, now: datetime | None = None, suffix: str | None = None) 
         specs=tuple(_ordered(cell_specs, shapes, blocks=blocks, seed=wish.seed)),
         options=wish.options,
         allow_noise=wish.allow_noise,
+        allow_unequal=wish.allow_unequal,
         budget_seconds=wish.budget_seconds,
         precision=wish.precision,
     )

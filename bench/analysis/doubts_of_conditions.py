@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bench.analysis import facts
 from bench.analysis.comparison import not_usable
-from bench.analysis.evidence import SESSION, Doubt, Evidence
+from bench.analysis.evidence import SESSION, Doubt, Evidence, Severity
 from bench.analysis.numbers import percent, plural
 from bench.analysis.usage import IDLE, use_of
 from bench.analysis.usage import throttled_share as share_of_periods
@@ -19,14 +19,21 @@ def facts_differ(evidence: Evidence) -> Iterator[Doubt]:
     """What had to be equal on both topologies, or in all blocks, and was not."""
     for difference in facts.differences(evidence.usable):
         yield Doubt(
-            severity="refuses" if difference.confounds else "weakens", about=SESSION, text=f"{difference.text}."
+            severity=_confounds(evidence) if difference.confounds else "weakens",
+            about=SESSION,
+            text=f"{difference.text}.",
         )
 
 
 def unequal_totals(evidence: Evidence) -> Iterator[Doubt]:
     """One topology had more than the other: then it is no question of the network."""
     for difference in (*facts.planned_totals(evidence.topologies), *facts.measured_totals(evidence.usable)):
-        yield Doubt(severity="refuses", about=SESSION, text=f"{difference.text}.")
+        yield Doubt(severity=_confounds(evidence), about=SESSION, text=f"{difference.text}.")
+
+
+def _confounds(evidence: Evidence) -> Severity:
+    """What becomes of a difference that confounds: who insists has the verdict, and a stamp on it."""
+    return "weakens" if evidence.session.allow_unequal else "refuses"
 
 
 def digests_differ(evidence: Evidence) -> Iterator[Doubt]:

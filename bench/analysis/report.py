@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bench.analysis import doubts, stats, veto
@@ -12,6 +12,7 @@ from bench.analysis.cells import CellReport, build_cell
 from bench.analysis.comparison import MARGIN, Comparison, last_attempts
 from bench.analysis.doubts_of_numbers import order_test
 from bench.analysis.evidence import SESSION, Doubt, Evidence, about
+from bench.analysis.facts import differences, measured_totals, planned_totals
 from bench.analysis.ladders import Ladder, ladders
 from bench.analysis.levels import outside_seconds
 from bench.analysis.numbers import plural
@@ -80,6 +81,7 @@ class Report:
     gates: Gates | None = None
     vetoed: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # block: why nothing of it is used
     noise: str = ""  # why no verdict is given at all
+    stamps: tuple[str, ...] = ()  # on every page and row: "emulated multi-node", "unequal"
     ended: str = ""  # why the session is complete without all that it planned
     left_out_blocks: int = 0  # not begun, since it ended early
     dropped: tuple[str, ...] = ()  # asked for, and not planned: the budget had no room
@@ -179,9 +181,23 @@ def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Doub
         gates=evidence.gates,
         vetoed={} if evidence.veto.is_forced else evidence.veto.reasons,
         noise=evidence.veto.noise if evidence.veto.is_noisy else "",
+        stamps=tuple(_stamps(evidence, facts)),
         ended=session.ended,
         dropped=session.dropped,
     )
+
+
+def _stamps(evidence: Evidence, seen: Sequence[Facts]) -> Iterator[str]:
+    """What no number may be taken without: whether several nodes are several machines, and whether they were equal."""
+    spread_out = [each for each in seen if len(each.nodes) > 1]
+    if spread_out:
+        is_emulated = any(each.same_host for each in spread_out)
+        yield "emulated multi-node" if is_emulated else "physical multi-node"
+    confounds = any(each.confounds for each in differences(evidence.usable))
+    if evidence.session.allow_unequal and (
+        confounds or any(planned_totals(evidence.topologies)) or any(measured_totals(evidence.usable))
+    ):
+        yield "unequal"
 
 
 def _topologies(session: Session) -> tuple[Topology, ...]:

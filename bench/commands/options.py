@@ -81,6 +81,10 @@ Context = Annotated[
 AllowNoise = Annotated[
     bool, typer.Option("--allow-noise", help="Use blocks that others disturbed too, and say so in the report.")
 ]
+AllowUnequal = Annotated[
+    bool,
+    typer.Option("--allow-unequal", help="Give verdicts though facts differ that confound them, and stamp the report."),
+]
 Budget = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="Most time for the whole: 20m. What has no room is dropped and named."),
@@ -180,6 +184,7 @@ PLANNED: dict[str, Any] = {
     "seed": Seed,
     "target": TargetName,
     "allow_noise": AllowNoise,
+    "allow_unequal": AllowUnequal,
     "budget": Budget,
     "precision": Precision,
     **OF_TARGET,
@@ -262,6 +267,7 @@ def asking(work: Callable[..., None]) -> Callable[..., None]:
         seed: Seed = 1,
         target: TargetName = "auto",
         allow_noise: AllowNoise = False,
+        allow_unequal: AllowUnequal = False,
         budget: Budget = None,
         precision: Precision = None,
         options: Options,
@@ -283,6 +289,7 @@ def asking(work: Callable[..., None]) -> Callable[..., None]:
             target=target,
             command=typed_command(),
             allow_noise=allow_noise,
+            allow_unequal=allow_unequal,
             budget_seconds=None if budget is None else seconds_of(budget),
             precision=None if precision is None else share_of(precision),
         )

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from bench import store
-from bench.commands.options import DEFAULT_OUT, AllowNoise, Out, SessionName
+from bench.commands.options import DEFAULT_OUT, AllowNoise, AllowUnequal, Out, SessionName
 from bench.errors import BadInput
 
 Format = Annotated[
@@ -26,6 +26,7 @@ def command(
     output: Output = None,
     out: Out = DEFAULT_OUT,
     allow_noise: AllowNoise = False,
+    allow_unequal: AllowUnequal = False,
 ) -> None:
     """Print what a session means: both topologies side by side, intervals, verdicts and doubts.
 
@@ -37,7 +38,11 @@ def command(
         raise BadInput(f"There is no format {format}.", f"There are: {', '.join(reports.FORMATS)}.")
     folder = store.find(out, session)
     planned = store.load_session(folder)
-    planned = replace(planned, allow_noise=planned.allow_noise or allow_noise)
+    planned = replace(
+        planned,
+        allow_noise=planned.allow_noise or allow_noise,
+        allow_unequal=planned.allow_unequal or allow_unequal,
+    )
     runs = store.load_runs(folder, planned)
     text = reports.render(format, analysis.build(planned, runs), runs)
     if output is None:

@@ -43,6 +43,7 @@ COLUMNS = (
     "p",
     "p_adjusted",
     "missing",
+    "stamps",  # what no number may be taken without
 )
 WHAT = ("median", "ratio", "invocation", "share", "node", "curve", "ledger")
 _MEASURES = tuple(field.name for field in fields(NodeRow) if field.name not in ("topology", "node", "n"))
@@ -65,6 +66,7 @@ def render(report: Report, _: Sequence[Run] = ()) -> str:
             "experiment": cell.experiment,
             "cell": cell.cell,
             "params": to_json(dict(cell.params)).decode(),
+            "stamps": ", ".join(report.stamps),
         }
         for line in _lines(cell):
             writer.writerow({name: _safe(value) for name, value in (about | line).items()})

@@ -59,7 +59,9 @@ def compose(report: Report, runs: Sequence[Run] = ()) -> Document:
     names = {about(cell): cell for cell in report.cells}
     is_run = bool(report.runs.get("ok"))
     return Document(
-        title=f"raymeter report of session {report.session}, {report.created}, target {report.target}",
+        title=", ".join(
+            [f"raymeter report of session {report.session}", report.created, f"target {report.target}", *report.stamps]
+        ),
         question=report.question,
         answer=report.answer,
         doubts=tuple(_merged(report.doubts, names, len(report.cells))),

@@ -155,3 +155,37 @@ def test_what_a_session_that_ended_early_left_out_is_said_and_is_no_gap() -> Non
     assert stopped
     assert stopped.comparison
     assert set(stopped.comparison.missing) == {7, 8}
+
+
+def on(topology, **changes):
+    """Runs of a made-up session, those of `topology` with other facts."""
+    session, runs = made_up(cells=1)
+    facts = a_facts(topology, **changes)
+    return session, [replace(run, facts=facts) if run.spec.topology.name == topology.name else run for run in runs]
+
+
+def test_a_page_says_whether_several_nodes_are_several_machines():
+    assert analysis.build(*made_up(cells=1)).stamps == ("emulated multi-node",)
+    assert analysis.build(*made_up(cells=1, topologies=(SINGLE,))).stamps == ()
+    session, runs = made_up(cells=1)
+    apart = [
+        replace(run, facts=replace(run.facts, same_host=False)) if run.spec.topology.name == "multi" else run
+        for run in runs
+    ]
+    assert analysis.build(session, apart).stamps == ("physical multi-node",)
+
+
+def test_a_topology_with_more_cpus_gets_no_verdict_and_who_insists_gets_a_stamp_with_it():
+    session, runs = on(MULTI, cpus_granted=MULTI.cpus_per_node + 1)
+    refused = analysis.build(session, runs)
+    assert "unequal" not in refused.stamps
+    assert {row.comparison.refused for cell in refused.cells for row in cell.rows if row.comparison} == {True}
+    allowed = analysis.build(replace(session, allow_unequal=True), runs)
+    assert allowed.stamps == ("emulated multi-node", "unequal")
+    assert not any(row.comparison.refused for cell in allowed.cells for row in cell.rows if row.comparison)
+    assert [doubt.text for doubt in allowed.doubts if "granted CPUs" in doubt.text]
+
+
+def test_a_session_with_equal_facts_has_no_stamp_of_being_unequal():
+    session, runs = made_up(cells=1)
+    assert analysis.build(replace(session, allow_unequal=True), runs).stamps == ("emulated multi-node",)
