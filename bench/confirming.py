@@ -20,18 +20,19 @@ LEVEL = 0.98
 95 % some 0.8 % of comparisons without a difference would be confirmed alarms, at 98 % it is some 0.3 %."""
 
 
-def fresh(session: Session, alarms: Collection[SessionRow], *, command: str) -> Session:
-    """A new Session of the cells of `alarms`, in the order of `session`, with its seed, topologies and blocks.
+def fresh(session: Session, runs: Collection[Run], alarms: Collection[SessionRow], *, command: str) -> Session:
+    """A new Session of the cells of `alarms`, in the order of `session`, with its seed, topologies and measured blocks.
 
     An alarm on one topology is measured on that one; one on the ratio of two, on both.
     """
+    begun = {run.spec.block for run in runs if run.status == "ok"}
     wanted = {(row.experiment, row.cell, name) for row in alarms for name in row.where.split("/")}
     now = datetime.now(UTC)
     identity_ = f"{now:%Y%m%d-%H%M%S}-confirm-{secrets.token_hex(2)}"
     specs = tuple(
         replace(spec, session=identity_, attempt=1)
         for spec in session.specs
-        if (spec.experiment, spec.cell, spec.topology.name) in wanted
+        if spec.block in begun and (spec.experiment, spec.cell, spec.topology.name) in wanted
     )
     names = {spec.experiment for spec in specs}
     return replace(
@@ -42,6 +43,10 @@ def fresh(session: Session, alarms: Collection[SessionRow], *, command: str) -> 
         metrics={name: metrics for name, metrics in session.metrics.items() if name in names},
         arms={name: arms for name, arms in session.arms.items() if name in names},
         specs=specs,
+        ended="",
+        dropped=(),
+        precision=None,
+        budget_seconds=None,
     )
 
 

@@ -44,13 +44,14 @@ def _parse(word: str) -> Condition:
 
 
 def failing(conditions: Sequence[Condition], rows: Sequence[SessionRow], *, confirmed: bool) -> Iterator[SessionRow]:
-    """The rows that a condition names; `confirmed`: alarms were held against a fresh session, and others are none.
+    """The rows that a condition names; `confirmed`: alarms were to be held against a fresh session.
 
-    A number that is too few for a verdict is undecided too: a gate that cannot tell must not look open.
+    One that the fresh session could not tell of stands: a gate that cannot tell must not look open. A number that is too
+    few for a verdict is undecided for the same reason.
     """
     for row in rows:
         verdict = row.found.verdict or "undecided"
-        if row.is_alarm and confirmed and row.stand != "confirmed":
+        if row.is_alarm and confirmed and row.stand == "not found again":
             continue
         if any(each.verdict == verdict and _size(row) >= each.least for each in conditions):
             yield row

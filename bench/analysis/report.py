@@ -191,8 +191,11 @@ def _stamps(evidence: Evidence, seen: Sequence[Facts]) -> Iterator[str]:
     """What no number may be taken without: whether several nodes are several machines, and whether they were equal."""
     spread_out = [each for each in seen if len(each.nodes) > 1]
     if spread_out:
-        is_emulated = any(each.same_host for each in spread_out)
-        yield "emulated multi-node" if is_emulated else "physical multi-node"
+        nodes, hosts = min((len(each.nodes), len({node.boot_id for node in each.nodes})) for each in spread_out)
+        if hosts == 1:
+            yield "emulated multi-node"
+        else:
+            yield "physical multi-node" if hosts == nodes else f"{nodes} nodes on {hosts} hosts"
     confounds = any(each.confounds for each in differences(evidence.usable))
     if evidence.session.allow_unequal and (
         confounds or any(planned_totals(evidence.topologies)) or any(measured_totals(evidence.usable))

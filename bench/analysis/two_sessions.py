@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from bench.analysis import facts, stats
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import MARGIN, last_attempts
-from bench.analysis.evidence import SESSION, Doubt
+from bench.analysis.evidence import SESSION, Doubt, about
 from bench.analysis.facts import Difference
 from bench.analysis.numbers import plural, ratio
 from bench.analysis.report import Report, build
@@ -106,16 +106,26 @@ CellKey = tuple[str, frozenset[tuple[str, Value]]]
 
 
 def compare(
-    baseline: Stored, candidate: Stored, *, everything: bool = False, margin: float = MARGIN, level: float = stats.LEVEL
+    baseline: Stored,
+    candidate: Stored,
+    *,
+    everything: bool = False,
+    changed: Collection[str] = (),
+    margin: float = MARGIN,
+    level: float = stats.LEVEL,
 ) -> TwoSessions:
     """candidate / baseline: the headline of every cell that both have; with `everything`, each other number too.
 
     Where `confounders` is not empty the two were not measured alike, and the rows say what the difference came from
-    together with them: it is for the caller to refuse.
+    together with them: it is for the caller to refuse. What is named in `changed` was changed on purpose: it is what is asked
+    about, and confounds nothing.
     """
     reports = [build(each.session, each.runs, margin=margin) for each in (baseline, candidate)]
     there, here = (_by_key(report) for report in reports)
-    differences = tuple(dict.fromkeys(_differences(baseline, candidate)))
+    differences = tuple(
+        replace(each, confounds=each.confounds and each.what not in changed)
+        for each in dict.fromkeys(_differences(baseline, candidate))
+    )
     rows = [
         row
         for key, cell in here.items()
@@ -127,8 +137,8 @@ def compare(
         baseline=_face(baseline),
         candidate=_face(candidate),
         differences=differences,
-        doubts=(*_doubts(reports, rows), *_unmatched(there, here)),
-        rows=tuple(_adjusted(rows, level)),
+        doubts=(*_on_purpose(differences, changed), *_doubts(reports, rows), *_unmatched(there, here)),
+        rows=tuple(_refused(row, reports, there, here) for row in _adjusted(rows, level)),
         label="unequal" if is_unequal else "historical",
         margin=margin,
         level=level,
@@ -243,10 +253,34 @@ def _adjusted(rows: Sequence[SessionRow], level: float) -> Iterator[SessionRow]:
         yield replace(row, found=found, stand="not confirmed" if found.verdict in ALARMS else "")
 
 
+def _refused(
+    row: SessionRow, reports: Sequence[Report], there: Mapping[CellKey, CellReport], here: Mapping[CellKey, CellReport]
+) -> SessionRow:
+    """Without the verdict that one of the two sessions does not give itself: of a noisy host, or where a doubt refuses it."""
+    if row.found.verdict is None:
+        return row
+    key = next(key for key, cell in here.items() if (cell.experiment, cell.cell) == (row.experiment, row.cell))
+    for report, cell in zip(reports, (there[key], here[key]), strict=True):
+        if report.noise:
+            why = f"{report.session}: {report.noise}"
+            return replace(row, stand="", found=replace(row.found, verdict="undecided", why=why))
+        for doubt in report.doubts:
+            if doubt.severity == "refuses" and doubt.about in (SESSION, about(cell)):
+                why = f"{report.session} gives no verdict itself: {doubt.text}"
+                return replace(row, stand="", found=replace(row.found, verdict=None, why=why))
+    return row
+
+
+def _on_purpose(differences: Sequence[Difference], changed: Collection[str]) -> Iterator[Doubt]:
+    for each in differences:
+        if each.what in changed:
+            yield Doubt(severity="note", about=SESSION, text=f"changed on purpose: {each.text}")
+
+
 def _doubts(reports: Sequence[Report], rows: Sequence[SessionRow]) -> Iterator[Doubt]:
     for report in reports:
         for doubt in report.doubts:
-            if doubt.severity == "refuses":
+            if doubt.severity == "refuses" or (report.vetoed and "veto" in doubt.text):
                 place = "" if doubt.about == SESSION else f"{doubt.about}: "
                 yield Doubt(
                     severity="weakens", about=SESSION, text=f"{report.session} doubts itself: {place}{doubt.text}"

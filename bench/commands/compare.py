@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,6 +33,12 @@ All = Annotated[
 AllowUnequal = Annotated[
     bool, typer.Option("--allow-unequal", help="Though facts differ; they are named, and stamped on what comes out.")
 ]
+Changed = Annotated[
+    list[str],
+    typer.Option(
+        "--changed", metavar="FACT", help="What was changed on purpose, by its name: 'version of ray', code, image."
+    ),
+]
 Confirm = Annotated[
     bool, typer.Option("--confirm", help="Measure the cells of an alarm once more; only one found again is said.")
 ]
@@ -49,6 +56,7 @@ def command(
     baseline: Baseline,
     candidate: Candidate = "latest",
     everything: All = False,
+    changed: Changed = [],  # noqa: B006, as below
     allow_unequal: AllowUnequal = False,
     confirm: Confirm = False,
     fail_at: FailOn = [],  # noqa: B006, typer reads it and never changes it
@@ -67,11 +75,11 @@ def command(
         raise BadInput(f"There is no format {format}.", f"There are: {', '.join(reports.OF_TWO_SESSIONS)}.")
     conditions = fail_on.parse(fail_at)
     there, here = _stored(baselines.find(out, baseline)), _stored(baselines.find(out, candidate))
-    found = two_sessions.compare(there, here, everything=everything)
-    _check(found, allow_unequal=allow_unequal)
+    found = two_sessions.compare(there, here, everything=everything, changed=changed)
+    _check(found, changed, allow_unequal=allow_unequal)
     fresh = _confirm(here, found, out=out) if confirm else None
     if fresh is not None:
-        again = two_sessions.compare(there, fresh, everything=everything, level=confirming.LEVEL)
+        again = two_sessions.compare(there, fresh, everything=everything, changed=changed, level=confirming.LEVEL)
         found = two_sessions.confirmed(found, again)
     _write(reports.OF_TWO_SESSIONS[format](found), output)
     if fresh is not None:
@@ -86,13 +94,18 @@ def _stored(folder: Path) -> Stored:
     return Stored(session=session, runs=store.load_runs(folder, session))
 
 
-def _check(found: TwoSessions, *, allow_unequal: bool) -> None:
-    """Raise NotComparable where the two were not measured alike, the differing facts first."""
+def _check(found: TwoSessions, changed: Sequence[str], *, allow_unequal: bool) -> None:
+    """Raise NotComparable where the two were not measured alike, the differing facts first; BadInput at a fact that is the same."""
+    differ = {each.what for each in found.differences}
+    if same := [name for name in changed if name not in differ]:
+        raise BadInput(
+            f"--changed {same[0]}: that did not change.", f"What did: {', '.join(sorted(differ)) or 'nothing'}."
+        )
     named = "; ".join(each.text for each in found.confounders)
     if found.confounders and not allow_unequal:
         raise NotComparable(
             f"{named}. So {found.candidate.session} cannot be compared with {found.baseline.session}.",
-            "Measure both in one session, or say --allow-unequal.",
+            "Measure both in one session; or name with --changed what you changed; or say --allow-unequal.",
         )
     if not found.rows:
         raise NotComparable(
@@ -109,7 +122,7 @@ def _confirm(here: Stored, found: TwoSessions, *, out: Path) -> Stored | None:
         say("There is no alarm to confirm.")
         return None
     confirming.check_code(here.session, list(here.runs))
-    session = confirming.fresh(here.session, found.alarms, command=typed_command())
+    session = confirming.fresh(here.session, here.runs, found.alarms, command=typed_command())
     runs = _measured(session, out)
     fresh = two_sessions.Stored(session=session, runs=runs)
     unlike = two_sessions.unlike(here, fresh)

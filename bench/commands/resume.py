@@ -9,7 +9,7 @@ import msgspec
 from bench import store
 from bench.commands import progress
 from bench.commands.options import DEFAULT_OUT, Out, SessionName
-from bench.commands.run import carry_on, left_out
+from bench.commands.run import carry_on, is_precise, left_out
 from bench.errors import BadInput
 from bench.session import remaining
 from bench.targets import Options, create
@@ -27,9 +27,9 @@ def command(session: SessionName, out: Out = DEFAULT_OUT) -> None:
     if not work.todo:
         raise BadInput(f"{planned.id} lacks nothing.", f"See it with `bench report {planned.id}`.")
     store.check_writable(folder)
-    if planned.ended:  # who asks for the rest by name has the precision, and wants more; the budget begins anew
+    if planned.ended:  # the budget begins anew; who had the precision and asks for the rest wants more
         progress.say(f"It ended early: {planned.ended}.")
-        planned = replace(store.end_early(folder, ""), precision=None)
+        planned = replace(planned, ended="", precision=None if is_precise(folder, planned) else planned.precision)
     progress.say(f"This adds {left_out(folder, planned)}.")
     target = create(planned.target, msgspec.convert(dict(planned.options), Options))
     for topology in {spec.topology.name: spec.topology for spec in work.todo}.values():

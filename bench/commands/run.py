@@ -17,7 +17,7 @@ from bench.analysis.numbers import plural
 from bench.budget import Limits
 from bench.commands import progress
 from bench.commands.options import as_options, asking
-from bench.errors import RunFailed, RunInvalid, Stopped
+from bench.errors import DoesNotFit, RunFailed, RunInvalid, Stopped
 from bench.model import Run, Session
 from bench.plan import Wish
 from bench.session import Stop, Work, perform, remaining
@@ -51,6 +51,8 @@ command = asking(_run)
 def carry_on(folder: Path, session: Session, work: Work, *, target: Target) -> None:
     """Do what is left of a session, then report on all of it. Raises RunFailed, RunInvalid or Stopped."""
     session, runs = measure(folder, session, work, target=target)
+    if session.ended and not runs:
+        raise DoesNotFit(f"Nothing was run: {session.ended}.", "Give more --budget, or a smaller profile.")
     typer.echo(report(folder, session, runs))
     progress.say(f"With pictures: {folder / 'report.html'}")
     judge(session, runs)
@@ -59,6 +61,7 @@ def carry_on(folder: Path, session: Session, work: Work, *, target: Target) -> N
 def measure(folder: Path, session: Session, work: Work, *, target: Target) -> tuple[Session, list[Run]]:
     """Do what is left of a session; the session, which may say that it ended early, and all of its runs. Raises Stopped."""
     with session_lock.alone(session):
+        store.end_early(folder, "")
         ended = _perform(folder, session, work, target=target)
     session = store.end_early(folder, ended)
     if ended:
@@ -79,7 +82,7 @@ def _perform(folder: Path, session: Session, work: Work, *, target: Target) -> s
     stays_up = target.status().cluster is not None
     stop = Stop()
     known = history.run_seconds(folder.parent)
-    limits = Limits(session=session, todo=work.todo, known=known, is_precise=partial(_is_precise, folder, session))
+    limits = Limits(session=session, todo=work.todo, known=known, is_precise=partial(is_precise, folder, session))
     listener = progress.Progress(session, todo=work.todo, known=known, left_seconds=lambda: limits.left_seconds)
     try:
         with listener, _ctrl_c(stop):
@@ -99,7 +102,8 @@ def _perform(folder: Path, session: Session, work: Work, *, target: Target) -> s
     return ended
 
 
-def _is_precise(folder: Path, session: Session) -> bool:
+def is_precise(folder: Path, session: Session) -> bool:
+    """Whether the intervals of a session's headlines are as narrow as it asks for."""
     from bench import analysis
     from bench.analysis import stopping
 

@@ -11,11 +11,11 @@ from io import BufferedIOBase
 from pathlib import Path
 
 from bench.data import seeded
-from bench.store import DONE, FILES, write_whole
+from bench.store import DONE, FILES
 
 FOLDER = "data"  # in that of the records, beside the sessions
 CHUNK_BYTES = 2**20
-MOST_DONE_BYTES = 64 * 2**20
+MOST_DONE_BYTES = 512 * 2**20
 
 
 class Refused(Exception):
@@ -55,8 +55,14 @@ def take_done(run: Path, content: BufferedIOBase, length: int) -> None:
         raise Refused(413, f"a {DONE} has at most {MOST_DONE_BYTES} bytes")
     if (run / "spec.json").exists():
         raise Refused(409, "that run has its record here")
-    found = content.read(length)
-    if len(found) != length:
+    folder = run / FILES
+    folder.mkdir(parents=True, exist_ok=True)
+    draft, left = folder / f".{DONE}.coming", length
+    with draft.open("wb") as file:
+        while left and (chunk := content.read(min(CHUNK_BYTES, left))):
+            file.write(chunk)
+            left -= len(chunk)
+    if left:
+        draft.unlink()
         raise Refused(400, "it ended early")
-    (run / FILES).mkdir(parents=True, exist_ok=True)
-    write_whole(run / FILES / DONE, found)
+    draft.replace(folder / DONE)

@@ -148,7 +148,8 @@ class Invocation:
         shares = _add_up(credit(result) for result in results)
         if arm.probed:
             self._record_usage(measured, work=shares)
-        if interval.seconds < self.spec.sample_seconds:
+        # A turn whose work was done by an earlier attempt teaches nothing.
+        if interval.seconds < self.spec.sample_seconds and (not shares or any(shares.values())):
             wanted = math.ceil(ROOM * self.spec.sample_seconds * passes / max(interval.seconds, 1e-6))
             self._passes[arm.name, point] = min(wanted, MOST_PASSES)
         if arm.role == "subject" and not turn.warmup:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from io import StringIO
 from textwrap import fill
@@ -60,7 +61,7 @@ def _lines(page: StringIO) -> str:
 
 
 def _parts(said: Document, width: int) -> Iterator[RenderableType]:
-    yield _title(said.title)
+    yield from map(_title, textwrap.wrap(said.title, width))
     yield ""
     yield _entries([("Question", said.question), ("Answer", "\n".join(said.answer))], width)
     if said.doubts:

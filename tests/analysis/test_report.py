@@ -164,15 +164,20 @@ def on(topology, **changes):
     return session, [replace(run, facts=facts) if run.spec.topology.name == topology.name else run for run in runs]
 
 
+def on_hosts(*boots):
+    """Runs of a made-up session, the nodes of multi on machines that were booted so."""
+    session, runs = on(MULTI)
+    (node, *_) = a_facts(MULTI).nodes
+    nodes = tuple(replace(node, node=f"worker-{number}", boot_id=boot) for number, boot in enumerate(boots))
+    facts = replace(a_facts(MULTI), nodes=nodes, same_host=False)
+    return session, [replace(run, facts=facts) if run.spec.topology.name == "multi" else run for run in runs]
+
+
 def test_a_page_says_whether_several_nodes_are_several_machines():
     assert analysis.build(*made_up(cells=1)).stamps == ("emulated multi-node",)
     assert analysis.build(*made_up(cells=1, topologies=(SINGLE,))).stamps == ()
-    session, runs = made_up(cells=1)
-    apart = [
-        replace(run, facts=replace(run.facts, same_host=False)) if run.spec.topology.name == "multi" else run
-        for run in runs
-    ]
-    assert analysis.build(session, apart).stamps == ("physical multi-node",)
+    assert analysis.build(*on_hosts("boot-1", "boot-2")).stamps == ("physical multi-node",)
+    assert analysis.build(*on_hosts("boot-1", "boot-2", "boot-2")).stamps == ("3 nodes on 2 hosts",)
 
 
 def test_a_topology_with_more_cpus_gets_no_verdict_and_who_insists_gets_a_stamp_with_it():

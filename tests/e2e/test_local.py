@@ -178,6 +178,7 @@ def test_what_is_up_is_used_and_stays_up(bench: Bench) -> None:
     assert "nothing is up" in bench("status")[1]
 
 
+@pytest.mark.timeout(600)  # three clusters, one of which has to be given up for lost
 def test_a_lost_node_and_a_lost_head_cost_no_job_and_no_job_twice(bench: Bench) -> None:
     words = ("clustering", "--target", "local", "--topology", "multi", "--profile", "chaos", "--set", "jobs=2000")
     # By this seed the strikes come late, so that some of the work has come home, which it does every five seconds.

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.ray, pytest.mark.root, pytest.mark.slow, pytest.mark.t
 # takes 15 to 30 times as long to send an input as to do all else, which leaves little to the noise of a busy machine.
 BY_VALUE = tuple(
     word
-    for setting in ("actors=1", "batch=100", "inputs=400", "dtype=float32", "data_path=by-value")
+    for setting in ("actors=1", "batch=100", "inputs=400", "dtype=float32", "data_path=by-value", "open_loop=off")
     for word in ("--set", setting)
 )
 INPUT_BYTES = 784 * 4

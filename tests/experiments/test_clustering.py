@@ -199,6 +199,12 @@ def test_a_full_disk_ends_the_run_with_what_to_do(tmp_path: Path, monkeypatch: p
         assert next(each.part for each in again.kept("1/1")) == 0
 
 
+def test_a_disk_that_was_full_all_along_is_told_of_too(tmp_path: Path) -> None:
+    (tmp_path / NAME).symlink_to("/dev/full")
+    with pytest.raises(RunFailed, match="bench resume"), Ledger(tmp_path, (), "key") as ledger:
+        ledger.write("1/1", [an_outcome(0)])
+
+
 def test_a_part_that_is_counted_twice_is_an_error() -> None:
     account = Account()
     account.add(an_outcome(3))
@@ -366,7 +372,7 @@ def test_every_arm_does_every_job_to_the_same_end(context: Any) -> None:
         assert rate > 0
         assert sum(share for share in values(samples, "share_of_jobs", arm, "head") if share) == pytest.approx(1.0)
     assert values(samples, "parts_handed_over_again") == [0.0]
-    assert {name for given in context.credits.values() for credit in given for name in credit} <= {"head"}
+    assert {name for given in context.credits.values() for credit in given for name in credit} == {"head"}
     assert context.steps[-1] == (12, 12)
     results = np.fromfile(context.folder / "results-1-1.f64")
     assert len(results) == 12

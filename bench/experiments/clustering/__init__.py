@@ -63,6 +63,8 @@ class Params:
             raise BadInput(f"{self.points} points have no {self.clusters} clusters.", "Lower clusters.")
         if self.failing >= self.jobs:
             raise BadInput(f"{self.failing} of {self.jobs} jobs cannot fail.", "Lower failing.")
+        if self.source == "pulled" and self.peers == "all":
+            raise BadInput("The peers cannot pull their input.", "Take peers=none, or source=local.")
         if self.source != "made" and self.job != "kmeans":
             raise BadInput(f"A job that is {self.job} has no input.", "Take source=made.")
 
@@ -108,7 +110,7 @@ PROFILES = {
         help="The study's ladder: kernels, jobs of 10 ms and of one second, parts of one job, input from disk or pulled.",
         grids=(
             {"jobs": (480,), "kernel": ("lloyd", "broadcast")},
-            {"jobs": (480,), "source": ("local", "pulled")},
+            {"jobs": (480,), "source": ("made", "local", "pulled"), "peers": ("none",)},
             {"jobs": (6_000,), "job": ("spin",), "job_ms": (10.0,), "jobs_per_part": (0, 1)},
             {"jobs": (120,), "job": ("spin",), "job_ms": (1000.0,)},
             {"jobs": (1_000_000,), "job": ("empty",)},
@@ -124,7 +126,7 @@ PROFILES = {
         grids=(
             {"jobs": (8_000_000,), "job": ("empty",), "peers": ("none",)},
             {"jobs": (960,), "kernel": ("lloyd", "elkan", "gemm", "broadcast", "broadcast-unique")},
-            {"jobs": (960,), "source": ("made", "local", "pulled"), "part_mib": (16, 64, 256)},
+            {"jobs": (960,), "source": ("made", "local", "pulled"), "part_mib": (16, 64, 256), "peers": ("none",)},
             {"jobs": (12_000,), "job": ("spin",), "job_ms": (1.0, 10.0, 100.0), "jobs_per_part": (0, 1)},
             {"jobs": (600,), "job": ("spin",), "job_ms": (1000.0,)},
         ),
@@ -171,6 +173,7 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
         most_bytes=params.part_mib * 2**20,
         workers=workers,
     )
+    nodes = list(context.nodes)  # those that are lost on the way too
     with ExitStack() as ends:
         rounds = start(params, job, jobs_per_part, context, ends)
         for number, turn in enumerate(context.turns(), start=1):
@@ -184,6 +187,6 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
                     yield measured.sample(JOBS_PER_SECOND, parts / measured.interval.seconds)
                     continue
                 rounds.judge(arm.name, measured.results)
-                yield from of_round(measured, context.nodes)
+                yield from of_round(measured, nodes)
                 if arm == RAY:
                     yield from of_crew(measured)

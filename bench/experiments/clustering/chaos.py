@@ -99,9 +99,10 @@ class Chaos:
             self.depots[node].kill.remote(process)
         elif strike.kind == "head":
             self.depots[head].kill_head.remote()
-        elif others := [
-            name for name in others if name in self.standing()
-        ]:  # the head's own raylet is what "head" is for
+        else:
+            others = [name for name in others if name in self.standing()]  # the head's own raylet is what "head" is for
+            if not others:
+                return False
             depot = self.depots[others[int(strike.draw * len(others))]]
             if strike.kind == "raylet":
                 depot.kill_raylet.remote()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from statistics import median
 from time import monotonic
@@ -86,6 +87,7 @@ class Crew:
     hire: Callable[[Place, str], Any]
     places: Callable[[], Sequence[Place]]
     tick: Callable[[], None] = lambda: None
+    stall_seconds: float = STALL_SECONDS
     workers: list[Worker] = field(default_factory=list)
     _hired: int = 0
 
@@ -101,9 +103,14 @@ class Crew:
     def processes(self) -> list[tuple[str, int]]:
         """The nodes and the process ids of the workers that are ready."""
         import ray
+        from ray.exceptions import RayError
 
-        ready, _ = ray.wait([worker.process for worker in self.workers], num_returns=len(self.workers), timeout=0)
-        return [(worker.place.node.name, ray.get(worker.process)) for worker in self.workers if worker.process in ready]
+        found = []
+        for worker in self.workers:
+            ready, _ = ray.wait([worker.process], timeout=0)
+            with suppress(RayError):  # one that died before it was ready
+                found += [(worker.place.node.name, ray.get(each)) for each in ready]
+        return found
 
     def close(self) -> None:
         """End the workers."""
@@ -147,6 +154,7 @@ class _Round:
         self._took: deque[float] = deque(maxlen=101)  # seconds of the last calls
         self._tally = Tally()
         self._begun = self._heard = monotonic()
+        self._tally.last_answer = dict.fromkeys((worker.name for worker in crew.workers), 0.0)
 
     def run(self) -> Tally:
         self._fill()
@@ -204,15 +212,23 @@ class _Round:
             self._fill()  # before anything is written: a worker must not wait for a disk
             self._done(outcomes)
             self._heard = monotonic()
-        elif monotonic() - self._heard > STALL_SECONDS:
+        elif monotonic() - self._heard > self._crew.stall_seconds:
             raise RunFailed(
-                f"No part was done in {STALL_SECONDS:g} s, with {len(self._open)} in hand.", "Look at the job's log."
+                f"No part was done in {self._crew.stall_seconds:g} s, with {len(self._open)} in hand.",
+                "Look at the job's log.",
             )
 
     def _answer(self, reference: Any) -> Outcome | None:
         """What a call came to; None where it is not the first answer, or there is none."""
         import ray
-        from ray.exceptions import OutOfMemoryError, RayActorError, RayTaskError
+        from ray.exceptions import (
+            ActorUnschedulableError,
+            NodeDiedError,
+            ObjectLostError,
+            OutOfMemoryError,
+            RayActorError,
+            RayTaskError,
+        )
 
         call = self._calls.pop(reference, None)
         if call is None:  # its worker was buried a moment ago
@@ -220,8 +236,11 @@ class _Round:
         call.worker.calls -= 1
         try:
             outcome: Outcome = ray.get(reference)
-        except RayActorError:
+        except (RayActorError, ActorUnschedulableError, NodeDiedError):
             self._bury(call)
+            return None
+        except ObjectLostError:  # its node was lost between the answer and its fetching
+            self._again.appendleft(call.part)
             return None
         except OutOfMemoryError as error:
             raise RunFailed("A worker ran out of memory.", "Use fewer workers, or smaller parts.") from error
@@ -276,7 +295,7 @@ class _Round:
         for place in self._crew.replace_missing():
             if place.node.name not in before and place.node.name not in self._tally.joined:
                 self._tally.joined.append(place.node.name)
-        limit = max(OVERDUE_SECONDS, OVERDUE_TIMES * median(self._took)) if self._took else STALL_SECONDS
+        limit = max(OVERDUE_SECONDS, OVERDUE_TIMES * median(self._took)) if self._took else self._crew.stall_seconds
         now = monotonic()
         waiting = {part.number for part in self._again}
         for call in self._calls.values():

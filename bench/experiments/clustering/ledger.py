@@ -10,6 +10,7 @@ import io
 import os
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -60,7 +61,8 @@ class Ledger:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
+        with suppress(OSError) if error else nullcontext():  # what could not be written cannot be at the end either
+            self._file.close()
 
     def kept(self, round_: str) -> Iterator[Outcome]:
         """What earlier attempts, or this one, have done of a round: each part once."""
@@ -99,7 +101,7 @@ def _rows(path: Path) -> Iterator[Row]:
         for line in file:
             check, _, text = line.rstrip(b"\n").partition(b" ")
             try:
-                if line.endswith(b"\n") and int(check, 16) == zlib.crc32(text):
+                if line.endswith(b"\n") and check == b"%08x" % zlib.crc32(text):
                     yield from_json(text, Row)
             except (ValueError, msgspec.MsgspecError):
                 continue

@@ -132,7 +132,7 @@ METRICS = (
 
 @dataclass(kw_only=True)
 class Account:
-    """What a round comes to, added up as it goes: its size does not grow with the number of jobs."""
+    """What a round comes to, added up as it goes: its size grows with the number of parts, and by 8 bytes a clustering."""
 
     jobs: int = 0
     kept: int = 0  # of these, by earlier attempts
@@ -212,10 +212,11 @@ def of_round(measured: Measured[Round], nodes: Sequence[NodeSlot]) -> Iterator[S
     yield measured.sample(PROJECTED, STUDY_JOBS / rate / 3600)
     yield measured.sample(CPU_SECONDS_PER_JOB, sum(account.cpu_seconds for account in accounts) / jobs)
     by_node = sum((account.by_node for account in accounts), Counter[str]())
-    parts_of_all = [by_node[node.name] / jobs for node in nodes]
-    for node, share in zip(nodes, parts_of_all, strict=True):
-        yield measured.sample(SHARE, share, node=node.name)
-    yield measured.sample(FAIRNESS, 1 / (len(parts_of_all) * sum(share**2 for share in parts_of_all)))
+    names = sorted({node.name for node in nodes if node.cpus} | set(by_node))  # and those that joined
+    parts_of_all = [by_node[name] / jobs for name in names]
+    for name, share in zip(names, parts_of_all, strict=True):
+        yield measured.sample(SHARE, share, node=name)
+    yield measured.sample(FAIRNESS, 1 / (len(names) * sum(share**2 for share in parts_of_all)))
 
 
 def of_crew(measured: Measured[Round]) -> Iterator[Sample]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.errors import RunFailed
 from bench.experiments.clustering import chaos, kernels, peers, site, split, work
-from bench.experiments.clustering.crew import Crew
+from bench.experiments.clustering.crew import STALL_SECONDS, Crew
 from bench.experiments.clustering.ledger import Ledger, key_of
 from bench.experiments.clustering.metrics import Account, Round
 from bench.experiments.clustering.split import Part
@@ -57,9 +58,9 @@ class Site:
         import ray
 
         alive = {each["NodeID"]: each["Resources"] for each in ray.nodes() if each["Alive"]}
-        for number, (node_id, has) in enumerate(alive.items()):
+        for node_id, has in alive.items():
             if node_id not in self.nodes and has.get("CPU"):
-                name = f"joined-{number}"
+                name = f"joined-{len(self.nodes)}"  # none is ever taken out of these
                 self.add(NodeSlot(name=name, node_id=node_id, cpus=int(has["CPU"]), threads=1))
         there = [node for node_id, node in self.nodes.items() if node_id in alive]
         return [Place(node=node, cpus=0.0, threads=1) for node in there for _ in range(node.cpus)]
@@ -79,12 +80,13 @@ class Site:
             depot=self.depots[self.first],
         )
 
-    def ask(self, method: str, *arguments: Any) -> dict[str, Any]:
-        """What every depot that still stands answers."""
+    def ask(self, method: str, *arguments: Any, of: Sequence[str] | None = None) -> dict[str, Any]:
+        """What every depot that still stands answers, or those of these nodes."""
         import ray
         from ray.exceptions import RayActorError
 
-        calls = {name: getattr(depot, method).remote(*arguments) for name, depot in self.depots.items()}
+        asked = self.depots if of is None else {name: self.depots[name] for name in of}
+        calls = {name: getattr(depot, method).remote(*arguments) for name, depot in asked.items()}
         found = {}
         for name, call in calls.items():
             try:
@@ -159,7 +161,7 @@ class Rounds:
         """A few jobs done again here by another kernel."""
         import numpy as np
 
-        if self.job.kind != "kmeans" or not account.results or self.job.failing:
+        if self.job.kind != "kmeans" or not account.results:
             return
         other: kernels.Kernel = "gemm" if self.job.kernel != "gemm" else "lloyd"
         parts = list(split.parts(self.params.jobs, self.jobs_per_part))
@@ -168,7 +170,7 @@ class Rounds:
             found = float(np.frombuffer(account.results[part.number], dtype="<f8")[0])
             vectors = work.vectors_of(self.job, part, None)(part.first)
             again = kernels.cluster(other, vectors, clusters=self.job.clusters, iterations=self.job.iterations).inertia
-            if abs(found - again) > INERTIA_TOLERANCE * again:
+            if not math.isnan(found) and abs(found - again) > INERTIA_TOLERANCE * again:
                 yield f"job {part.first} has an inertia of {found:g}, and by {other} of {again:g}"
 
     def _by_crew(self) -> Round:
@@ -188,6 +190,9 @@ class Rounds:
             self.context.progress(account.jobs, self.params.jobs)
 
         tally = self.crew.do(self._missing(account.parts), done)
+        if self._chaos and self._chaos.left:
+            never = ", ".join(strike.kind for strike in self._chaos.left)
+            self.context.invalid(f"strikes that never came, for want of something to strike: {never}")
         self._chaos = None
         self._do_what_is_missing(name)
         seconds = monotonic() - begun
@@ -280,7 +285,8 @@ class Rounds:
             found = self.peers.by_tasks(parts, seconds)
         for outcome in found:
             account.add(outcome)
-        return Round(account=account, workers=len(self.crew.workers), seconds=monotonic() - begun)
+        workers = 1 if arm == "serial" else len(self.crew.workers)
+        return Round(account=account, workers=workers, seconds=monotonic() - begun)
 
 
 def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: ExitStack) -> Rounds:
@@ -294,12 +300,14 @@ def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: 
         there.add(node)
     ends.callback(there.ask, "close")
     if params.source != "made":
-        there.ask("write_input", list(split.parts(params.jobs, jobs_per_part)))
-    crew = Crew(hire=there.hire, places=there.places)
+        where = [there.first] if params.source == "pulled" else list(there.depots)
+        there.ask("write_input", list(split.parts(params.jobs, jobs_per_part)), of=where)
+    longest = SLOWER_TIMES * jobs_per_part * params.job_seconds
+    crew = Crew(hire=there.hire, places=there.places, stall_seconds=max(STALL_SECONDS, longest))
     ends.callback(crew.close)
     crew.start()
     get_in_time([worker.process for worker in crew.workers], READY_SECONDS, "Workers that start")
-    having = context.nodes if params.source != "made" else []
+    having = context.nodes if params.source == "local" else []
     hosts = peers.start(
         job,
         context.nodes if params.peers == "all" else [],

@@ -9,7 +9,9 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -51,8 +53,10 @@ class Worker:
 
     def do(self, part: Part) -> Outcome:
         """All jobs of `part`."""
+        began, cpu_began = time.perf_counter(), time.thread_time()
         vectors, read, pulled = self._input(part)
         outcome = work.perform(self._job, part, vectors, say=self._journal.say)
+        busy, cpu = time.perf_counter() - began, time.thread_time() - cpu_began  # input is work, wherever it comes from
         self._journal.say(f"part {part.number} of {part.of.name}: {outcome.jobs} jobs in {outcome.busy_seconds:.6f} s")
         if outcome.results:
             work.write_whole(self._folder / f"part-{part.number:08d}", outcome.results)
@@ -65,6 +69,8 @@ class Worker:
             read_bytes=read,
             pulled_bytes=pulled,
             written_bytes=len(outcome.results),
+            busy_seconds=busy,
+            cpu_seconds=cpu,
         )
 
     def _input(self, part: Part) -> tuple[Callable[[int], Any], int, int]:
@@ -88,6 +94,7 @@ class Depot:
         self._job = job
         self._folder = folder_of(folder, node)
         self._folder.mkdir(parents=True, exist_ok=True)
+        self._raylet = os.getppid()  # once it is gone, the parent is somebody else
 
     def write_input(self, parts: Iterable[Part]) -> int:
         """The vectors of all these parts, a file each; the bytes."""
@@ -110,7 +117,7 @@ class Depot:
     def log(self) -> str:
         """What this node's workers have written so far."""
         path = self._folder / LOG
-        return path.read_text() if path.is_file() else ""
+        return path.read_text(errors="replace") if path.is_file() else ""
 
     def kill(self, process: int) -> None:
         """End a process of this node at once."""
@@ -118,7 +125,7 @@ class Depot:
 
     def kill_raylet(self) -> None:
         """End this node's raylet, and so the node: its processes end themselves when it is gone."""
-        os.kill(os.getppid(), signal.SIGKILL)
+        os.kill(self._raylet, signal.SIGKILL)
 
     def kill_head(self) -> None:
         """End the server that knows all nodes, and this node's raylet."""
@@ -135,7 +142,7 @@ class Depot:
         """Stop all of this node's processes but this one, its raylet too, and let them go on after so many seconds."""
         import psutil
 
-        raylet = psutil.Process(os.getppid())
+        raylet = psutil.Process(self._raylet)
         ids = [raylet.pid, *(each.pid for each in raylet.children(recursive=True) if each.pid != os.getpid())]
         # Another process wakes them: this one may be ended while they sleep.
         wake = f"sleep {seconds:g}; kill -CONT {' '.join(map(str, ids))}"
@@ -146,5 +153,5 @@ class Depot:
     def close(self) -> None:
         """Take all away."""
         shutil.rmtree(self._folder, ignore_errors=True)
-        if not any(self._folder.parent.iterdir()):
-            self._folder.parent.rmdir()
+        with suppress(OSError):
+            self._folder.parent.rmdir()  # only an empty one goes: the last one's

@@ -14,6 +14,7 @@ MOST_JOBS_PER_PART = 20_000
 SHORTEST_SECONDS = 0.1  # of a part, where it need not be shorter: handing one over takes a few milliseconds
 PARTS_PER_WORKER = 32  # where they are not too short for it: the last ones decide how long the others wait
 FEWEST_PER_WORKER = 8  # and however short they are
+MOST_PARTS = 100_000  # rows of a ledger that still goes to a new head in one piece
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,4 +63,4 @@ def chosen(jobs: int, *, job_seconds: float, job_bytes: int, most_bytes: int, wo
         jobs / (workers * FEWEST_PER_WORKER),
         MOST_JOBS_PER_PART,
     )
-    return max(1, int(min(limits)))
+    return max(1, int(min(limits)), math.ceil(jobs / MOST_PARTS))

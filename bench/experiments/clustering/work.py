@@ -6,6 +6,8 @@ shows. Its number squared is added up too, for that sum is known beforehand with
 
 from __future__ import annotations
 
+import math
+import os
 import time
 import traceback
 from collections.abc import Callable
@@ -66,7 +68,7 @@ class Outcome:
     jobs: int  # done; those set aside are not among them
     squares: int  # sum of (number + 1)^2 over the jobs done, modulo 2^64
     digest: int  # sum of the jobs' digests, modulo 2^64
-    results: bytes  # of each job in order: its inertia, float64; of jobs without one: nothing
+    results: bytes  # of each job in order: its inertia, float64, NaN if it failed; of jobs that have none: nothing
     busy_seconds: float  # on the clock
     cpu_seconds: float
     worker: str = ""
@@ -92,6 +94,7 @@ def perform(job: Job, part: Part, vectors: Callable[[int], Points], *, say: Call
             again = _try_again(job, number, vectors, error, say=say)
             if isinstance(again, str):
                 aside.append(Aside(job=number, layer=part.of.name, error=again))
+                inertias += [math.nan] if job.kind == "kmeans" else []  # so that the others stand in their places
                 continue
             found, inertia = again
         done += 1
@@ -213,7 +216,7 @@ def read_block(folder: Path, job: Job, part: Part) -> Points:
 
 def write_whole(path: Path, content: bytes) -> None:
     """A file that is there whole, or is not there."""
-    draft = path.with_suffix(".part")
+    draft = path.with_name(f"{path.name}.{os.getpid()}.part")  # two workers may be at the same part
     draft.write_bytes(content)
     draft.replace(path)
 
