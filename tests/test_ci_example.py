@@ -26,6 +26,9 @@ COMMANDS = [
 def parsed(words: list[str]) -> dict[str, Any]:
     """What the command line makes of a command, which is not run. Raises where it makes nothing of it."""
     command = get_command(cli.app).commands[words[0]]  # type: ignore[attr-defined]
+    while hasattr(command, "commands"):  # a command of several: `baseline set`
+        words = words[1:]
+        command = command.commands[words[0]]
     params: dict[str, Any] = command.make_context(words[0], words[1:]).params
     return params
 

@@ -8,7 +8,7 @@ from statistics import median
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import wilcoxon
+from scipy.stats import norm, wilcoxon
 
 from bench.analysis import stats
 
@@ -155,6 +155,7 @@ def test_the_pairs_needed_are_those_of_the_power_table(spread, pairs):
 
 def test_power_has_an_answer_at_the_edges():
     assert stats.smallest_effect(0.05, 1) is None
+    assert math.log1p(stats.smallest_effect(0.05, 6)) / 0.05 == pytest.approx(norm.ppf(0.8 ** (1 / 6)), rel=1e-3)
     assert stats.smallest_effect(0.05, 3) > stats.smallest_effect(0.05, 4)
     assert stats.smallest_effect(0.0, 12) == 0.0
     assert stats.pairs_needed(0.0, 0.02) == 3
