@@ -29,7 +29,7 @@ def read(name: str, text: str) -> Plan:
 
 def as_wish(found: Plan) -> tuple[Wish, Options, Path]:
     said = dict(found.options)
-    out = Path(str(said.pop("out")))
+    out = Path(str(said.pop("out", "results")))
     options = Options(**{name: said.pop(name) for name in vars(Options()) if name in said})  # type: ignore[arg-type]
     return Wish(experiments=tuple(found.experiments), levels=found.experiments, **said), options, out  # type: ignore[arg-type]
 
@@ -259,3 +259,19 @@ def test_all_that_the_command_line_takes_a_plan_takes() -> None:
 
     options = {each.name for each in get_command(cli.app).commands["run"].params}  # type: ignore[attr-defined]
     assert options - {"experiments", "plan_file", "sets"} == set(planned_options())
+
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_is_a_plan_of_several_cells_or_experiments_with_blocks_enough_for_a_verdict(path: Path) -> None:
+    wish, _, _ = as_wish(plan_file.load(path, planned_options()))
+    session = plan.make(replace(wish, cpus=wish.cpus or 4), now=NOW, suffix="0000")
+    assert len({(spec.experiment, spec.cell) for spec in session.specs}) > 1
+    assert max(spec.block for spec in session.specs) >= 6
+
+
+def test_each_study_has_an_example() -> None:
+    found = {name for path in EXAMPLES for name in plan_file.load(path, planned_options()).experiments}
+    assert found >= {"inference", "tune", "parameter-server", "clustering"}
