@@ -43,6 +43,6 @@ def test_half_the_rate_of_the_link_is_found_in_the_network_part_and_nowhere_else
     assert fast.parts[0].title == "network, same host"
 
     expected = INPUT_BYTES * (8 / 20e6 - 8 / 40e6)
-    assert after["network"] - before["network"] == pytest.approx(expected, rel=0.15)
+    assert after["network"] - before["network"] == pytest.approx(expected, rel=0.25)
     for name in set(before) - {"network"}:
-        assert abs(after[name] - before[name]) < 0.15 * expected, name
+        assert abs(after[name] - before[name]) < 0.25 * expected, name

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import pytest
 
+from bench import gate
 from bench.model import Arm, Interval, Measured, NodeSlot, Sample
 
 T = TypeVar("T")
@@ -111,7 +112,8 @@ def local_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sequence[Nod
         patch.setenv("HOME", str(home))
         patch.setenv("RAY_AUTH_MODE", "disabled")
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        for name in [name for name in os.environ if name.startswith("RAYMETER_")] + ["RAY_ADDRESS"]:
+        ours = [name for name in os.environ if name.startswith("RAYMETER_")]
+        for name in {*ours, "RAY_ADDRESS"} - {gate.WAIT_VARIABLE}:  # which holds for all tests
             patch.delenv(name, raising=False)
         ray.init(
             num_cpus=2,

@@ -254,9 +254,9 @@ class Rounds:
 
         if not account.aside:
             return
-        folder = self.context.folder
-        work.write_whole(folder / "set-aside.jsonl", b"".join(to_json(each) + b"\n" for each in account.aside))
-        first = account.aside[:MOST_INPUTS] if self.job.bytes else []
+        folder, aside = self.context.folder, sorted(account.aside, key=lambda each: each.job)
+        work.write_whole(folder / "set-aside.jsonl", b"".join(to_json(each) + b"\n" for each in aside))
+        first = aside[:MOST_INPUTS] if self.job.bytes else []
         for each in first:
             parts = split.parts(self.params.jobs, self.jobs_per_part)
             part = next(part for part in parts if each.job < part.first + part.jobs)

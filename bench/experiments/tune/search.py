@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import queue
 import threading
@@ -20,7 +21,8 @@ from bench.experiments.tune.training import Config, Course, Report
 
 Scheduler = Literal["fifo", "asha", "pbt"]
 
-RETRIES = 2  # of a trial whose actor, worker or node was lost
+RETRIES = 8  # of a trial whose actor, worker or node was lost; Tune counts one loss by every call that was under way, three or so
+ONE_LOSS_SECONDS = 1.0  # in which failures of a trial are those calls'
 SETTINGS = {  # Tune's own files and signs would cost time that is no part of a search; the record is ours
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "TUNE_DISABLE_SIGINT_HANDLER": "1",
@@ -127,7 +129,7 @@ class Searcher:
         if results.errors:
             text = str(results.errors[0]).strip().splitlines()[-1]
             raise RunInvalid(
-                f"{len(results.errors)} of {plan.samples} trials failed {RETRIES + 1} times; the first: {text}"
+                f"{len(results.errors)} of {plan.samples} trials lost their actors again and again; the first: {text}"
             )
         found.trials.sort(key=lambda trial: trial.number)
         return found
@@ -264,6 +266,7 @@ class Keeper:
     listener: Listener | None
     writer: Writer
     _trials: dict[str, TrialRun] = field(default_factory=dict)  # by Tune's ids
+    _lost: dict[int, float] = field(default_factory=dict)  # trial: when it last lost its actor
 
     def know(self, trial: Any) -> TrialRun:
         """The trial as it is kept."""
@@ -273,6 +276,13 @@ class Keeper:
             self._trials[trial.trial_id] = run
             self.found.trials.append(run)
         return self._trials[trial.trial_id]
+
+    def lose(self, trial: Any) -> None:
+        """Count that a trial lost its actor: once, however many of its calls say so."""
+        run, now = self.know(trial), time.monotonic()
+        if now - self._lost.get(run.number, -math.inf) > ONE_LOSS_SECONDS:
+            run.failures += 1
+        self._lost[run.number] = now
 
     def take(self, trial: Any, result: Mapping[str, Any], size_bytes: int) -> None:
         """Keep what a trial says after an iteration."""
@@ -311,10 +321,10 @@ def _callback(keeper: Keeper) -> Any:
             keeper.end(said["trial"])
 
         def on_trial_recover(self, **said: Any) -> None:
-            keeper.know(said["trial"]).failures += 1
+            keeper.lose(said["trial"])
 
         def on_trial_error(self, **said: Any) -> None:
-            keeper.know(said["trial"]).failures += 1
+            keeper.lose(said["trial"])
 
         def __reduce__(self) -> Any:
             return Callback, ()  # Tune keeps its callbacks in a file; what this one holds is of this process
