@@ -57,7 +57,7 @@ def test_what_is_left_to_ci_is_in_ci() -> None:
 @pytest.mark.root
 @pytest.mark.ray
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_the_commands_of_the_readme_do_what_it_says(tmp_path: Path) -> None:
     if not shutil.which("task"):
         pytest.skip("needs the command task, of the package go-task-bin")
@@ -71,7 +71,7 @@ def test_the_commands_of_the_readme_do_what_it_says(tmp_path: Path) -> None:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=600,
             check=False,
         )
         assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
