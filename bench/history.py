@@ -67,6 +67,7 @@ def spreads(out: Path) -> dict[str, PairSpread]:
 def _headline_logs(folder: Path) -> Iterator[tuple[str, list[float]]]:
     """Of each cell of a session with two pairs or more: its key, and the log-ratios of its headline."""
     from bench import analysis
+    from bench.analysis.comparison import log_ratios
 
     session = store.load_session(folder)
     keys = {(spec.experiment, spec.cell): run_key(spec) for spec in session.specs}
@@ -75,7 +76,7 @@ def _headline_logs(folder: Path) -> Iterator[tuple[str, list[float]]]:
         if row is None or row.comparison is None:
             continue
         one, other = (row.sides[name].values for name in (row.comparison.baseline, row.comparison.candidate))
-        logs = [math.log(other[b] / one[b]) for b in one.keys() & other.keys() if one[b] > 0 and other[b] > 0]
+        logs = list(log_ratios(one, other).values())
         if len(logs) > 1:
             yield keys[cell.experiment, cell.cell], logs
 

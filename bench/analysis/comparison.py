@@ -151,9 +151,14 @@ class _Pairing:
     missing: dict[int, str] = field(default_factory=dict)
 
 
+def log_ratios(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
+    """log(other / one) of each block that has both values above zero, in the order of the blocks."""
+    return {b: math.log(other[b] / one[b]) for b in sorted(one.keys() & other.keys()) if one[b] > 0 and other[b] > 0}
+
+
 def _pair(one: Side, other: Side, *, baseline: str, candidate: str) -> _Pairing:
     """Log-ratios of the blocks that have both values, and what is wrong with the rest."""
-    pairing = _Pairing()
+    pairing = _Pairing(logs=log_ratios(one.values, other.values))
     for block in sorted({*one.values, *one.missing, *other.values, *other.missing}):
         gaps = [
             f"{name}: {side.missing.get(block, 'not planned')}"
@@ -163,10 +168,8 @@ def _pair(one: Side, other: Side, *, baseline: str, candidate: str) -> _Pairing:
         if gaps:
             is_both = len(gaps) == 2 and one.missing.get(block) == other.missing.get(block)
             pairing.missing[block] = one.missing.get(block, gaps[0]) if is_both else ", ".join(gaps)
-        elif one.values[block] <= 0 or other.values[block] <= 0:
+        elif block not in pairing.logs:
             pairing.missing[block] = "a value that is not above zero has no ratio"
-        else:
-            pairing.logs[block] = math.log(other.values[block] / one.values[block])
     return pairing
 
 

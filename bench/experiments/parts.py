@@ -101,3 +101,9 @@ def work_samples(measured: Measured[Any], rounds: Iterable[Sequence[WorkDone]]) 
     yield measured.sample(STRAGGLER, straggler)
     for node, means in by_node.items():
         yield measured.sample(BUSY, sum(means), node=node)
+
+
+def jain(amounts: Sequence[float]) -> float:
+    """Jain's index: 1 where all have as much, 1/n where one has everything."""
+    squares = sum(amount * amount for amount in amounts)
+    return sum(amounts) ** 2 / (len(amounts) * squares) if squares else 1.0

@@ -6,6 +6,7 @@ A set is kept when its bytes are those that its name promises.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from hashlib import sha256
 from io import BufferedIOBase
 from pathlib import Path
@@ -37,7 +38,7 @@ def take(records: Path, name: str, content: BufferedIOBase, length: int) -> None
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=folder, prefix=".coming-") as file:
         found, left = sha256(), length
-        while left and (chunk := content.read(min(CHUNK_BYTES, left))):
+        for chunk in _chunks(content, length):
             found.update(chunk)
             file.write(chunk)
             left -= len(chunk)
@@ -59,10 +60,17 @@ def take_done(run: Path, content: BufferedIOBase, length: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     draft, left = folder / f".{DONE}.coming", length
     with draft.open("wb") as file:
-        while left and (chunk := content.read(min(CHUNK_BYTES, left))):
+        for chunk in _chunks(content, length):
             file.write(chunk)
             left -= len(chunk)
     if left:
         draft.unlink()
         raise Refused(400, "it ended early")
     draft.replace(folder / DONE)
+
+
+def _chunks(content: BufferedIOBase, length: int) -> Iterator[bytes]:
+    """The first `length` bytes of `content` in pieces, or as many as there are."""
+    while length and (chunk := content.read(min(CHUNK_BYTES, length))):
+        yield chunk
+        length -= len(chunk)

@@ -157,8 +157,10 @@ class Invocation:
         return measured
 
     def _begin_probes(self) -> None:
-        self._ask_probes("begin")
+        if self.may_lose_nodes:
+            self._ask_probes("name")  # who has gone has no raylet to ask either
         self._spilled = {probe.slot.name: self._spilled_bytes(probe) for probe in self.probes}
+        self._ask_probes("begin")
 
     def _ask_probes(self, method: str) -> list[Any]:
         """What each probe answers. Where nodes may be lost, the probe of one that was is asked no more."""

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.experiments import parts
 from bench.experiments.tune import numbers
 from bench.experiments.tune.numbers import Outcome, TrialRun, Used
 from bench.experiments.tune.training import Config, Report
@@ -44,16 +45,16 @@ def a_trial(*reports: Report, number: int = 0) -> TrialRun:
 
 
 def test_jain_is_one_where_all_are_equal_and_one_nth_where_one_has_all() -> None:
-    assert numbers.jain([3.0, 3.0, 3.0]) == pytest.approx(1)
-    assert numbers.jain([5.0, 0.0, 0.0, 0.0]) == pytest.approx(0.25)
-    assert numbers.jain([1.0, 3.0]) == pytest.approx(16 / 20)
-    assert numbers.jain([0.0, 0.0]) == 1.0
+    assert parts.jain([3.0, 3.0, 3.0]) == pytest.approx(1)
+    assert parts.jain([5.0, 0.0, 0.0, 0.0]) == pytest.approx(0.25)
+    assert parts.jain([1.0, 3.0]) == pytest.approx(16 / 20)
+    assert parts.jain([0.0, 0.0]) == 1.0
 
 
 @given(amounts, st.floats(0.1, 100))
 def test_jain_does_not_change_with_the_unit_and_lies_between_its_bounds(values: list[float], factor: float) -> None:
-    index = numbers.jain(values)
-    assert numbers.jain([factor * value for value in values]) == pytest.approx(index)
+    index = parts.jain(values)
+    assert parts.jain([factor * value for value in values]) == pytest.approx(index)
     assert 1 / len(values) - 1e-9 <= index <= 1 + 1e-9
 
 

@@ -10,8 +10,7 @@ import os
 import random
 import signal
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from time import monotonic
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from bench.errors import BadInput
@@ -73,7 +72,6 @@ class Chaos:
     workers: Callable[[], Sequence[tuple[str, int]]]
     standing: Callable[[], set[str]]  # the nodes that have not been lost
     depots: dict[str, Any]  # by the name of the node; the head's first
-    struck: list[tuple[Kind, float]] = field(default_factory=list)  # and when, on the driver's clock
 
     def skip(self, attempt: int) -> None:
         """What the attempts before this one, the first of which is 1, have been through does not come again."""
@@ -84,7 +82,7 @@ class Chaos:
     def tick(self) -> None:
         """Strike, if it is time."""
         while self.left and self.left[0].share <= self.done() and self._strike(self.left[0]):
-            self.struck.append((self.left.pop(0).kind, monotonic()))
+            self.left.pop(0)
 
     def _strike(self, strike: Strike) -> bool:
         """Whether it could be done: while no worker is ready there is none to kill."""

@@ -30,13 +30,10 @@ STALL_SECONDS = 300.0  # without any answer
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """A worker that died with parts in hand, until the last of these was done elsewhere. Seconds from the begin."""
+    """A worker that died with parts in hand, and how long it took until the last of these was done elsewhere."""
 
     worker: str
-    node: str
-    at_seconds: float
     recovery_seconds: float
-    parts: int
 
 
 @dataclass(kw_only=True)
@@ -46,7 +43,6 @@ class Tally:
     handed_over: int = 0  # calls
     duplicates: int = 0  # second answers, thrown away
     losses: list[Loss] = field(default_factory=list)
-    joined: list[str] = field(default_factory=list)  # nodes
     driver_seconds: float = 0.0  # to hand parts over and to take answers out
     last_answer: dict[str, float] = field(default_factory=dict)  # worker: seconds from the begin
     seconds: float = 0.0
@@ -76,7 +72,6 @@ class _Open:
 
     worker: Worker
     at: float
-    parts: int
     left: set[int]
 
 
@@ -128,15 +123,14 @@ class Crew:
         self.workers.append(worker)
         return worker
 
-    def replace_missing(self) -> list[Place]:
-        """Take on a worker wherever one ought to be and is none; these places."""
+    def replace_missing(self) -> None:
+        """Take on a worker wherever one ought to be and is none."""
         wanted = list(self.places())
         for worker in self.workers:
             if worker.place in wanted:
                 wanted.remove(worker.place)
         for place in wanted:
             self._take_on(place)
-        return wanted
 
 
 class _Round:
@@ -268,7 +262,7 @@ class _Round:
             self._crew.workers.remove(worker)
         numbers = [each.part.number for each in lost if each.part.number in self._open]
         self._again.extendleft(self._open[number] for number in reversed(numbers))
-        self._deaths.append(_Open(worker=worker, at=monotonic(), parts=len(numbers), left=set(numbers)))
+        self._deaths.append(_Open(worker=worker, at=monotonic(), left=set(numbers)))
         for number in numbers[:1]:  # the one it was at
             self._lost[number] = self._lost.get(number, 0) + 1
             if self._lost[number] == LOSSES:
@@ -282,19 +276,13 @@ class _Round:
             self._tally.losses.append(
                 Loss(
                     worker=death.worker.name,
-                    node=death.worker.place.node.name,
-                    at_seconds=death.at - self._begun,
                     recovery_seconds=now - death.at,
-                    parts=death.parts,
                 )
             )
 
     def _look(self) -> None:
         """What befell the nodes meanwhile: new ones get workers, and what is long overdue goes to somebody else too."""
-        before = {worker.place.node.name for worker in self._crew.workers}
-        for place in self._crew.replace_missing():
-            if place.node.name not in before and place.node.name not in self._tally.joined:
-                self._tally.joined.append(place.node.name)
+        self._crew.replace_missing()
         limit = max(OVERDUE_SECONDS, OVERDUE_TIMES * median(self._took)) if self._took else self._crew.stall_seconds
         now = monotonic()
         waiting = {part.number for part in self._again}

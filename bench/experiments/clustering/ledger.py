@@ -52,7 +52,7 @@ class Ledger:
         self.seconds = 0.0  # that writing took
 
     def __enter__(self) -> Self:
-        is_cut_short = self._path.is_file() and self._path.read_bytes()[-1:] not in (b"", b"\n")
+        is_cut_short = _ends_in_a_line_cut_short(self._path)
         self._file = self._path.open("ab")
         if is_cut_short:
             self._file.write(b"\n")  # a row glued to half a row would be lost with it
@@ -86,6 +86,14 @@ class Ledger:
                 "Make room on the head's disk, and go on with `bench resume`.",
             ) from error
         self.seconds += perf_counter() - begun
+
+
+def _ends_in_a_line_cut_short(path: Path) -> bool:
+    if not path.is_file() or not path.stat().st_size:
+        return False
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
 
 
 def _line(row: Row) -> bytes:

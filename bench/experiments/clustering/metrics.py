@@ -9,7 +9,7 @@ from statistics import median_low
 
 from bench.experiments.clustering.crew import Tally
 from bench.experiments.clustering.work import MODULUS, Aside, Outcome
-from bench.experiments.parts import SERIALISE, WORK_METRICS, WorkDone, work_samples
+from bench.experiments.parts import SERIALISE, WORK_METRICS, WorkDone, jain, work_samples
 from bench.model import Measured, Metric, NodeSlot, Sample
 
 STUDY_JOBS = 8_000_000
@@ -216,7 +216,7 @@ def of_round(measured: Measured[Round], nodes: Sequence[NodeSlot]) -> Iterator[S
     parts_of_all = [by_node[name] / jobs for name in names]
     for name, share in zip(names, parts_of_all, strict=True):
         yield measured.sample(SHARE, share, node=name)
-    yield measured.sample(FAIRNESS, 1 / (len(names) * sum(share**2 for share in parts_of_all)))
+    yield measured.sample(FAIRNESS, jain(parts_of_all))
 
 
 def of_crew(measured: Measured[Round]) -> Iterator[Sample]:

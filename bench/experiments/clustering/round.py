@@ -110,6 +110,7 @@ class Rounds:
     ledger: Ledger
     turn: int = 0
     passes: int = 0
+    _inertias: dict[int, float] = field(default_factory=dict)  # by another kernel, of the jobs that were checked so far
     _done: int = 0  # jobs of the round that is going on
     _chaos: chaos.Chaos | None = None
 
@@ -168,8 +169,12 @@ class Rounds:
         for place in {len(parts) * number // CHECKED_JOBS for number in range(CHECKED_JOBS)}:
             part = parts[place]
             found = float(np.frombuffer(account.results[part.number], dtype="<f8")[0])
-            vectors = work.vectors_of(self.job, part, None)(part.first)
-            again = kernels.cluster(other, vectors, clusters=self.job.clusters, iterations=self.job.iterations).inertia
+            if part.first not in self._inertias:
+                vectors = work.vectors_of(self.job, part, None)(part.first)
+                self._inertias[part.first] = kernels.cluster(
+                    other, vectors, clusters=self.job.clusters, iterations=self.job.iterations
+                ).inertia
+            again = self._inertias[part.first]
             if not math.isnan(found) and abs(found - again) > INERTIA_TOLERANCE * again:
                 yield f"job {part.first} has an inertia of {found:g}, and by {other} of {again:g}"
 

@@ -12,7 +12,7 @@ from time import process_time
 from typing import TYPE_CHECKING, Any, cast
 
 from bench.errors import RunInvalid
-from bench.experiments.clustering import kernels, points
+from bench.experiments.clustering import kernels, points, work
 from bench.experiments.clustering.kernels import AnyKernel
 from bench.experiments.placement import Span, get_in_time, on, shares
 from bench.model import NodeSlot
@@ -67,13 +67,10 @@ class Worker:
 
     def __init__(self, shape: Shape, seed: int, span: Span, given: Points | None) -> None:
         """Make the points of the jobs in `span`, or take those that are `given`, shape (jobs, points, dimensions)."""
-        import sklearn.cluster  # noqa: F401  # its threads are limited below, so it must be here
-        from threadpoolctl import threadpool_limits
-
         self._has_faiss = find_spec("faiss") is not None
         if self._has_faiss:
-            import faiss  # noqa: F401
-        self._limits = threadpool_limits(1)
+            import faiss  # noqa: F401  # its threads are limited below, so it must be here
+        work.one_thread()
         self._shape = shape
         self._seed = seed
         self._span = span

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bench.experiments.parts import jain
 from bench.experiments.tune import numbers
 from bench.experiments.tune.numbers import Outcome, TrialRun
 from bench.experiments.tune.training import Course
@@ -167,8 +168,8 @@ def _fairness(measured: Measured[Found], trials: Sequence[TrialRun], names: Sequ
     used = numbers.by_node(trials, names)
     cpu = {name: amounts.cpu_seconds for name, amounts in used.items()}
     done = {name: float(amounts.trials) for name, amounts in used.items()}
-    yield measured.sample(CPU_FAIRNESS, numbers.jain(list(cpu.values())))
-    yield measured.sample(TRIAL_FAIRNESS, numbers.jain(list(done.values())))
+    yield measured.sample(CPU_FAIRNESS, jain(list(cpu.values())))
+    yield measured.sample(TRIAL_FAIRNESS, jain(list(done.values())))
     for metric, amounts in ((CPU_SHARE, cpu), (TRIAL_SHARE, done)):
         for name, share in numbers.shares(amounts).items():
             yield replace(measured, point=name).sample(metric, share)

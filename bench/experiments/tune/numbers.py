@@ -80,12 +80,6 @@ def outcome(trials: Iterable[TrialRun], *, target: float, judged_by: str) -> Out
     )
 
 
-def jain(amounts: Sequence[float]) -> float:
-    """Jain's index: 1 where all have as much, 1/n where one has everything."""
-    squares = sum(amount * amount for amount in amounts)
-    return sum(amounts) ** 2 / (len(amounts) * squares) if squares else 1.0
-
-
 @dataclass(frozen=True, kw_only=True)
 class Used:
     """What the trials of one node added up to."""
