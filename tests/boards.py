@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from datetime import datetime
 
-from bench import window_checks
+from bench.doctor import windows
 from bench.model import Session
 from bench.prometheus import Grafana
 
@@ -20,5 +20,5 @@ def empty(grafana_url: str, session: Session, experiment: str) -> list[str]:
     return [
         f"{found}, asked as {found.asked}"
         for board in boards.values()
-        for found in window_checks.empty_panels(grafana.source, board, chosen=chosen, begin=begin, end=time.time())
+        for found in windows.empty_panels(grafana.source, board, chosen=chosen, begin=begin, end=time.time())
     ]

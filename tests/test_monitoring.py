@@ -22,8 +22,9 @@ from builders import a_sample
 from fakes import TOKEN, running
 from made_up_records import MadeUpRun, made_up_spec
 
-from bench import dashboards, window, window_checks
+from bench import dashboards, window
 from bench.dashboards.queries import other_expressions, queries
+from bench.doctor import windows
 from bench.jobs.exporter import serve
 from bench.prometheus import Grafana, Prometheus
 from bench.scraping import MONITORING, PORTS, SCRAPE_SECONDS, Page, pages, rules, static_config
@@ -308,9 +309,7 @@ def _is_scraped_twice(watched: Watched) -> bool:
 
 def asked(name: str, watched: Watched, **chosen: str) -> list[str]:
     board = dashboards.load()[name]
-    found = window_checks.empty_panels(
-        watched.prometheus, board, chosen=chosen, begin=watched.begun - 60, end=time.time()
-    )
+    found = windows.empty_panels(watched.prometheus, board, chosen=chosen, begin=watched.begun - 60, end=time.time())
     return list(map(str, found))
 
 
@@ -327,7 +326,7 @@ def test_prometheus_understands_annotations_and_variables_too(watched: Watched, 
 
 def test_a_panel_without_data_is_named_with_the_metric_that_is_missing(watched: Watched) -> None:
     text = json.dumps(dashboards.load()["nodes-and-network"]).replace("ray_node_mem_used{", "ray_node_mem_taken{")
-    found = window_checks.empty_panels(
+    found = windows.empty_panels(
         watched.prometheus, json.loads(text), chosen={}, begin=watched.begun - 60, end=time.time()
     )
     assert [str(each) for each in found] == [
@@ -408,17 +407,15 @@ def test_prometheus_evaluates_the_same_rules_for_the_boards(watched: Watched) ->
 
 def test_the_doctor_names_a_page_that_is_not_scraped(watched: Watched) -> None:
     more = Page(job="ray", instance="worker-2", endpoint="metrics")
-    found = list(window_checks.targets(watched.prometheus, (*watched.pages, more)))
+    found = list(windows.targets(watched.prometheus, (*watched.pages, more)))
     assert [(each.about, each.level) for each in found] == [("page metrics of worker-2", "bad")]
-    (good,) = window_checks.targets(watched.prometheus, watched.pages)
+    (good,) = windows.targets(watched.prometheus, watched.pages)
     assert (good.level, good.seen) == ("good", "all 4 are scraped")
 
 
 def test_the_doctor_asks_every_panel_through_grafana(watched: Watched) -> None:
     with a_grafana(watched.url, dashboards.load()) as url:
-        found = list(
-            window_checks.findings(prometheus_url=watched.url, grafana_url=url, pages=watched.pages, chosen={})
-        )
+        found = list(windows.findings(prometheus_url=watched.url, grafana_url=url, pages=watched.pages, chosen={}))
         assert [each.level for each in found] == ["good", "good"], found
         total = sum(len(queries(board)) for board in dashboards.load().values())
         assert found[1].seen == f"all {total} questions of 4 boards bring data"
@@ -427,15 +424,15 @@ def test_the_doctor_asks_every_panel_through_grafana(watched: Watched) -> None:
 def test_the_doctor_misses_a_board(watched: Watched) -> None:
     boards = {name: board for name, board in dashboards.load().items() if name != "live-run"}
     with a_grafana(watched.url, boards) as url:
-        found = list(window_checks.boards(Grafana(url), {}))
+        found = list(windows.boards(Grafana(url), {}))
     assert [(each.about, each.level) for each in found] == [("board live-run", "bad"), ("panels", "good")]
 
 
 def test_the_doctor_says_that_a_window_does_not_answer() -> None:
     url = f"http://127.0.0.1:{free_port('127.0.0.1')}"
-    (found,) = window_checks.findings(prometheus_url=url, grafana_url=None, pages=())
+    (found,) = windows.findings(prometheus_url=url, grafana_url=None, pages=())
     assert found.level == "bad"
-    assert list(window_checks.findings(prometheus_url=None, grafana_url=None, pages=())) == []
+    assert list(windows.findings(prometheus_url=None, grafana_url=None, pages=())) == []
 
 
 @contextmanager

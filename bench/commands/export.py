@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from bench import capsule, store
+from bench import store
+from bench.capsules import packing
 from bench.commands.options import DEFAULT_OUT, Out, SessionName
 
 Into = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to put it.")]
@@ -19,4 +20,4 @@ def command(session: SessionName = "latest", into: Into = HERE, out: Out = DEFAU
 
     Example: bench export latest
     """
-    typer.echo(capsule.pack(store.find(out, session), into))
+    typer.echo(packing.pack(store.find(out, session), into))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench import capsule_replay, identity, store
+from bench import identity, store
+from bench.capsules import replaying
 from bench.commands import options as o
 from bench.commands.progress import say
 from bench.commands.run import carry_on
@@ -38,7 +39,7 @@ def _replay(
     Example: bench replay 20260101-120000-inference-tiny-1a2b-0123456789abcdef0123456789abcdef.capsule.zip
     """
     from bench import analysis
-    from bench.capsule_check import verify
+    from bench.capsules.checking import verify
 
     found = verify(capsule)
     code = identity.code_hash()
@@ -51,7 +52,7 @@ def _replay(
     if options.link_rate is None and isinstance(rate, str):
         options = replace(options, link_rate=rate)  # it makes the network what it was
     chosen = choose(target, options)
-    session = capsule_replay.again(
+    session = replaying.again(
         found.session, target=chosen.target.name, options=o.as_options(chosen.options), command=o.typed_command()
     )
     for topology in {spec.topology.name: spec.topology for spec in session.specs}.values():
@@ -67,9 +68,9 @@ command = o.asking_target(_replay)
 
 def _compare(there: Report, here: Report) -> None:
     """Print each verdict of the capsule beside the one of the replay."""
-    for line in capsule_replay.changed_versions(there, here):
+    for line in replaying.changed_versions(there, here):
         typer.echo(f"differs: {line}")
-    found = capsule_replay.agreements(there, here)
+    found = replaying.agreements(there, here)
     for each in found:
         sign = "same  " if each.agrees else "other " if each.there and each.here else "none  "
         typer.echo(f"{sign} {each.about}: {each.there or 'no verdict'} there, {each.here or 'no verdict'} here")

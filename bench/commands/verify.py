@@ -15,7 +15,7 @@ def command(capsule: File) -> None:
 
     Example: bench verify 20260101-120000-inference-tiny-1a2b-0123456789abcdef0123456789abcdef.capsule.zip
     """
-    from bench.capsule_check import verify
+    from bench.capsules.checking import verify
 
     found = verify(capsule)
     manifest = found.manifest

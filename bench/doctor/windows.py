@@ -10,7 +10,7 @@ import requests
 
 from bench import dashboards
 from bench.dashboards.queries import OF_PROMETHEUS, Query, fill, queries, variables
-from bench.doctor import Finding
+from bench.doctor.finding import Finding
 from bench.errors import TargetFailed
 from bench.prometheus import Grafana, Prometheus
 from bench.scraping import SCRAPE_SECONDS, Page

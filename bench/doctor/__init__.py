@@ -5,31 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Literal
 
 import psutil
 import requests
 
-from bench import targets
+from bench import scraping, targets
+from bench.doctor import nodes, steadiness, windows
+from bench.doctor.finding import Finding
 from bench.targets import Cluster, Options
-
-Level = Literal["good", "note", "bad"]
 
 LEAST_FREE_BYTES = 2**30
 PINNED = ("ray", "numpy", "prometheus-client", "typer")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What was looked at, what was seen, and what to do about it."""
-
-    about: str
-    level: Level
-    seen: str
-    to_do: str = ""
 
 
 def machine() -> Iterator[Finding]:
@@ -58,8 +46,6 @@ def machine() -> Iterator[Finding]:
 
 def steady() -> Iterator[Finding]:
     """Whether a block would begin at once, and what would make numbers steadier."""
-    from bench import steadiness
-
     yield from steadiness.findings()
 
 
@@ -104,15 +90,13 @@ def versions() -> Iterator[Finding]:
 
 def standing(name: str, options: Options) -> Iterator[Finding]:
     """What is up on a target, whether all of it answers and is as it should be, and what is left of what was."""
-    from bench import node_checks
-
     target = targets.create(name, options)
     found = target.status()
     if found.cluster is not None:
         yield Finding(f"target {name}", "good", f"{found.cluster.topology.name} is up")
         yield from cluster(found.cluster)
-        yield from node_checks.findings(target, found.cluster.topology)
-        yield from windows(found.cluster)
+        yield from nodes.findings(target, found.cluster.topology)
+        yield from scraped_and_shown(found.cluster)
     elif found.leftovers:
         yield Finding(f"target {name}", "bad", f"left over: {', '.join(found.leftovers)}", "Run `bench down`.")
     else:
@@ -145,11 +129,9 @@ def cluster(found: Cluster) -> Iterator[Finding]:
         return
 
 
-def windows(found: Cluster) -> Iterator[Finding]:
+def scraped_and_shown(found: Cluster) -> Iterator[Finding]:
     """Prometheus and Grafana beside a cluster: every page that should be scraped, every panel that should show something."""
-    from bench import scraping, window_checks
-
-    yield from window_checks.findings(
+    yield from windows.findings(
         prometheus_url=found.prometheus_url,
         grafana_url=found.grafana_url,
         pages=scraping.pages(found.nodes),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench import gate
-from bench.doctor import Finding
+from bench.doctor.finding import Finding
 from bench.host import read_host
 
 ROOT = Path("/")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import doctor, gate, steadiness
+from bench import doctor, gate
+from bench.doctor import steadiness
 from bench.gate import Look
 
 

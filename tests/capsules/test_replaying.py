@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from analysis.made_up import made_up
 
-from bench import analysis, capsule_replay
+from bench import analysis
+from bench.capsules import replaying
 from bench.errors import BadInput
 from bench.experiments import inference
 from bench.model import Session, Value
@@ -20,7 +21,7 @@ def a_session(**params: Value) -> Session:
 
 
 def again(session: Session) -> Session:
-    return capsule_replay.again(session, target="local", options={"name": "mine"}, command="bench replay x")
+    return replaying.again(session, target="local", options={"name": "mine"}, command="bench replay x")
 
 
 def test_the_same_runs_are_done_in_the_same_order_as_a_session_of_its_own() -> None:
@@ -56,9 +57,9 @@ def test_an_experiment_that_there_is_not_is_refused() -> None:
 def test_verdicts_agree_where_both_have_the_same_one() -> None:
     there, same, other = (analysis.build(*made_up(cells=1, multi=multi)) for multi in (0.8, 0.82, 1.0))
     of_headline = "inference c01 throughput_inputs_per_second ray"
-    found = {each.about: each for each in capsule_replay.agreements(there, same)}
+    found = {each.about: each for each in replaying.agreements(there, same)}
     assert (found[of_headline].there, found[of_headline].here, found[of_headline].agrees) == ("slower", "slower", True)
-    found = {each.about: each for each in capsule_replay.agreements(there, other)}
+    found = {each.about: each for each in replaying.agreements(there, other)}
     assert found[of_headline].there == "slower"
     assert not found[of_headline].agrees
 
@@ -66,5 +67,5 @@ def test_verdicts_agree_where_both_have_the_same_one() -> None:
 def test_versions_that_changed_are_named() -> None:
     there = analysis.build(*made_up(cells=1, blocks=1))
     here = replace(there, versions={**there.versions, "ray": "2.61.0"})
-    assert capsule_replay.changed_versions(there, here) == ["ray: 2.60.0 there, 2.61.0 here"]
-    assert capsule_replay.changed_versions(there, there) == []
+    assert replaying.changed_versions(there, here) == ["ray: 2.60.0 there, 2.61.0 here"]
+    assert replaying.changed_versions(there, there) == []

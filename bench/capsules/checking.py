@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from bench import identity, store
-from bench.capsule import PAGE, REPORT, Manifest
-from bench.capsule_reading import unpack
+from bench.capsules.packing import PAGE, REPORT, Manifest
+from bench.capsules.reading import unpack
 from bench.errors import RecordDamaged
 from bench.model import Run, Session, to_json
 

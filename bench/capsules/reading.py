@@ -11,7 +11,18 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from bench.capsule import ADDRESS_DIGITS, LOCKS, MANIFEST, PAGE, RECORD, REPORT, SUFFIX, VERSION, Manifest, address
+from bench.capsules.packing import (
+    ADDRESS_DIGITS,
+    LOCKS,
+    MANIFEST,
+    PAGE,
+    RECORD,
+    REPORT,
+    SUFFIX,
+    VERSION,
+    Manifest,
+    address,
+)
 from bench.errors import RecordDamaged
 from bench.model import from_json
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from made_up_sessions import a_session_on_disk
 
-from bench import capsule, capsule_check, capsule_reading
-from bench.capsule import MANIFEST, REPORT
+from bench.capsules import checking, packing, reading
+from bench.capsules.packing import MANIFEST, REPORT
 from bench.errors import BadInput, RecordDamaged
 
 
@@ -24,7 +24,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("capsule")
     folder = a_session_on_disk(place, blocks=6)
     (folder / "runs" / "b01-single-inference-c01" / "files" / "profile.txt").write_text("what was left")
-    return capsule.pack(folder, place / "out")
+    return packing.pack(folder, place / "out")
 
 
 Content = dict[str, bytes]
@@ -45,13 +45,13 @@ def rewritten(packed: Path, into: Path, change: Callable[[Content], None], *, na
 def with_manifest(content: Content) -> None:
     """Make the manifest fit: what a liar would do."""
     manifest = json.loads(content[MANIFEST])
-    files = {name: capsule._entry(text) for name, text in content.items() if name != MANIFEST}
+    files = {name: packing._entry(text) for name, text in content.items() if name != MANIFEST}
     manifest["files"] = {name: {"sha256": entry.sha256, "bytes": entry.bytes} for name, entry in files.items()}
     content[MANIFEST] = json.dumps(manifest).encode()
 
 
 def test_a_capsule_is_verified_with_every_number_of_its_report(packed: Path) -> None:
-    found = capsule_check.verify(packed)
+    found = checking.verify(packed)
     assert (found.runs, found.same_code) == (12, True)
     assert found.numbers > 300
     assert found.samples > 100
@@ -70,10 +70,10 @@ def test_a_capsule_is_verified_with_every_number_of_its_report(packed: Path) -> 
 def test_the_same_session_is_the_same_file_byte_by_byte(packed: Path, tmp_path: Path) -> None:
     folder = a_session_on_disk(tmp_path, blocks=6)
     (folder / "runs" / "b01-single-inference-c01" / "files" / "profile.txt").write_text("what was left")
-    again = capsule.pack(folder, tmp_path / "again")
+    again = packing.pack(folder, tmp_path / "again")
     assert again.name == packed.name
     assert again.read_bytes() == packed.read_bytes()
-    assert capsule.address(packed) in packed.name
+    assert packing.address(packed) in packed.name
 
 
 def test_it_needs_no_ray(packed: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_flipped_byte_is_found_wherever_it_is_and_its_file_is_named(packed: Pa
         path = tmp_path / packed.name
         path.write_bytes(flipped)
         with pytest.raises(RecordDamaged) as refused:
-            capsule_check.verify(path)
+            checking.verify(path)
         assert info.filename in str(refused.value)
 
 
@@ -109,7 +109,7 @@ def test_a_flip_in_any_part_of_the_archive_is_found(packed: Path, tmp_path: Path
         flipped[place] ^= 0x01
         path.write_bytes(flipped)
         with pytest.raises(RecordDamaged):
-            capsule_reading.unpack(path, tmp_path / "into")
+            reading.unpack(path, tmp_path / "into")
         shutil.rmtree(tmp_path / "into", ignore_errors=True)
 
 
@@ -121,7 +121,7 @@ def test_a_report_that_does_not_follow_from_the_samples_is_named_with_the_number
         with_manifest(content)
 
     with pytest.raises(RecordDamaged, match=r"cells\[0\]\.rows\[0\]\.sides\.multi\.estimate\.value is"):
-        capsule_check.verify(rewritten(packed, tmp_path, better))
+        checking.verify(rewritten(packed, tmp_path, better))
 
 
 def test_samples_that_were_changed_with_their_checksums_are_found(packed: Path, tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_samples_that_were_changed_with_their_checksums_are_found(packed: Path, 
         with_manifest(content)
 
     with pytest.raises(RecordDamaged, match=r"b01-multi-inference-c01/samples.jsonl"):
-        capsule_check.verify(rewritten(packed, tmp_path, faster))
+        checking.verify(rewritten(packed, tmp_path, faster))
 
 
 def test_a_page_that_says_something_else_is_found(packed: Path, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_page_that_says_something_else_is_found(packed: Path, tmp_path: Path) 
         with_manifest(content)
 
     with pytest.raises(RecordDamaged, match=r"report.html is not the page"):
-        capsule_check.verify(rewritten(packed, tmp_path, prettier))
+        checking.verify(rewritten(packed, tmp_path, prettier))
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_name_that_leads_elsewhere_is_refused_and_nothing_is_written(packed: P
     path = rewritten(packed, tmp_path, more)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(RecordDamaged, match="no name of a session's file"):
-        capsule_reading.unpack(path, tmp_path / "into")
+        reading.unpack(path, tmp_path / "into")
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -177,7 +177,7 @@ def test_a_link_is_refused(packed: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr(link, "/etc/passwd")
     with pytest.raises(RecordDamaged, match="runs/link is no regular file"):
-        capsule_reading.unpack(path, tmp_path / "into")
+        reading.unpack(path, tmp_path / "into")
 
 
 def test_two_files_of_one_name_are_refused(packed: Path, tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_two_files_of_one_name_are_refused(packed: Path, tmp_path: Path) -> None
     with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
         archive.writestr("session.json", "{}")
     with pytest.raises(RecordDamaged, match="two files"):
-        capsule_reading.unpack(path, tmp_path / "into")
+        reading.unpack(path, tmp_path / "into")
 
 
 def test_a_bomb_is_refused_by_what_it_says_and_by_what_it_is(
@@ -200,14 +200,14 @@ def test_a_bomb_is_refused_by_what_it_says_and_by_what_it_is(
 
     path = rewritten(packed, tmp_path, bomb)
     with pytest.raises(RecordDamaged, match="runs/bomb differs"):
-        capsule_reading.unpack(path, tmp_path / "into")
+        reading.unpack(path, tmp_path / "into")
     assert (tmp_path / "into" / "runs" / "bomb").stat().st_size <= 1000
-    monkeypatch.setattr(capsule_reading, "MOST_BYTES", 10_000_000)
+    monkeypatch.setattr(reading, "MOST_BYTES", 10_000_000)
     with pytest.raises(RecordDamaged, match="GiB are the most"):
-        capsule_reading.unpack(path, tmp_path / "other")
-    monkeypatch.setattr(capsule_reading, "MOST_FILES", 5)
+        reading.unpack(path, tmp_path / "other")
+    monkeypatch.setattr(reading, "MOST_FILES", 5)
     with pytest.raises(RecordDamaged, match="5 are the most"):
-        capsule_reading.unpack(path, tmp_path / "other")
+        reading.unpack(path, tmp_path / "other")
     assert not (tmp_path / "other").exists()
 
 
@@ -219,7 +219,7 @@ def test_a_plan_whose_runs_lie_elsewhere_is_refused(packed: Path, tmp_path: Path
         with_manifest(content)
 
     with pytest.raises(RecordDamaged, match="no name of a folder"):
-        capsule_check.verify(rewritten(packed, tmp_path, elsewhere))
+        checking.verify(rewritten(packed, tmp_path, elsewhere))
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no archive", b"x" * 1000])
@@ -227,20 +227,20 @@ def test_what_is_no_capsule_is_refused_in_one_line(tmp_path: Path, content: byte
     path = tmp_path / "some.zip"
     path.write_bytes(content)
     with pytest.raises(RecordDamaged, match="no whole capsule"):
-        capsule_check.verify(path)
+        checking.verify(path)
     with pytest.raises(RecordDamaged, match="no whole capsule"):
-        capsule_check.verify(tmp_path / "none.zip")
+        checking.verify(tmp_path / "none.zip")
 
 
 def test_a_file_that_is_missing_or_more_than_the_manifest_has_is_named(packed: Path, tmp_path: Path) -> None:
     with pytest.raises(RecordDamaged, match=r"constraints\.txt is missing"):
-        capsule_check.verify(rewritten(packed, tmp_path, lambda content: content.__delitem__("constraints.txt")))
+        checking.verify(rewritten(packed, tmp_path, lambda content: content.__delitem__("constraints.txt")))
     with pytest.raises(RecordDamaged, match="runs/more is not in the manifest"):
-        capsule_check.verify(rewritten(packed, tmp_path, lambda content: content.update({"runs/more": b"x"})))
+        checking.verify(rewritten(packed, tmp_path, lambda content: content.update({"runs/more": b"x"})))
 
 
 def test_a_session_without_a_run_has_nothing_to_pack(tmp_path: Path) -> None:
     folder = a_session_on_disk(tmp_path, blocks=1)
     shutil.rmtree(folder / "runs")
     with pytest.raises(BadInput, match="has no run"):
-        capsule.pack(folder, tmp_path)
+        packing.pack(folder, tmp_path)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from bench.doctor import Finding
+from bench.doctor.finding import Finding
 from bench.identity import code_hash
 from bench.model import Topology, from_json
 from bench.targets import Target, node_names

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from builders import a_topology
 
+from bench.doctor.nodes import LOOK, Look, findings, of_node
 from bench.identity import code_hash
 from bench.model import from_json
-from bench.node_checks import LOOK, Look, findings, of_node
 
 MULTI = a_topology("multi", nodes=2)
 GOOD: dict[str, Any] = {
