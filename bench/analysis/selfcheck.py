@@ -26,7 +26,9 @@ FEWEST_ABLE = 5  # comparisons, to say anything of how many find it
 LARGEST_EFFECT = 0.1  # a machine that cannot show it in 12 pairs is not fit
 STALL_SEEN = 0.9  # of the sleep, between median and 99th percentile
 MOST_IN_MEDIAN = 0.05  # of the median
+MOST_WATCHING = 0.01  # of a sample: R28
 LEAST_TIMER_STEPS = 1000  # in a unit
+MOST_TURNS = 1_000_000  # of a run
 UNIT = Metric(name="unit_seconds", unit="s", better="lower", kind="time")
 
 
@@ -68,6 +70,7 @@ def judge(runs: Sequence[Run], *, slow_down: float, stall_seconds: float) -> Sel
             _false_alarms(same),
             _found(slower, slow_down),
             _stalls(runs, stall_seconds),
+            _watching(runs),
             _fitness(effect),
             *_noise(values["plain"], runs),
         ),
@@ -148,6 +151,31 @@ def _stalls(runs: Sequence[Run], stall_seconds: float) -> Check:
     )
     is_good = in_tail >= STALL_SEEN * stall_seconds and abs(in_median) <= MOST_IN_MEDIAN
     return Check(name="known stalls", of="harness", is_good=is_good, words=words)
+
+
+def _watching(runs: Sequence[Run]) -> Check:
+    """What probes, exporter and guards cost: watched against unwatched in one turn, all turns of all runs."""
+    watched, unwatched = _by_turn(runs, "plain"), _by_turn(runs, "unwatched")
+    sides = {"unwatched": side(unwatched), "watched": side(watched)}
+    ratio = compare(UNIT, sides, baseline="unwatched", candidate="watched").ratio
+    if ratio is None or ratio.low is None or ratio.high is None:
+        return Check(name="watching", of="harness", is_good=None, words="what it costs is not known")
+    words = (
+        f"it costs {percent(ratio.value - 1)} of a sample, {percent(ratio.low - 1)} to {percent(ratio.high - 1)} in"
+        f" {len(watched.keys() & unwatched.keys())} pairs of turns (at most {percent(MOST_WATCHING)})"
+    )
+    is_good = True if ratio.high - 1 <= MOST_WATCHING else False if ratio.low - 1 > MOST_WATCHING else None
+    return Check(name="watching", of="harness", is_good=is_good, words=words)
+
+
+def _by_turn(runs: Sequence[Run], arm: str) -> dict[int, float]:
+    """An arm's values by turn; turns of different runs have different numbers."""
+    return {
+        number * MOST_TURNS + s.turn: s.value
+        for number, run in enumerate(runs)
+        for s in run.samples
+        if (s.metric, s.arm) == (UNIT.name, arm) and not s.warmup and s.value is not None
+    }
 
 
 def _of_all(runs: Sequence[Run], metric: str, arm: str) -> float:

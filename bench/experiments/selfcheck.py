@@ -1,4 +1,4 @@
-"""The check of raymeter by itself: the same work twice, once more with a known slow-down, and once with known stalls.
+"""The check of raymeter by itself: the same work twice, with a known slow-down, with known stalls, and while it does not watch.
 
 Hidden from the lists of experiments: what it measures is the machine and the harness, and not Ray. `bench selfcheck` runs it.
 """
@@ -6,7 +6,7 @@ Hidden from the lists of experiments: what it measures is the machine and the ha
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter, sleep
@@ -26,7 +26,8 @@ PLAIN = Arm(name="plain", help="A call that computes for a hundredth of a second
 TWIN = Arm(name="twin", help="The very same again.")
 SLOWED = Arm(name="slowed", help="The same with a busy loop added, a known share of its CPU.")
 STALLED = Arm(name="stalled", help="The same with a sleep in one of 50 calls.")
-ARMS = (PLAIN, TWIN, SLOWED, STALLED)
+UNWATCHED = Arm(name="unwatched", help="The same while raymeter does not watch.", role="control", probed=False)
+ARMS = (PLAIN, TWIN, SLOWED, STALLED, UNWATCHED)
 CALLS = 10  # in one sample
 STALL_EVERY = 50
 UNIT_SECONDS = 0.01
@@ -66,8 +67,8 @@ PROFILES = {
 
 
 def guess_pass_seconds(_params: Params) -> float:
-    """Three arms and now and then the fourth, with what asking the probes takes."""
-    return 3.25 * (CALLS * UNIT_SECONDS + 0.02)
+    """Three arms, now and then one or two more, with what asking the probes takes."""
+    return 3.75 * (CALLS * UNIT_SECONDS + 0.02)
 
 
 class Worker:
@@ -112,8 +113,7 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
     numbers = {arm.name: itertools.count(1) for arm in ARMS}
     last: dict[str, Measured[list[float]]] = {}
     for number, turn in enumerate(context.turns()):
-        # Stalls are looked for in all calls together: a quarter of the turns has enough of them.
-        for arm in turn.order(ARMS if number % 4 == 3 else ARMS[:3]):
+        for arm in turn.order(arms_of(number)):
             calls = partial(
                 _calls,
                 worker,
@@ -131,6 +131,12 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
         yield timed.sample(CALL_P50, quantile(latencies[name], 0.5))
         yield timed.sample(CALL_P99, quantile(latencies[name], 0.99))
     yield last[PLAIN.name].sample(TIMER, timer_step_seconds())
+
+
+def arms_of(number: int) -> Sequence[Arm]:
+    """Those of the turn of a number from 0: enough of each arm for what it shows, in the time there is."""
+    stalled = (STALLED,) if number % 4 == 3 else ()  # stalls are looked for in all calls together
+    return PLAIN, TWIN, SLOWED, *stalled, *((UNWATCHED,) if number % 2 else ())
 
 
 def _calls(worker: Any, *, loops: int, stall_seconds: float, numbers: Iterator[int]) -> list[float]:

@@ -21,6 +21,7 @@ def a_run(
     slowed: float = 1.1,
     stall_seconds: float = 0.02,
     moved_median: float = 1.0,
+    unwatched: float = 1.0,
     seed: int = 1,
 ) -> Run:
     """A run of the check on a made-up machine, on which a call takes 10 ms."""
@@ -28,7 +29,7 @@ def a_run(
     samples = [
         a_sample("unit_seconds", arm, 0.01 * times * draw.gauss(1.0, noise), turn)
         for turn in range(1, turns + 1)
-        for arm, times in (("plain", 1.0), ("twin", twin), ("slowed", slowed))
+        for arm, times in (("plain", 1.0), ("twin", twin), ("slowed", slowed), ("unwatched", unwatched))
     ]
     samples.append(a_sample("unit_seconds", "plain", 5.0, 0, warmup=True))
     for arm, stall, times in (("plain", 0.0, 1.0), ("stalled", stall_seconds, moved_median)):
@@ -71,6 +72,18 @@ def test_a_slow_down_that_is_not_found_fails_the_harness() -> None:
 def test_stalls_that_do_not_show_in_the_tail_or_show_in_the_median_fail_the_harness() -> None:
     assert failing(judged(a_run(stall_seconds=0.0))) == [("harness", "known stalls")]
     assert failing(judged(a_run(moved_median=1.1))) == [("harness", "known stalls")]
+
+
+def test_watching_that_costs_much_fails_the_harness_and_its_cost_is_told() -> None:
+    assert failing(judged(a_run(unwatched=0.97))) == [("harness", "watching")]
+    (found,) = (check for check in judged(a_run(unwatched=1 / 1.002)).checks if check.name == "watching")
+    assert found.is_good
+    assert "in 240 pairs of turns" in found.words
+
+
+def test_what_watching_costs_is_left_open_where_noise_hides_it() -> None:
+    (found,) = (check for check in judged(a_run(noise=0.2)).checks if check.name == "watching")
+    assert found.is_good is None
 
 
 def test_a_noisy_machine_is_not_fit_and_the_harness_is_not_blamed() -> None:

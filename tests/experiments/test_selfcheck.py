@@ -27,6 +27,7 @@ def test_slow_downs_and_stalls_are_those_that_were_asked_for(local_ray: Sequence
         "twin": 20,
         "slowed": 20,
         "stalled": 5,  # 50 calls, the last of which sleeps
+        "unwatched": 10,
     }
     assert median(units["slowed"]) / median(units["plain"]) > 1.4
     calls = {(s.metric, s.arm): s.value or 0.0 for s in samples if s.metric.startswith("call_")}
