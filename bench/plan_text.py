@@ -19,7 +19,7 @@ import yaml
 from bench.errors import BadInput
 
 MOST_BYTES = 16 * 1024
-MOST_LINES = 1000  # to find a line of TOML, some of its beginnings are read
+MOST_LINES = 1000  # to find a line of TOML, a dozen of its beginnings are read
 DEEPEST = 8
 SUFFIXES = (".toml", ".yaml", ".yml")
 Way = tuple[str, ...]
@@ -76,22 +76,32 @@ def _toml(name: str, text: str) -> Text:
         line = int(place[1]) if place else len(lines)
         written = lines[line - 1].strip()[:40]
         raise BadInput(f"{name}:{line}: {str(error).partition(' (at ')[0]}: {written}", "This must be TOML.") from None
-    return Text(name=name, values=values, line=lambda way: _toml_line(lines, way))
+    return Text(name=name, values=values, line=lambda way: _toml_line(text, way))
 
 
-def _toml_line(lines: list[str], way: Way) -> int:
+def _toml_line(text: str, way: Way) -> int:
     """tomllib tells no lines, but a file's beginning is TOML too: where the statement begins with which `way` is there."""
+    lines = text.split("\n")
+    ends = _ends(text)
+    found = bisect_left(ends, x=True, key=lambda end: _has(tomllib.loads("\n".join(lines[:end])), way))
+    return ends[found - 1] + 1 if 0 < found < len(ends) else 1
 
-    def is_there_by(count: int) -> bool:
-        for end in range(count, len(lines) + 1):
-            try:
-                return _has(tomllib.loads("\n".join(lines[:end])), way)
-            except ValueError:
-                continue  # in the midst of a statement of several lines
-        return False
 
-    found = bisect_left(range(len(lines) + 1), x=True, key=is_there_by)
-    return max(found, 1) if found <= len(lines) else 1
+_TOKEN = re.compile(
+    r""""{3}(?:\\.|[^\\])*?"{3,5}|'{3}.*?'{3,5}|"(?:\\.|[^"\\])*"|'[^']*'|#[^\n]*|(?P<opens>[\[{])|(?P<closes>[\]}])|(?P<end>\n)""",
+    re.DOTALL,
+)
+
+
+def _ends(text: str) -> list[int]:
+    """By which line each statement of `text`, which is TOML, is whole: one reading of it, however long an array is."""
+    depth, line, found = 0, 0, []
+    for token in _TOKEN.finditer(text + "\n"):
+        depth += (token.lastgroup == "opens") - (token.lastgroup == "closes")
+        line += token[0].count("\n")
+        if token.lastgroup == "end" and not depth:
+            found.append(line)
+    return found
 
 
 def _has(values: Any, way: Way) -> bool:

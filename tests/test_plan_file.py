@@ -166,6 +166,41 @@ def test_a_mistake_is_named_with_its_line(
             assert "\n" not in str(told.value)
 
 
+STATEMENTS = [
+    'name = """a\n[x] # no comment\n\\""" \n""""" ',
+    "name = '''\n\\\n# \"\"\" [\n''''",
+    'name = "# [ \\" \\\\"',
+    "name = '\\[{'  # it's [ {",
+    "name = [\n  '[', # ]\n  [1,\n 2],\n]",
+    "name = {a = [\n{b = 1}]}",
+    '"na[me".\'"#\' = 1',
+    "[name]\na = 1",
+    "[[name]]\na = ''\nb = \"\"",
+]
+
+
+@pytest.mark.parametrize("before", STATEMENTS)
+def test_what_stands_before_a_mistake_does_not_move_its_line(before: str) -> None:
+    text = f"# first\n{before}\n\n[experiments.tune]\n"
+    line = plan_text.parse("plan.toml", text).line
+    assert line(("experiments", "tune")) == text.count("\n")
+    assert line(("nothing",)) == 1
+
+
+def test_a_mistake_after_a_long_array_is_found_in_a_dozen_readings(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "[experiments.inference]\nbatch = [\n" + "1,\n" * 900 + "]\nbtach = 1\n"
+    readings, loads = [], plan_text.tomllib.loads
+
+    def counted(part: str) -> object:
+        readings.append(len(part))
+        return loads(part)
+
+    monkeypatch.setattr(plan_text.tomllib, "loads", counted)
+    with pytest.raises(BadInput, match=f"plan.toml:{text.count(chr(10))}: "):
+        read("plan.toml", text)
+    assert len(readings) <= 12
+
+
 def test_a_plan_as_it_should_be_is_taken() -> None:
     for name, text in (("plan.toml", TOML), ("plan.yaml", YAML)):
         found = read(name, text)
