@@ -171,6 +171,32 @@ def test_pieces_stay_below_what_ray_sends_in_a_call() -> None:
     assert max(len(piece) for piece in pieces) < 100 * 1024
 
 
+@pytest.mark.parametrize("transport", ["inline", "flat"])
+def test_a_large_vector_is_read_where_it_came_and_only_a_small_one_is_copied(transport: wire.Transport) -> None:
+    vector = np.arange(wire.MOST_INLINE_BYTES // 4 + 1, dtype=np.float32)
+    form = wire.codec(transport, [], len(vector))
+    (piece,) = form.encode(vector)
+    piece.flags.writeable = False
+    room = np.zeros_like(vector)
+    assert np.shares_memory(form.read([piece], room), vector)
+    assert not room.any()
+    small = wire.codec("inline", [], 3)
+    assert small.read(small.encode(numbers(1, 2, 3)), room[:3]) is not None
+    assert list(room[:3]) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_gradients_that_are_read_only_are_applied(mode: str) -> None:
+    one = server(mode=mode, workers=1, momentum=0.5)
+    gradient = numbers(1, 2, 3)
+    gradient.flags.writeable = False
+    for version in range(2):
+        _, state = one.push(0, version, 0.0, gradient)
+    # Two steps at rate 0.5 with momentum 0.5: 0.5 (1 + 1.5) of the gradient; the last number is a statistic.
+    assert list(state) == [-1.25, -2.5, 3]
+    assert list(gradient) == [1, 2, 3]
+
+
 def test_half_precision_takes_half_and_never_overflows() -> None:
     (piece,) = wire.codec("compressed", [], 2).encode(numbers(1e9, -1e9))
     assert len(piece) == 4

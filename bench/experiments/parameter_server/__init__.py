@@ -115,7 +115,7 @@ PROFILES = {
             },
         ),
         blocks=1,
-        warmups=1,
+        warmups=0,
         samples=1,
         sample_seconds=0.25,
     ),

@@ -76,10 +76,8 @@ class Server:
     def __init__(
         self, *, transport: Transport, shapes: Sequence[tuple[int, ...]], length: int, parameters: int
     ) -> None:
-        import numpy as np
-        import torch
+        import numpy as np  # and no torch, which takes seconds to import
 
-        torch.set_num_threads(1)
         self._codec = codec(transport, shapes, length)
         self._parameters = parameters
         self._state: Vector = np.zeros(length, np.float32)
@@ -100,6 +98,7 @@ class Server:
             self._arrived: dict[int, Vector] = {}
             self._at_work: set[int] = set()  # asynchronous workers that have weights and owe a gradient
             self._spare = [np.empty_like(self._state) for _ in range(plan.workers)]
+            self._mean = np.empty_like(self._state)
             self._clocks = dict.fromkeys(range(plan.workers), 0)
             self._worker_cpu: dict[int, float] = {}
             self._first_cpu: dict[int, float] = {}
@@ -133,24 +132,27 @@ class Server:
 
     def _join(self, rank: int, version: int, pieces: Sequence[Any]) -> None:
         """Wait until every worker's gradient of this version is there; the last one to come averages them."""
+        import numpy as np
+
         plan = self._the_plan
         if version != self._version:  # of a worker that was given up, whose successor has sent this already
             self._tally.refused += 1
             return
-        self._codec.decode(pieces, self._spare[rank])
-        self._arrived[rank] = self._spare[rank]
+        self._arrived[rank] = self._codec.read(pieces, self._spare[rank])
         if len(self._arrived) < plan.workers:
             self._wait(lambda: self._version != version)
             return
         begin = monotonic()
         # In the order of their ranks: sums of floats depend on it, and the same seed must give the same weights.
-        total = self._arrived[0]
-        for other in range(1, plan.workers):
-            total += self._arrived[other]
-        total /= plan.workers
+        mean = self._arrived[0]
+        if plan.workers > 1:
+            mean = np.add(mean, self._arrived[1], out=self._mean)
+            for other in range(2, plan.workers):
+                mean += self._arrived[other]
+            mean /= plan.workers
         self._arrived.clear()
         self._tally.staleness[0] += plan.workers
-        self._update(total)
+        self._update(mean)
         self._tally.update_seconds += monotonic() - begin
 
     def _apply_one(self, rank: int, version: int, pieces: Sequence[Any]) -> None:
@@ -160,11 +162,11 @@ class Server:
             self._tally.refused += 1
             return
         begin = monotonic()
-        self._codec.decode(pieces, self._spare[rank])
+        message = self._codec.read(pieces, self._spare[rank])
         self._tally.staleness[self._version - version] += 1
         self._clocks[rank] += 1
         self._at_work.discard(rank)
-        self._update(self._spare[rank])
+        self._update(message)
         self._tally.update_seconds += monotonic() - begin
         if plan.staleness_bound >= 0:
             self._wait(
@@ -172,15 +174,16 @@ class Server:
             )
 
     def _update(self, message: Vector) -> None:
-        """One step of gradient descent, in place, and what is to be kept of the state after it."""
+        """One step of gradient descent, and what is to be kept of the state after it. `message` may be read-only."""
+        import numpy as np
+
         plan, cut = self._the_plan, self._parameters
         gradient = message[:cut]
         if plan.momentum:
             self._velocity *= plan.momentum
             self._velocity += gradient
-            gradient[:] = self._velocity
-        gradient *= plan.learning_rate
-        self._state[:cut] -= gradient
+            gradient = self._velocity
+        self._state[:cut] -= np.multiply(gradient, plan.learning_rate, out=self._mean[:cut])
         self._state[cut:] = message[cut:]
         self._version += 1
         if self._version % plan.evaluate_every == 0 or self._is_over():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -70,6 +71,7 @@ class Study:
             yield started.sample(m.STARTUP, started.interval.seconds)
             yield started.sample(m.CROWDING, params.workers / self.cpus)
             trainers.join_peers()
+            self._warm_up(trainers)
             work = self._work(trainers)
             for turn in context.turns():
                 for arm in turn.order(m.ARMS):
@@ -113,15 +115,25 @@ class Study:
             raise RunInvalid(f"Workers compute with {threads} threads, not {asked}.")
         return trainers
 
-    def _work(self, trainers: Trainers) -> Mapping[str, Callable[[], Pass]]:
-        """How each arm trains once."""
+    def _warm_up(self, trainers: Trainers) -> None:
+        """One iteration by each way that processes meet: lines are opened then, and no arm pays for being the first."""
+        plan = replace(self._plan("sync", self.params.workers), iterations=1, checkpoint_every=0)
+        trainers.train(plan, name="warm-up")
+        trainers.together(replace(self._schedule, iterations=1))
+
+    @property
+    def _schedule(self) -> Schedule:
         params = self.params
-        schedule = Schedule(
+        return Schedule(
             iterations=params.iterations,
             learning_rate=params.learning_rate,
             momentum=params.momentum,
             evaluate_every=params.evaluate_every,
         )
+
+    def _work(self, trainers: Trainers) -> Mapping[str, Callable[[], Pass]]:
+        """How each arm trains once."""
+        params, schedule = self.params, self._schedule
         start = None
         if params.resume:
             setting = trainers.setting

@@ -33,6 +33,10 @@ class Codec(Protocol):
         """Write the vector into `out`: the one copy, for what comes from the object store is read-only."""
         ...
 
+    def read(self, pieces: Sequence[Any], room: Vector) -> Vector:
+        """The vector to look at and not to write to: where it came, or else in `room`."""
+        ...
+
 
 class Whole:
     """One contiguous buffer."""
@@ -44,6 +48,11 @@ class Whole:
 
     def decode(self, pieces: Sequence[Any], out: Vector) -> None:
         out[:] = pieces[0]
+
+    def read(self, pieces: Sequence[Any], room: Vector) -> Vector:
+        del room
+        whole: Vector = pieces[0]
+        return whole
 
 
 class Arrays:
@@ -65,20 +74,24 @@ class Arrays:
         for part, array in zip(self._parts, pieces[0], strict=True):
             out[part] = array.reshape(-1)
 
+    def read(self, pieces: Sequence[Any], room: Vector) -> Vector:
+        self.decode(pieces, room)
+        return room
+
 
 class Pieces:
     """Bytes, cut so that every piece travels in the call itself, past the object store; float32, or float16.
 
     What float16 loses is the sender's to make good. Bytes are what Ray passes on as they are: arrays it would pickle.
+    A vector that is too large for calls goes whole, as an array: Ray lets it be read where it lies, and copies bytes.
     """
 
     def __init__(self, length: int, *, is_half: bool) -> None:
         import numpy as np
 
         self._dtype = np.dtype(np.float16 if is_half else np.float32)
-        # A vector that is too large for calls goes whole: Ray would make an object of each piece.
-        is_small = length * self._dtype.itemsize <= MOST_INLINE_BYTES
-        step = INLINE_BYTES // self._dtype.itemsize if is_small else max(1, length)
+        self._is_small = length * self._dtype.itemsize <= MOST_INLINE_BYTES
+        step = INLINE_BYTES // self._dtype.itemsize if self._is_small else max(1, length)
         self._parts = [slice(start, min(start + step, length)) for start in range(0, length, step)]
         self.pieces = len(self._parts)
 
@@ -87,13 +100,20 @@ class Pieces:
 
         if self._dtype != vector.dtype:
             vector = np.clip(vector, -HALF_LIMIT, HALF_LIMIT).astype(self._dtype)
-        return [vector[part].tobytes() for part in self._parts]
+        return [vector[part].tobytes() for part in self._parts] if self._is_small else [vector]
 
     def decode(self, pieces: Sequence[Any], out: Vector) -> None:
         import numpy as np
 
         for part, piece in zip(self._parts, pieces, strict=True):
-            out[part] = np.frombuffer(piece, self._dtype)
+            out[part] = np.frombuffer(piece, self._dtype) if self._is_small else piece
+
+    def read(self, pieces: Sequence[Any], room: Vector) -> Vector:
+        if not self._is_small and self._dtype == room.dtype:
+            whole: Vector = pieces[0]
+            return whole
+        self.decode(pieces, room)
+        return room
 
 
 def codec(transport: Transport, shapes: Sequence[tuple[int, ...]], length: int) -> Codec:
