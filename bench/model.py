@@ -47,6 +47,7 @@ class Arm:
     help: str
     role: Role = "peer"
     probed: bool = True  # False: probes, record and exporter are silent while it is timed
+    reference: str = ""  # of a training: the arm that does the same at the same batch, and is believed to converge
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -382,6 +383,11 @@ class Context(Protocol):
     @property
     def attempt(self) -> int:
         """At this run: 1 for the first."""
+        ...
+
+    @property
+    def block(self) -> int:
+        """That this run is of, from 1: what is drawn anew in each block is drawn by it."""
         ...
 
     @property

@@ -8,6 +8,7 @@ from functools import partial
 
 from bench.analysis.arms import ArmRow, arm_row
 from bench.analysis.comparison import Outcome, Side, outcome, side
+from bench.analysis.convergence import Guard, guards
 from bench.analysis.curves import Curve, curves
 from bench.analysis.ledger_amounts import PART_METRICS
 from bench.analysis.levels import Allocation, allocation
@@ -48,6 +49,7 @@ class CellReport:
     node_metrics: tuple[NodeMetric, ...] = ()
     ledger: Ledger | None = None  # None: one topology only
     allocation: Allocation | None = None  # None: one topology, or too little to tell levels apart
+    guards: tuple[Guard, ...] = ()  # of trainings, against converging too soon
     steadiness: tuple[Steadiness, ...] = ()  # of the headline, by arm and topology
     declared_warmups: int = 0
     warmups: int = 0  # first turns of each invocation that do not count: those declared, and those discarded by rule
@@ -81,6 +83,7 @@ def build_cell(question: Question, experiment: str, cell: str, title: str) -> Ce
         nodes=_node_rows(question, by_topology, uses) if metrics else (),
         sweeps=tuple(sweeps(question, by_topology, metrics, unit)),
         curves=tuple(curves(question, by_topology, metrics)),
+        guards=tuple(guards(question, by_topology, metrics, arms)),
         node_metrics=_node_metrics(question, by_topology, metrics, subject.name),
         ledger=network_ledger(question, by_topology, metrics, arms, unit),
         allocation=_allocation(question, by_topology, metrics[0], subject.name) if metrics else None,

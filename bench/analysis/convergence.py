@@ -7,11 +7,17 @@ significantly fewer than the reference's own repeats is no speed-up but another 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from bench.analysis.comparison import outcome
+from bench.analysis.rows import Question, Specs
+from bench.model import Arm, Metric, Run
+
+SAMPLES_TO_TARGET = "samples_to_target"  # an experiment that yields it, with arms that name a reference, is guarded
 SIGNIFICANCE = 0.05
 FEWEST_RUNS = 3  # so that one is left when the fastest and the slowest are dropped
+FEWEST_IN_ALL = 7  # so that a degree of freedom is left
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +58,74 @@ def is_too_fast(submission: Sequence[float], reference: Sequence[float]) -> bool
     """Whether `submission` needed significantly less to converge than `reference` at the same batch."""
     kept = _olympic(submission)
     return sum(kept) / len(kept) < reference_point(reference, len(submission)).least_mean
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guard:
+    """One arm's trainings on one topology beside those of its reference, which has the same batch."""
+
+    topology: str
+    arm: str
+    reference: str
+    runs: int
+    reference_runs: int
+    needed: float | None  # samples, mean without the least and the greatest
+    point: ReferencePoint | None
+    refusal: str = ""  # why there is no point
+
+    @property
+    def is_too_fast(self) -> bool:
+        """Whether it is not the same training."""
+        return self.needed is not None and self.point is not None and self.needed < self.point.least_mean
+
+
+def guards(question: Question, specs: Specs, metrics: Sequence[Metric], arms: Sequence[Arm]) -> Iterator[Guard]:
+    """Every arm that names a reference, on each topology where both were measured."""
+    metric = next((metric for metric in metrics if metric.name == SAMPLES_TO_TARGET), None)
+    if metric is None:
+        return
+    for topology, those in specs.items():
+        runs = question.usable(those)
+        for arm in (arm for arm in arms if arm.reference):
+            submission, reference = _needed(runs, metric, arm.name), _needed(runs, metric, arm.reference)
+            if submission and reference:
+                yield _guard(topology, arm, submission, reference)
+
+
+def _guard(topology: str, arm: Arm, submission: Sequence[float], reference: Sequence[float]) -> Guard:
+    point, refusal = None, _refusal(submission, reference)
+    if not refusal:
+        point = reference_point(reference, len(submission))
+    kept = _olympic(submission)
+    return Guard(
+        topology=topology,
+        arm=arm.name,
+        reference=arm.reference,
+        runs=len(submission),
+        reference_runs=len(reference),
+        needed=None if refusal else sum(kept) / len(kept),
+        point=point,
+        refusal=refusal,
+    )
+
+
+def _refusal(submission: Sequence[float], reference: Sequence[float]) -> str:
+    """Why chance cannot be told from haste; nothing: it can."""
+    if min(len(submission), len(reference)) < FEWEST_RUNS or len(submission) + len(reference) < FEWEST_IN_ALL:
+        return f"{len(submission)} and {len(reference)} runs, and {FEWEST_RUNS} and {FEWEST_IN_ALL - FEWEST_RUNS} are needed"
+    missed = max(sum(map(math.isinf, values)) for values in (submission, reference))
+    if missed > 1:
+        return f"{missed} runs did not reach the target, and one may miss it"
+    if len(set(reference)) == 1:
+        return "every run of the reference needed the same: seeds that differ are needed"
+    return ""
+
+
+def _needed(runs: Sequence[Run], metric: Metric, arm: str) -> list[float]:
+    """Samples to the target in each run that was measured; without end where it was not reached."""
+    measured = [run for run in runs if run.values.get((metric.name, arm, None, ""))]
+    found = [outcome(run, metric, arm) for run in measured]
+    return [math.inf if isinstance(value, str) else value for value in found]
 
 
 def _olympic(values: Sequence[float]) -> Sequence[float]:

@@ -14,6 +14,7 @@ RULES: tuple[Rule, ...] = (
     conditions.facts_differ,
     conditions.digests_differ,
     numbers.spilled,
+    numbers.too_fast,
     numbers.not_steady,
     numbers.few_pairs,
     host.vetoed_blocks,

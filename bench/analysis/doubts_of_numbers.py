@@ -31,6 +31,18 @@ def spilled(evidence: Evidence) -> Iterator[Doubt]:
                 yield Doubt(severity="refuses", about=about(cell), text=text)
 
 
+def too_fast(evidence: Evidence) -> Iterator[Doubt]:
+    """A training that needed fewer samples than its reference by more than chance: it is another problem, or a fault."""
+    for cell in evidence.cells:
+        for guard in cell.guards:
+            if guard.is_too_fast:
+                text = (
+                    f"{guard.arm} on {guard.topology} converged in significantly fewer samples than {guard.reference},"
+                    " which has the same batch: it is not the same training."
+                )
+                yield Doubt(severity="refuses", about=about(cell), text=text)
+
+
 def _usage(cell: CellReport, name: str) -> dict[str, Side]:
     return {topology: side for row in cell.usage if row.metric.name == name for topology, side in row.sides.items()}
 

@@ -63,6 +63,10 @@ class Invocation:
         return self.spec.attempt
 
     @property
+    def block(self) -> int:
+        return self.spec.block
+
+    @property
     def nodes(self) -> Sequence[NodeSlot]:
         return [probe.slot for probe in self.probes]
 

@@ -11,7 +11,7 @@ from bench.analysis.cells import CellReport
 from bench.analysis.evidence import SESSION, Doubt, Severity, about
 from bench.analysis.numbers import label, percent, plain, plural
 from bench.model import Run
-from bench.reports import environment, ledger, levels, profiles, scaling, sweeps, tables
+from bench.reports import convergence, environment, ledger, levels, profiles, scaling, sweeps, tables
 from bench.reports.grid import Table
 
 DOUBTS = "Reasons to doubt it"
@@ -173,6 +173,13 @@ def _sections(report: Report, cell: CellReport, runs: Sequence[Run]) -> Iterator
     yield from _ledger(cell)
     for title, table in (*sweeps.sweeps(cell, topologies), *sweeps.curves(cell)):
         yield Section(title=title, table=table, source=f"one value an invocation and point, in {record}")
+    if cell.guards:
+        yield Section(
+            title=convergence.TITLE,
+            table=convergence.table(cell),
+            notes=tuple(convergence.notes(cell)),
+            source="MLPerf's test of reference convergence points: means without the least and the greatest, one-sided 5 %",
+        )
     if remarks := tuple(sweeps.notes(cell)):
         yield Section(notes=remarks)
     if len(cell.nodes) > 1:

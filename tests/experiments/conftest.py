@@ -46,6 +46,7 @@ class LocalContext:
 
     nodes: Sequence[NodeSlot]
     seed: int = 7
+    block: int = 1
     repeats: int = 1
     passes: int = 2  # in each turn
     folder: Path = Path()

@@ -8,14 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Timer
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from bench import needs
 from bench import params as parameters
 from bench.data import images
-from bench.errors import BadInput, RunFailed
+from bench.errors import BadInput, DataMissing, DoesNotFit, RunFailed
 from bench.experiments import load, parameter_server
 from bench.experiments.parameter_server import Params, checkpoints, outcome
 from bench.experiments.parameter_server import metrics as m
@@ -26,7 +27,7 @@ from bench.experiments.parameter_server.server import Plan, Snapshot
 from bench.experiments.parameter_server.study import Study
 from bench.experiments.parameter_server.training import Pass, Setting, Trainers
 from bench.experiments.placement import places
-from bench.model import Interval, Measured, NodeSlot, Sample
+from bench.model import Interval, Measured, NodeSlot, Sample, Topology
 
 SOME = Params(
     model="convolution",
@@ -62,6 +63,7 @@ def bare(nodes: Sequence[NodeSlot]) -> Any:
     return SimpleNamespace(
         nodes=nodes,
         seed=7,
+        block=1,
         time_once=lambda arm, work: Measured(
             results=[work()], interval=Interval(0.0, 1.0), arm=arm, turn=0, warmup=False
         ),
@@ -102,6 +104,42 @@ def test_every_cell_of_a_profile_can_be_run(name: str) -> None:
             params: dict[str, Any] = parameters.complete(Params, dict(zip(grid, chosen, strict=True)))
             cell = Params(**params)
             assert parameter_server.guess_pass_seconds(cell) > 0
+
+
+def shape(memory_mib: int, nodes: int = 1) -> Topology:
+    return Topology(
+        name="some",
+        nodes=nodes,
+        cpus_per_node=2 // nodes,
+        memory_bytes_per_node=memory_mib * 2**20 // nodes,
+        object_store_bytes_per_node=2**30,
+        threads_per_node=2 // nodes,
+    )
+
+
+def test_a_network_too_large_for_the_nodes_is_refused_before_the_kernel_kills_it() -> None:
+    large = Params(model="resnet18", evaluate_every=1_000)
+    for nodes in (1, 2):
+        parameter_server.check_fits(Params(), shape(4096, nodes))
+        parameter_server.check_fits(large, shape(6144, nodes))
+        with pytest.raises(DoesNotFit, match=r"resnet18 and batches of 100 need .* Lower batch or workers"):
+            parameter_server.check_fits(large, shape(4096, nodes))
+
+
+def test_workers_that_would_not_run_need_no_room() -> None:
+    many = Params(model="resnet18", evaluate_every=1_000, workers=20)
+    parameter_server.check_fits(many, shape(6144))
+    with pytest.raises(DoesNotFit):
+        parameter_server.check_fits(replace(many, crowded=True), shape(6144))
+
+
+def test_a_set_that_a_person_must_seed_is_missed_before_anything_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("RAYMETER_DATA", str(tmp_path))
+    spec = SimpleNamespace(experiment="parameter-server", params={"data": "cifar10"})
+    with pytest.raises(DataMissing, match="cifar10"):
+        needs.check(cast("Any", spec), [shape(4096)])
 
 
 def test_targets_are_those_of_the_study_unless_one_is_given() -> None:
@@ -151,6 +189,15 @@ def test_what_must_cross_the_servers_node_is_what_its_distant_workers_send_and_g
     assert study.step_bytes(1) == 0
     sharded = Study(replace(SOME, workers=2, transport="sharded"), bare(nodes))
     assert sharded.step_bytes(0) == sharded.step_bytes(1) == pytest.approx(4 * 6_844, rel=0.05)
+
+
+def test_every_block_draws_weights_of_its_own_and_both_topologies_of_a_block_the_same() -> None:
+    nodes = [NodeSlot(name="head", node_id="head", cpus=2, threads=2)]
+    contexts = [bare(nodes), bare(nodes), bare(nodes)]
+    contexts[2].block = 2
+    first, again, second = (Study(SOME, context).seed for context in contexts)
+    assert first == again == 7
+    assert second != first
 
 
 # trainings on a real Ray

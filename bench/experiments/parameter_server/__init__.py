@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from typer import Option
 
-from bench.errors import BadInput
+from bench.errors import BadInput, DoesNotFit
 from bench.experiments import Profile
 from bench.experiments.parameter_server import metrics, models, wire
 from bench.experiments.parameter_server.metrics import ARMS, METRICS
-from bench.model import Arm, Context, Sample, Value
+from bench.model import Arm, Context, Sample, Topology, Value
 
-__all__ = ["ARMS", "METRICS", "PROFILES", "Params", "guess_pass_seconds", "run"]
+__all__ = ["ARMS", "METRICS", "PROFILES", "Params", "check_fits", "data_sets", "guess_pass_seconds", "run"]
 
 SNAPSHOTS_BYTES = 1536 * 2**20  # that a server may keep of one training
 STUDY_TARGETS = {"convolution": (40.0, 40.0), "lenet": (40.0, 40.0), "resnet18": (60.0, 55.0), "vgg16": (60.0, 55.0)}
 STEP_SECONDS = {"convolution": 0.004, "lenet": 0.02, "resnet18": 4.0, "vgg16": 2.5}  # a batch of 100 on one thread
+MIB_AN_IMAGE = {"convolution": 0.1, "lenet": 0.2, "resnet18": 12.0, "vgg16": 6.0}  # of what a gradient keeps
+COPIES = 6  # of the weights in a worker: its own, gloo's, gradients of both, what is under way
+SHARE_OF_MEMORY = 0.5  # that workers may take: processes, servers and the object store have the rest
 
 Data = Literal["cifar10", "mnist-small-32", "synthetic-32"]
 
@@ -143,6 +147,27 @@ PROFILES = {
         deadline_seconds=7 * 24 * 3600.0,
     ),
 }
+
+
+def data_sets(params: Params) -> tuple[str, ...]:
+    """The sets that a run needs."""
+    return (params.data,)
+
+
+def check_fits(params: Params, topology: Topology) -> None:
+    """Raise DoesNotFit where workers that would run take more of a node than they may: the kernel would kill them."""
+    if params.workers > topology.nodes * topology.cpus_per_node and not params.crowded:
+        return
+    weights = 4 * COPIES * (models.PARAMETERS[params.model] + models.STATISTICS[params.model])
+    each = params.batch * MIB_AN_IMAGE[params.model] * 2**20 + weights
+    needed = math.ceil(params.workers / topology.nodes) * each
+    if needed > SHARE_OF_MEMORY * topology.memory_bytes_per_node:
+        raise DoesNotFit(
+            f"Workers with {params.model} and batches of {params.batch} need {needed / 2**20:.0f} MiB on each node of"
+            f" {topology.name}, and half of its memory is {SHARE_OF_MEMORY * topology.memory_bytes_per_node / 2**20:.0f}"
+            " MiB.",
+            "Lower batch or workers, or give the nodes more with --memory-mib.",
+        )
 
 
 def guess_pass_seconds(params: Params) -> float:

@@ -224,9 +224,19 @@ METRICS = (
     STALENESS,
 )
 
-SYNC = Arm(name="ray-sync", help="The server averages one gradient of each worker.", role="subject")
-ASYNC = Arm(name="ray-async", help="The server applies each gradient as it comes: not deterministic.")
-ONE_WORKER = Arm(name="ray-one-worker", help="As ray-sync, with a single worker: the base of the speed-ups.")
+SYNC = Arm(
+    name="ray-sync", help="The server averages one gradient of each worker.", role="subject", reference="ddp-gloo"
+)
+ASYNC = Arm(
+    name="ray-async",
+    help="The server applies each gradient as it comes: not deterministic.",
+    reference="torch-one-thread",
+)
+ONE_WORKER = Arm(
+    name="ray-one-worker",
+    help="As ray-sync, with a single worker: the base of the speed-ups.",
+    reference="torch-one-thread",
+)
 ONE_THREAD = Arm(name="torch-one-thread", help="torch in one process of the first worker's node, on one thread.")
 ALL_THREADS = Arm(name="torch-all-threads", help="The same on all threads of that node.")
 GLOO = Arm(name="ddp-gloo", help="torch's DistributedDataParallel over gloo, a process in the place of each worker.")

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from bench.experiments.parameter_server.server import Snapshot
 
 SAME_WEIGHTS = 1e-5  # by which gloo's may differ from ours: it adds up in another order
+SEEDS_APART = 1_000  # those of one block and the next
 RAY_ARMS = (m.SYNC, m.ASYNC, m.ONE_WORKER)
 
 
@@ -47,6 +48,8 @@ class Study:
     def __init__(self, params: Params, context: Context) -> None:
         self.params = params
         self.context = context
+        # Weights and the order of batches are drawn anew in each block, or its repeats would all need the same (R18).
+        self.seed = context.seed + SEEDS_APART * (context.block - 1)
         self.seats = places(params.workers, context.nodes)
         usable = [node for node in context.nodes if node.cpus > 0]
         self.server_nodes = [usable[shard % len(usable)] for shard in range(params.servers)]
@@ -62,7 +65,7 @@ class Study:
             return
         held = images.load(params.data, context.seed, "uint8")
         context.data(params.data, images.checksum(params.data, context.seed))
-        learner = Learner(params.model, context.seed)
+        learner = Learner(params.model, self.seed)
         context.leaves_idle([node.name for node in context.nodes if node not in [seat.node for seat in self.seats]])
         with ExitStack() as ends:
             started = context.time_once(m.SYNC.name, partial(self._start, held, learner))
@@ -96,7 +99,7 @@ class Study:
         params = self.params
         setting = Setting(
             model=params.model,
-            seed=self.context.seed,
+            seed=self.seed,
             batch=params.batch,
             transport=params.transport,
             prefetch=params.prefetch,
@@ -281,7 +284,7 @@ class Study:
 
         params, context = self.params, self.context
         way = "compressed " if params.transport == "compressed" else ""
-        rest = f"batch {params.batch}, rate {params.learning_rate:g}, momentum {params.momentum:g}, seed {context.seed}"
+        rest = f"batch {params.batch}, rate {params.learning_rate:g}, momentum {params.momentum:g}, seed {self.seed}"
         for arm, workers in ((m.SYNC, params.workers), (m.UNWATCHED, params.workers), (m.ONE_WORKER, 1)):
             last = self.snapshots[arm.name][-1]
             context.same_everywhere(
