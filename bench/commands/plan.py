@@ -14,17 +14,41 @@ from bench import budget, history, plan, plan_file, store
 from bench.analysis import stats
 from bench.analysis.numbers import percent, plural
 from bench.analysis.stopping import FEWEST_PAIRS
-from bench.commands.options import AsJson, as_plan, asking, say_json
+from bench.commands.options import AsJson, as_plan, asking, planned_options, say_json
 from bench.history import PairSpread
 from bench.model import Session, Spec
 from bench.plan import Wish
 from bench.targets import Options, choose
 
 Save = Annotated[Path | None, typer.Option(metavar="FILE", help="Write it to a plan file, .toml or .yaml.")]
+
+
+def _say_schema(wanted: bool) -> None:
+    """Print it before an experiment is missed: it is that of all."""
+    if wanted:
+        from bench import plan_schema
+
+        say_json(plan_schema.schema(planned_options()))
+        raise typer.Exit
+
+
+Schema = Annotated[
+    bool,
+    typer.Option(
+        "--schema", is_eager=True, callback=_say_schema, help="Print the JSON schema of plan files, and plan nothing."
+    ),
+]
 SPREADS = (0.02, 0.05, 0.1)  # of pairs' log-ratios, where none are known
 
 
-def _plan(wish: Wish, options: Options, out: Path, save: Save = None, as_json: AsJson = False) -> None:
+def _plan(
+    wish: Wish,
+    options: Options,
+    out: Path,
+    save: Save = None,
+    schema: Schema = False,  # noqa: ARG001, its callback has answered
+    as_json: AsJson = False,
+) -> None:
     """Say what would run, in which order, and how long it would take; start nothing.
 
     Example: bench plan inference --profile lab --set batch=1,10 --save plan.toml
