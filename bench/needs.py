@@ -1,12 +1,12 @@
 """What an experiment needs before anything starts, and what it leaves: nodes that are large enough, sets that a person has seeded.
 
-An experiment says so, if it has to, in `check_fits(params, topology)`, which raises, in `data_sets(params)`, which names sets, and in
-`breaks_cluster(params)`: whether it takes nodes away on purpose.
+An experiment says so, if it has to, in `check_fits(params, topology)`, which raises, in `data_sets(params)`, which names sets, in
+`breaks_cluster(params)`: whether it takes nodes away on purpose, and in `ray_settings(params)`: what its nodes are started with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,3 +38,10 @@ def breaks_cluster(spec: Spec) -> bool:
     experiment = load(spec.experiment)
     breaks: Callable[[Any], bool] | None = getattr(experiment, "breaks_cluster", None)
     return breaks is not None and breaks(experiment.Params(**spec.params))
+
+
+def ray_settings(spec: Spec) -> Mapping[str, str]:
+    """Settings of Ray that `spec` varies, without the RAY_ before them. Nodes read them as they start: others take another cluster."""
+    experiment = load(spec.experiment)
+    settings: Callable[[Any], Mapping[str, str]] | None = getattr(experiment, "ray_settings", None)
+    return settings(experiment.Params(**spec.params)) if settings is not None else {}

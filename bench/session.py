@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -115,15 +115,17 @@ def perform(  # noqa: PLR0913, as run_one
                 return why  # before a wait that would be for nothing
             gates[block] = wait_for_quiet(stop.event, partial(listener.host_is_busy, block))
         cluster: Cluster | None = None
+        settings: Mapping[str, str] = {}  # of Ray, of that cluster
         for spec in group:
             if stop.is_asked:
                 return ""
             if why := enough(spec):
                 return why
-            if cluster is None:
+            if cluster is None or needs.ray_settings(spec) != settings:
+                settings = needs.ray_settings(spec)
                 listener.cluster_wanted(spec.topology, block)
                 stop.may_interrupt = True
-                cluster = target.up(spec.topology)
+                cluster = target.up(spec.topology, settings)
                 stop.may_interrupt = False
             listener.run_begun(spec)
             closing = run_one(

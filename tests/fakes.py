@@ -17,7 +17,7 @@ from builders import a_sample
 from bench.jobs.exporter import serve
 from bench.jobs.recorder import Recorder
 from bench.model import Line, Spec, Topology, from_json
-from bench.targets import Cluster, Standing
+from bench.targets import RAYS_OWN, Cluster, Standing
 
 TOKEN = "a-token-of-the-tests"
 Driver = Callable[[Spec, Path], str]  # gives the job's last status
@@ -124,14 +124,16 @@ class FakeTarget:
     cluster: Cluster
     name: str = "local"
     ups: list[str] = field(default_factory=list)
+    settings: list[dict[str, str]] = field(default_factory=list)  # of Ray, of each of `ups`
     is_up: bool = False
     befell: str = ""  # the nodes
 
     def check(self, topology: Topology) -> None:
         pass
 
-    def up(self, topology: Topology) -> Cluster:
+    def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> Cluster:
         self.ups.append(topology.name)
+        self.settings.append(dict(ray_settings))
         self.is_up = True
         return self.cluster
 

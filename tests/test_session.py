@@ -6,6 +6,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,16 @@ def test_every_run_comes_home_whole_and_reconciled(tmp_path: Path, target: FakeT
 def test_every_topology_of_every_block_gets_a_fresh_cluster(tmp_path: Path, target: FakeTarget) -> None:
     do(tmp_path, target, SPECS)
     assert target.ups == ["single", "multi", "multi", "single"]
+
+
+def test_a_run_that_sets_ray_otherwise_gets_a_cluster_that_was_started_so(tmp_path: Path, target: FakeTarget) -> None:
+    chunks = (5 * 2**20, 5 * 2**20, 2**20, 2**20)
+    specs = tuple(
+        replace(SPECS[0], id=f"b01-single-network-c0{number}", experiment="network", params={"chunk_bytes": chunk})
+        for number, chunk in enumerate(chunks, start=1)
+    )
+    assert [run.status for run in do(tmp_path, target, specs)] == ["ok"] * 4
+    assert target.settings == [{}, {"object_manager_default_chunk_size": "1048576"}]
 
 
 def test_the_gate_is_passed_once_a_block_and_every_run_keeps_what_it_saw(

@@ -10,6 +10,8 @@ from typing import Literal, Protocol
 from bench.errors import BadInput
 from bench.model import Topology
 
+RAYS_OWN: Mapping[str, str] = {}  # settings: all as Ray has them where nothing is set
+
 Isolation = Literal["auto", "namespace", "loopback"]
 
 
@@ -66,8 +68,11 @@ class Target(Protocol):
         """Raise DoesNotFit or BadInput, before anything starts, where `topology` cannot stand here."""
         ...
 
-    def up(self, topology: Topology) -> Cluster:
-        """Stand `topology` up, in place of whatever this appliance had up. Raises TargetFailed."""
+    def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> Cluster:
+        """Stand `topology` up, in place of whatever this appliance had up. Raises TargetFailed.
+
+        `ray_settings` are Ray's own, in force on every node: `preallocate_plasma_memory` is the variable of that name with RAY_ before it.
+        """
         ...
 
     def down(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from bench import image
 from bench.errors import BadInput, BenchError, CannotWrite, DoesNotFit, TargetFailed
 from bench.identity import CALLERS_CODE, code_hash
 from bench.model import Topology, from_json
-from bench.targets import Cluster, Options, Standing, docker_windows, memory_kills
+from bench.targets import RAYS_OWN, Cluster, Options, Standing, docker_windows, memory_kills
 from bench.targets import docker_engine as engine
 from bench.targets import docker_plan as plan
 from bench.targets.bounds import check_name, check_sizes, mib
@@ -49,12 +49,12 @@ class DockerTarget:
         self._image(client)
         _check_room(client, topology)
 
-    def up(self, topology: Topology) -> Cluster:
+    def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> Cluster:
         """Stand `topology` up, in place of whatever cluster this appliance had; Prometheus and Grafana stay."""
         self._check_options()
         check_sizes(topology)
         client = engine.connect()
-        planned = self._plan(client, topology)
+        planned = replace(self._plan(client, topology), ray_settings=ray_settings)
         with self._home.lock():
             self._take_name(client)
             try:

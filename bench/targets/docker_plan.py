@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -39,6 +39,7 @@ class Plan:
     digest: str  # what the record says of it
     user: int
     cpus: tuple[int, ...]  # of the engine's machine
+    ray_settings: Mapping[str, str] = field(default_factory=dict)  # Ray's own, without the RAY_ before them
 
     @property
     def appliance(self) -> str:
@@ -177,6 +178,7 @@ def environment(plan: Plan, node: str) -> dict[str, str]:
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_DEDUP_LOGS": "0",
         "RAY_GRAFANA_HOST": "DISABLED",
+        **{f"RAY_{name}": value for name, value in plan.ray_settings.items()},
     }
 
 

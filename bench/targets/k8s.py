@@ -18,6 +18,7 @@ from bench.errors import BadInput, BenchError, TargetFailed
 from bench.identity import CALLERS_CODE, IMAGES, SOURCE, code_hash
 from bench.model import Topology
 from bench.targets import (
+    RAYS_OWN,
     Cluster,
     Options,
     Standing,
@@ -74,14 +75,14 @@ class K8sTarget:
             self._where.check_namespace(Kubectl(context))
             self._assign(Kubectl(context), topology, self.render(topology))
 
-    def up(self, topology: Topology) -> Cluster:
+    def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> Cluster:
         """Stand `topology` up on a fresh Ray cluster; whatever else is right already stays as it is."""
         self._check_options()
         self._check_image()
         with self._home.lock():
             kubectl = self._where.cluster()
             self._where.check_namespace(kubectl)
-            rendered = self.render(topology)
+            rendered = self.render(topology, ray_settings)
             chosen = self._assign(kubectl, topology, rendered)
             self._end_ray(kubectl)
             # To every node that the scheduler may choose, and not to those alone that would do.
@@ -174,12 +175,14 @@ class K8sTarget:
         if found is not None:
             images.check_code(self._image(), found.labels, is_dev=self._options.dev)
 
-    def render(self, topology: Topology) -> list[Object]:
+    def render(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> list[Object]:
         """The manifests for `topology`, as they are applied."""
         folder = MANIFESTS / ("single" if topology.nodes == 1 else "multi")
         if not folder.is_dir():
             raise TargetFailed(f"{folder} is not there: the manifests are used from a checkout.", "Get one.")
-        shape = rendering.Shape(topology=topology, appliance=self._options.name, image=self._image())
+        shape = rendering.Shape(
+            topology=topology, appliance=self._options.name, image=self._image(), ray_settings=ray_settings
+        )
         rendered = rendering.render(kustomize(folder), shape)
         return sent_code.with_code(rendered, self._code) if self._options.dev else rendered
 

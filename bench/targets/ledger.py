@@ -11,7 +11,8 @@ import secrets
 import shutil
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -67,6 +68,7 @@ class Ledger:
     run_folder: str  # short: Ray puts Unix sockets there, and 107 characters is all that they may have
     topology: Topology
     nodes: tuple[Node, ...]
+    ray_settings: Mapping[str, str] = field(default_factory=dict)  # Ray's own, without the RAY_ before them
 
     @property
     def head(self) -> Node:

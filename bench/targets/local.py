@@ -17,6 +17,7 @@ import psutil
 from bench.errors import BadInput, BenchError, DoesNotFit
 from bench.model import Topology
 from bench.targets import (
+    RAYS_OWN,
     Cluster,
     Options,
     Standing,
@@ -60,7 +61,7 @@ class LocalTarget:
         self._isolation()
         _check_room(topology)
 
-    def up(self, topology: Topology) -> Cluster:
+    def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> Cluster:
         """Stand `topology` up, in place of whatever this appliance had up."""
         check_name(self._options.name)
         check_sizes(topology)
@@ -69,7 +70,7 @@ class LocalTarget:
             self._end()
             _check_room(topology)
             try:
-                return self._stand_up(topology, isolation)
+                return self._stand_up(topology, isolation, ray_settings)
             except BaseException:
                 self._end()
                 raise
@@ -124,27 +125,34 @@ class LocalTarget:
             raise BadInput(f"--link-rate needs network namespaces: {lack}.", "Be root, or leave --link-rate out.")
         return "loopback"
 
-    def _stand_up(self, topology: Topology, isolation: Literal["namespace", "loopback"]) -> Cluster:
+    def _stand_up(
+        self, topology: Topology, isolation: Literal["namespace", "loopback"], ray_settings: Mapping[str, str]
+    ) -> Cluster:
         if isolation == "namespace":
-            ledger = self._plan_namespaces(topology)
+            ledger = self._plan_namespaces(topology, ray_settings)
             for node in ledger.nodes:
                 namespaces.create_node(ledger.id, str(ledger.subnet), node.index, ledger.link_rate)
             self._start(ledger)
         else:
             claim = ports.Claim(topology.nodes)
             try:
-                ledger = self._plan(topology, "loopback", new_id(), None, claim.ports)
+                ledger = replace(
+                    self._plan(topology, "loopback", new_id(), None, claim.ports), ray_settings=ray_settings
+                )
                 self._home.write(ledger)
                 self._start(ledger)
             finally:
                 claim.release()
         return self._cluster(ledger)
 
-    def _plan_namespaces(self, topology: Topology) -> Ledger:
+    def _plan_namespaces(self, topology: Topology, ray_settings: Mapping[str, str]) -> Ledger:
         ledger_id = new_id()
         with namespaces.subnet_lock():
             subnet = namespaces.free_subnet(namespaces.taken())
-            ledger = self._plan(topology, "namespace", ledger_id, subnet, [Ports()] * topology.nodes)
+            ledger = replace(
+                self._plan(topology, "namespace", ledger_id, subnet, [Ports()] * topology.nodes),
+                ray_settings=ray_settings,
+            )
             self._home.write(ledger)
             namespaces.create_lan(ledger.id, subnet)
         return ledger

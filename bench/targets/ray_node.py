@@ -83,6 +83,7 @@ def environment(ledger: Ledger, node: Node, home: Home, outer: Mapping[str, str]
         "RAY_DEDUP_LOGS": "0",
         "RAY_GRAFANA_HOST": "DISABLED",
         "DASHBOARD_METRIC_PORT": str(ledger.head.ports.dashboard_metrics),
+        **{f"RAY_{name}": value for name, value in ledger.ray_settings.items()},
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bench.model import Topology
 from bench.targets import node_names
@@ -25,6 +25,7 @@ class Shape:
     topology: Topology
     appliance: str
     image: str
+    ray_settings: Mapping[str, str] = field(default_factory=dict)  # Ray's own, without the RAY_ before them
 
 
 def render(objects: Iterable[Object], shape: Shape) -> list[Object]:
@@ -91,6 +92,7 @@ def _render_group(group: Object, shape: Shape) -> None:
     for variable in ray["env"]:
         if variable["name"] in THREAD_VARIABLES:
             variable["value"] = str(topology.threads_per_node)
+    ray["env"] += [{"name": f"RAY_{name}", "value": value} for name, value in shape.ray_settings.items()]
     shared = next(volume for volume in pod["volumes"] if volume["name"] == "shared-memory")
     shared["emptyDir"]["sizeLimit"] = in_mib(
         math.ceil(topology.object_store_bytes_per_node * SHARED_MEMORY_SHARE / MIB) * MIB

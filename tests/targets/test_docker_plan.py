@@ -93,10 +93,11 @@ def test_ray_has_the_same_settings_as_on_the_target_local() -> None:
     node = Node(name="head", index=0, address="127.0.0.2", cpus=(0,), ports=Ports())
     ledger = Ledger(
         id="1", appliance="a", boot_id="", created=0.0, isolation="loopback", link="", link_rate=None, subnet=None,
-        run_folder="/tmp", topology=topology, nodes=(node,),
+        run_folder="/tmp", topology=topology, nodes=(node,), ray_settings={"max_direct_call_object_size": "1"},
     )  # fmt: skip
     local = ray_node.environment(ledger, node, Home("a"), {})
-    here = plan.environment(a_plan(topology), "head")
+    here = plan.environment(replace(a_plan(topology), ray_settings=ledger.ray_settings), "head")
+    assert here["RAY_max_direct_call_object_size"] == "1"
     places = {"HOME", "RAY_AUTH_TOKEN_PATH", "RAYMETER_RECORDS", "RAYMETER_LINK", "RAYMETER_LEDGER",
               "RAYMETER_NODE_CGROUP", "RAYMETER_IMAGE_DIGEST", "DASHBOARD_METRIC_PORT"}  # fmt: skip
     assert {k: v for k, v in local.items() if k not in places} == {k: v for k, v in here.items() if k not in places}

@@ -43,6 +43,11 @@ def test_every_node_gets_the_topologys_numbers() -> None:
         assert shared >= 1.1 * THREE.object_store_bytes_per_node
 
 
+def test_what_a_run_sets_of_ray_is_set_on_every_node() -> None:
+    for template in pod_templates(ray_cluster(rendered(ray_settings={"some_size": "7"}))).values():
+        assert {"name": "RAY_some_size", "value": "7"} in template["spec"]["containers"][0]["env"]
+
+
 def test_every_worker_has_a_name_of_its_own_and_is_there_once() -> None:
     cluster = ray_cluster(rendered())
     assert tuple(pod_templates(cluster)) == node_names(THREE) == ("head", "worker-1", "worker-2")

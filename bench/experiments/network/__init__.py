@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from typer import Option
 
 from bench.errors import BadInput, RunInvalid
 from bench.experiments import Profile
 from bench.experiments.network import figures
-from bench.experiments.network.endpoint import Endpoint, Seat
+from bench.experiments.network.endpoint import CHUNK_BYTES, Endpoint, Seat
 from bench.experiments.network.figures import FIRST, GOODPUT, Key, Passes
 from bench.experiments.network.points import WORD_BYTES, Point, in_words, sweep
 from bench.experiments.network.ray_ways import SMALL_BYTES
@@ -60,6 +60,20 @@ class Params:
     receivers: Annotated[
         int, Option(min=1, max=100, metavar="ENDS", help="Of a broadcast, the nodes in turn; no fewer than nodes.")
     ] = 2
+
+    chunk_bytes: Annotated[
+        int,
+        Option(
+            min=2**16,
+            max=2**28,
+            metavar="BYTES",
+            help="In which nodes send an object; others take a cluster of their own.",
+        ),
+    ] = CHUNK_BYTES
+    store_pages: Annotated[
+        Literal["at-use", "at-start"],
+        Option(help="When the object store's memory is touched first; at-start takes a cluster of its own."),
+    ] = "at-use"
 
     def __post_init__(self) -> None:
         if self.smallest % WORD_BYTES:
@@ -154,6 +168,16 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
             yield context.time_once(name, lambda: None).missing(GOODPUT, reason)
         yield from _first_transfers(params, context, pair)
         yield from _turns(params, context, pair)
+
+
+def ray_settings(params: Params) -> dict[str, str]:
+    """What the nodes are started with: nothing, where Ray's own settings are meant."""
+    settings = {}
+    if params.chunk_bytes != CHUNK_BYTES:
+        settings["object_manager_default_chunk_size"] = str(params.chunk_bytes)
+    if params.store_pages == "at-start":
+        settings["preallocate_plasma_memory"] = "1"
+    return settings
 
 
 def guess_pass_seconds(params: Params) -> float:
