@@ -8,6 +8,7 @@ from bench.analysis.arms import ArmRow
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import Comparison
 from bench.analysis.numbers import label, percent, plural, quantity, ratio, span
+from bench.analysis.recommended import sentence as recommended
 from bench.analysis.rows import MetricRow
 from bench.model import Session, Topology
 
@@ -28,7 +29,7 @@ def shape(topology: Topology) -> str:
 
 
 def answer(cells: Sequence[CellReport]) -> tuple[str, ...]:
-    """Two sentences for each experiment: a plain peer that does better comes first, whatever else was asked."""
+    """Two sentences for each experiment: a plain peer that does better comes first; and settings, where it recommends some."""
     if not any(_has_values(cell) for cell in cells):
         return ("There is no answer: no run of this session is usable.",)
     sentences: list[str] = []
@@ -36,11 +37,17 @@ def answer(cells: Sequence[CellReport]) -> tuple[str, ...]:
         those = [cell for cell in cells if cell.experiment == experiment and _has_values(cell)]
         found = (_peers(those), _topologies(those), _ceiling(those), _network(those))
         sentences += [sentence for sentence in found if sentence][:2]
+        if settings := recommended(those, _last_topology(those)):
+            sentences.append(settings)
     return tuple(sentences)
 
 
 def _has_values(cell: CellReport) -> bool:
     return cell.headline is not None and any(side.values for side in cell.headline.sides.values())
+
+
+def _last_topology(cells: Sequence[CellReport]) -> str:
+    return next((name for cell in cells if cell.headline for name in reversed(cell.headline.sides)), "")
 
 
 def _headlines(cells: Sequence[CellReport]) -> list[tuple[CellReport, MetricRow]]:

@@ -264,6 +264,22 @@ def test_the_recommended_settings_are_the_least_that_reach_the_best() -> None:
     assert figures.recommended(speeds) == Point(size=2**20, streams=4)
 
 
+def test_the_recommended_settings_say_what_share_of_a_socket_of_their_own_turn_they_reach() -> None:
+    ray = {LARGE: [passes(burst(0.020), arm="ray-put-get")]}
+    found = {s.metric: s for s in figures.settings(ray, {LARGE: [passes(burst(0.010))]}, 2**20)}
+    assert (found["recommended_share_of_raw_tcp"].value, found["chunk_bytes"].value) == (0.5, 2**20)
+    inside = {s.metric: s for s in figures.settings(ray, {}, 2**20)}
+    assert inside["recommended_share_of_raw_tcp"].reason == "inside one node objects do not go by TCP"
+
+
+def test_only_settings_that_are_not_rays_own_are_set() -> None:
+    assert network.ray_settings(network.Params()) == {}
+    assert network.ray_settings(network.Params(chunk_bytes=2**20, store_pages="at-start")) == {
+        "object_manager_default_chunk_size": "1048576",
+        "preallocate_plasma_memory": "1",
+    }
+
+
 # All ways, between two actors of a real Ray.
 
 

@@ -271,7 +271,8 @@ def _turns(params: Params, context: Context, pair: Pair) -> Iterator[Sample]:
         context.invalid(reason)
     for timed in story.kept.values():
         yield from figures.percentiles(timed, is_one_clock=pair.is_one_clock)
-    yield from figures.settings(story.of(PUT_GET.name), pair.chunk_bytes)
+    raw = story.of(TCP.name) if story.is_between_nodes else {}
+    yield from figures.settings(story.of(PUT_GET.name), raw, pair.chunk_bytes)
 
 
 def _sweep(params: Params, turn: Turn, pair: Pair) -> Iterator[tuple[Arm, Point, Passes]]:

@@ -87,6 +87,13 @@ BEST_STREAMS = Metric(
     kind="count",
     help="Objects of that size to have on their way at once: the fewest that reach it.",
 )
+BEST_SHARE = Metric(
+    name="recommended_share_of_raw_tcp",
+    unit="1",
+    better="higher",
+    kind="ratio",
+    help="Median share of raw TCP that put and get reach with the recommended size and streams, between nodes.",
+)
 CHUNK = Metric(
     name="chunk_bytes",
     unit="B",
@@ -96,7 +103,7 @@ CHUNK = Metric(
 )
 METRICS = (
     *(GOODPUT, FIRST, *ROUND_TRIP.values(), *ONE_WAY.values(), *HALF.values()),
-    *(SENDER_CPU, RECEIVER_CPU, SHARE_OF_TCP, *PARTS.values(), BEST_SIZE, BEST_STREAMS, CHUNK),
+    *(SENDER_CPU, RECEIVER_CPU, SHARE_OF_TCP, *PARTS.values(), BEST_SIZE, BEST_STREAMS, BEST_SHARE, CHUNK),
 )
 
 SOCKETS = ("tcp", "iperf3", "gloo-send-recv")  # ways that are a socket and little else
@@ -264,11 +271,19 @@ def recommended(speeds: Mapping[Point, Sequence[float]]) -> Point:
     return min(good, key=lambda point: (point.size, point.streams))
 
 
-def settings(timed: Mapping[Point, Sequence[Passes]], chunk_bytes: int) -> Iterator[Sample]:
-    """The settings that this run speaks for."""
+def settings(
+    timed: Mapping[Point, Sequence[Passes]], sockets: Mapping[Point, Sequence[Passes]], chunk_bytes: int
+) -> Iterator[Sample]:
+    """The settings that this run speaks for; `sockets` are raw TCP's passes, none where no byte goes between nodes."""
     if timed:
         best = recommended({point: [goodput(one) for one in found] for point, found in timed.items()})
         last = replace(timed[best][-1], point="")
         yield last.sample(BEST_SIZE, best.size)
         yield last.sample(BEST_STREAMS, best.streams)
+        raw = dict(zip((one.turn for one in sockets.get(best, ())), map(goodput, sockets.get(best, ())), strict=True))
+        shares = [goodput(one) / raw[one.turn] for one in timed[best] if one.turn in raw]
+        if shares:
+            yield last.sample(BEST_SHARE, median(shares))
+        else:
+            yield last.missing(BEST_SHARE, "inside one node objects do not go by TCP")
         yield last.sample(CHUNK, chunk_bytes)

@@ -1,0 +1,54 @@
+"""What the experiment `network` recommends is said in one sentence, over all of its cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analysis.made_up import MULTI, SINGLE
+
+from bench.analysis.cells import CellReport
+from bench.analysis.comparison import Side
+from bench.analysis.recommended import sentence
+from bench.analysis.rows import MetricRow
+from bench.experiments.network import PUT_GET
+from bench.experiments.network.figures import BEST_SHARE, BEST_SIZE, BEST_STREAMS, CHUNK
+from bench.model import Metric
+
+MIB = 2**20
+
+
+def a_cell(blocks: Sequence[tuple[int, int, int, float | None]], pages: str = "at-use") -> CellReport:
+    """Object MiB, streams, chunk MiB and share of each block on multi; on single there is no share."""
+    columns = [dict(enumerate(column)) for column in zip(*blocks, strict=True)]
+
+    def row(metric: Metric, column: dict[int, float | None], times: int) -> MetricRow:
+        values = {block: value * times for block, value in column.items() if value is not None}
+        side = Side(estimate=None, spread=None, values=values, missing={})
+        sides = {MULTI.name: side} if metric == BEST_SHARE else {SINGLE.name: side, MULTI.name: side}
+        return MetricRow(metric=metric, arm=PUT_GET.name, headline=False, sides=sides)
+
+    metrics = ((BEST_SIZE, MIB), (BEST_STREAMS, 1), (CHUNK, MIB), (BEST_SHARE, 1))
+    return CellReport(
+        experiment="network", cell="c01", title="", unit="B", params={"store_pages": pages}, subject=PUT_GET.name,
+        rows=tuple(row(metric, column, times) for (metric, times), column in zip(metrics, columns, strict=True)),
+        usage=(), arms=(), nodes=(),
+    )  # fmt: skip
+
+
+def test_the_cell_that_comes_nearest_to_raw_tcp_is_named_with_all_its_settings() -> None:
+    cells = [a_cell([(64, 1, 5, 0.4)]), a_cell([(16, 4, 1, 0.5), (16, 4, 1, 0.6)], pages="at-start")]
+    assert sentence(cells, "multi") == (
+        "Large objects go best on multi with objects of 16 MiB, 4 objects on their way at once, chunks of 1 MiB and the"
+        " store's pages touched at-start: put and get reach 55 % of raw TCP."
+    )
+
+
+def test_where_blocks_differ_it_is_what_most_of_them_say_and_no_mean_of_two() -> None:
+    said = sentence([a_cell([(64, 1, 5, 0.4), (16, 4, 5, 0.9), (64, 1, 5, 0.5)])], "multi")
+    assert "objects of 64 MiB, 1 object on" in said
+    assert "45 %" in said
+
+
+def test_inside_one_node_nothing_is_recommended() -> None:
+    assert sentence([a_cell([(64, 1, 5, 0.4)])], "single") == ""
+    assert sentence([a_cell([(64, 1, 5, None)])], "multi") == ""
