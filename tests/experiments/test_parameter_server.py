@@ -151,6 +151,13 @@ def test_targets_are_those_of_the_study_unless_one_is_given() -> None:
 # what a training came to
 
 
+def test_weights_are_apart_by_a_share_of_what_the_iteration_changed() -> None:
+    before, ours = np.zeros(2, np.float32), np.array([0.5, -2.0], np.float32)
+    assert outcome.share_apart(ours, ours, before) == 0.0
+    assert outcome.share_apart(ours, 2 * ours, before) == 1.0  # a sum in place of the mean of two
+    assert outcome.share_apart(before, before, before) == 0.0  # at a learning rate of nothing
+
+
 def test_the_target_is_reached_at_the_first_look_that_shows_it() -> None:
     found = outcome.reached(evaluated(10.0, 40.0, 39.0, 50.0), 40.0, 200)
     assert found is not None
@@ -409,7 +416,9 @@ def test_all_arms_learn_and_two_nodes_give_the_weights_that_one_gives(
     for arm in m.ARMS:
         assert values(samples, "throughput_samples_per_second", arm.name) != []
         assert all(value and value > 0 for value in values(samples, "throughput_samples_per_second", arm.name))
-    assert values(samples, "weights_apart") != [None]
+    (apart,) = values(samples, "weights_apart")
+    assert apart is not None
+    assert apart < 1e-4
     assert values(samples, "accuracy_by_iterations") != []
     steps = [sample.step for sample in samples if (sample.metric, sample.arm) == ("loss_by_iterations", "ray-sync")]
     assert steps == [5.0, 10.0, 15.0, 20.0]

@@ -146,7 +146,7 @@ WEIGHTS_APART = Metric(
     unit="",
     better="lower",
     kind="size",
-    help="Greatest difference of a parameter between synchronous workers and gloo's, at the first evaluation.",
+    help="Greatest difference of a parameter between synchronous workers and gloo's after one iteration, of its change.",
 )
 
 ACCURACY_BY_ITERATIONS = Metric(

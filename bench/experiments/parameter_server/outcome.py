@@ -85,6 +85,12 @@ class Examiner:
         return PERCENT * share, loss
 
 
+def share_apart(ours: Vector, theirs: Vector, before: Vector) -> float:
+    """The greatest difference of a number, as a share of the greatest change since `before`."""
+    apart, change = (float(abs(ours - other).max()) for other in (theirs, before))
+    return apart / change if change else apart
+
+
 def reached(evaluated: Sequence[Evaluated], target: float, samples_an_iteration: float) -> Reached | None:
     """When the accuracy was first at `target` per cent; None: never."""
     for one in evaluated:
