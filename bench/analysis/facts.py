@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from bench.model import Facts, Run, Topology
+from bench.model import Facts, Run, Topology, to_json
 
 # Names, places and ids, which are new in every cluster and change no number.
 _OF_ONE_CLUSTER = ("_ID", "_PATH", "_DIR", "_ADDRESS", "_ADDRESSES", "_PORT", "_TOKEN")
@@ -65,15 +65,22 @@ def differences(runs: Sequence[Run]) -> Iterator[Difference]:
 
 
 def _of_one_experiment(runs: Sequence[Run]) -> Iterator[Difference]:
-    with_facts = [(run, run.facts) for run in runs if run.facts is not None]
+    with_facts = [(run, _without_cluster(run.facts)) for run in runs if run.facts is not None]
+    kinds = {key: run.facts for run, key in with_facts if run.facts is not None}  # few: each is read once
     for fact in _FACTS:
-        read = {run.spec.id: (run, fact.read(facts)) for run, facts in with_facts}
+        seen = {key: fact.read(facts) for key, facts in kinds.items()}
+        read = {run.spec.id: (run, seen[key]) for run, key in with_facts}
         for key in sorted({key for _, values in read.values() for key in values}):
             if len({values.get(key, "unset") for _, values in read.values()}) > 1:
                 found = [
                     (run.spec.topology.name, run.spec.block, values.get(key, "unset")) for run, values in read.values()
                 ]
                 yield _describe(f"{fact.name} {key}".strip(), found, fact.confounds)
+
+
+def _without_cluster(facts: Facts) -> bytes:
+    """The same for two clusters of one kind, whose own ids no fact here reads."""
+    return to_json(replace(facts, cluster=""))
 
 
 def _describe(what: str, found: Sequence[tuple[str, int, str]], confounds: bool) -> Difference:

@@ -196,9 +196,10 @@ def _stamps(evidence: Evidence, seen: Sequence[Facts]) -> Iterator[str]:
             yield "emulated multi-node"
         else:
             yield "physical multi-node" if hosts == nodes else f"{nodes} nodes on {hosts} hosts"
-    confounds = any(each.confounds for each in differences(evidence.usable))
     if evidence.session.allow_unequal and (
-        confounds or any(planned_totals(evidence.topologies)) or any(measured_totals(evidence.usable))
+        any(each.confounds for each in differences(evidence.usable))
+        or any(planned_totals(evidence.topologies))
+        or any(measured_totals(evidence.usable))
     ):
         yield "unequal"
 

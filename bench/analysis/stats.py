@@ -266,17 +266,27 @@ def spread(values: Sequence[float]) -> Spread:
     import numpy as np
 
     array = np.asarray(values, dtype=float)
-    p05, p95 = np.percentile(array, [5, 95])
-    return Spread(mad=float(np.median(np.abs(array - np.median(array)))), p05=float(p05), p95=float(p95))
+    ordered = sorted(values)
+    return Spread(
+        mad=float(np.median(np.abs(array - np.median(array)))),
+        p05=_percentile(ordered, 0.05),
+        p95=_percentile(ordered, 0.95),
+    )
+
+
+def _percentile(ordered: Sequence[float], share: float) -> float:
+    """The linear one of numpy.percentile, which takes 0.1 ms to begin."""
+    whole, part = divmod(share * (len(ordered) - 1), 1)
+    low, high = ordered[int(whole)], ordered[min(int(whole) + 1, len(ordered) - 1)]
+    return float(low + (high - low) * part if part < 0.5 else high - (high - low) * (1 - part))
 
 
 def outliers(values: Mapping[K, float], fence: float = 1.5) -> tuple[K, ...]:
     """Keys of the values more than `fence` interquartile ranges outside the quartiles (Tukey): to mark, not to drop."""
-    import numpy as np
-
     if len(values) < 4:
         return ()
-    low, high = np.percentile(list(values.values()), [25, 75])
+    ordered = sorted(values.values())
+    low, high = _percentile(ordered, 0.25), _percentile(ordered, 0.75)
     reach = fence * (high - low)
     return tuple(key for key, value in values.items() if not low - reach <= value <= high + reach)
 

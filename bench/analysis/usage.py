@@ -6,8 +6,9 @@ None stays None, "not counted": it never becomes 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import median
 
 from bench.analysis import stats
@@ -48,15 +49,25 @@ class Use:
     idle: tuple[NodeUsage, ...]
     work: float | None
 
-    @property
+    @cached_property
     def nodes(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(row.node for row in self.rows))
+        return tuple(dict.fromkeys([row.node for row in self.rows]))
 
     def on(self, node: str) -> Use:
         """The part of one node; its work is still that of all, so that what is per unit adds up over nodes."""
-        return Use(
-            tuple(r for r in self.rows if r.node == node), tuple(r for r in self.idle if r.node == node), self.work
-        )
+        return self._parts[node]
+
+    @cached_property
+    def _parts(self) -> Mapping[str, Use]:
+        """By node, made once: a dozen quantities are read from each."""
+        return {
+            node: Use(
+                tuple([r for r in self.rows if r.node == node]),
+                tuple([r for r in self.idle if r.node == node]),
+                self.work,
+            )
+            for node in self.nodes
+        }
 
 
 def use_at(run: Run, arm: str, point: str) -> Use:

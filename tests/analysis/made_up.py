@@ -110,6 +110,11 @@ def made_up(wish: Wish | None = None, **changes: Any) -> tuple[Session, list[Run
     return session, [a_run(spec, wish) for spec in specs]
 
 
+def _params(cell: int) -> Mapping[str, Value]:
+    """The three cells of the profile, then the same with more actors."""
+    return {**CELLS[cell % len(CELLS)], "actors": 2 + cell // len(CELLS)}
+
+
 def _specs(wish: Wish) -> Sequence[Spec]:
     draw = random.Random(wish.seed)
     return [
@@ -118,7 +123,7 @@ def _specs(wish: Wish) -> Sequence[Spec]:
             session="s-2026-01-05",
             experiment="inference",
             cell=f"c{cell + 1:02d}",
-            params=CELLS[cell],
+            params=_params(cell),
             seed=wish.seed,
             topology=topology,
             block=block,
@@ -138,7 +143,7 @@ def a_run(spec: Spec, wish: Wish | None = None) -> Run:
     wish = wish or Wish()
     draw = random.Random(f"{spec.id}/{spec.seed}")
     drift = random.Random(f"{spec.block}").gauss(1.0, wish.noise)
-    speed = PER_SECOND[int(spec.cell[1:]) - 1] * drift * draw.gauss(1.0, wish.noise)
+    speed = PER_SECOND[(int(spec.cell[1:]) - 1) % len(PER_SECOND)] * drift * draw.gauss(1.0, wish.noise)
     if spec.topology.name == "multi":
         speed *= wish.multi
     samples, usage = [], _idle(spec, wish)

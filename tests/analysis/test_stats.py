@@ -5,6 +5,7 @@ import math
 import random
 from statistics import median
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -217,3 +218,9 @@ def test_rank_correlation_finds_a_drift_and_no_more():
     assert stats.rank_correlation(rising, [math.sqrt(x) for x in rising])[0] == pytest.approx(1.0)
     assert stats.rank_correlation(rising, [1.0] * 10) is None
     assert stats.rank_correlation([1, 2], [1, 2]) is None
+
+
+@given(few_values)
+def test_the_percentiles_are_those_of_numpy(values):
+    found = stats.spread(values)
+    assert (found.p05, found.p95) == pytest.approx(tuple(np.percentile(values, [5, 95])), rel=1e-12, abs=1e-12)
