@@ -59,6 +59,14 @@ def all_experiments(_app: typer.Typer) -> str:
     return _table(("experiment", "what it is"), rows)
 
 
+def answers(_app: typer.Typer) -> str:
+    """A row for each schema of what `--json` prints."""
+    from bench.commands.answers import SCHEMAS
+
+    rows = [(f"`raymeter.{name}`", str(version), what) for name, (version, what) in SCHEMAS.items()]
+    return _table(("schema", "version", "what prints it, and what it has"), rows)
+
+
 def boards(_app: typer.Typer) -> str:
     """Each panel of each board, its unit, and what it means."""
     from bench import dashboards
@@ -113,6 +121,7 @@ def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 
 
 PARTS: dict[str, Callable[[typer.Typer], str]] = {
+    "answers": answers,
     "boards": boards,
     "commands": commands,
     "coverage": coverage,

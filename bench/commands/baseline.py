@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from bench import baselines
-from bench.commands.options import DEFAULT_OUT, Out, SessionName
+from bench.commands.answers import say_json
+from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName
 
 HELP = """Names for sessions to compare with: `bench compare` takes a name wherever it takes a session.
 
@@ -18,21 +19,30 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="What to call it: main
 
 
 @app.command("set")
-def put(name: Name, session: SessionName, out: Out = DEFAULT_OUT) -> None:
+def put(name: Name, session: SessionName, as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
     """Call a session by a name, in place of the one that had it.
 
     Example: bench baseline set main latest
     """
-    typer.echo(f"{name} is {baselines.put(out, name, session)}")
+    chosen = baselines.put(out, name, session)
+    if as_json:
+        say_json("baseline", {"name": name, "session": chosen})
+        return
+    typer.echo(f"{name} is {chosen}")
 
 
 @app.command("list")
-def show(out: Out = DEFAULT_OUT) -> None:
+def show(as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
     """Print each name, and its session.
 
     Example: bench baseline list
     """
     names = baselines.known(out)
+    if as_json:
+        say_json(
+            "baselines", [{"name": name, "session": of, "here": (out / of).is_dir()} for name, of in names.items()]
+        )
+        return
     for name, session in names.items():
         typer.echo(f"{name:20} {session}{'' if (out / session).is_dir() else ' (which is gone)'}")
     if not names:

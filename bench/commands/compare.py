@@ -10,7 +10,8 @@ import msgspec
 import typer
 
 from bench import baselines, confirming, fail_on, store
-from bench.commands.options import DEFAULT_OUT, Out, typed_command
+from bench.commands.answers import say_json
+from bench.commands.options import DEFAULT_OUT, AsJson, Out, typed_command
 from bench.commands.progress import say
 from bench.commands.run import judge, measure, report
 from bench.errors import BadInput, GateFailed, NotComparable
@@ -62,6 +63,7 @@ def command(
     fail_at: FailOn = [],  # noqa: B006, typer reads it and never changes it
     format: Format = "text",
     output: Output = None,
+    as_json: AsJson = False,
     out: Out = DEFAULT_OUT,
 ) -> None:
     """Compare a session with an earlier one, the baseline: what must be equal first, then ratios, intervals, verdicts.
@@ -81,7 +83,10 @@ def command(
     if fresh is not None:
         again = two_sessions.compare(there, fresh, everything=everything, changed=changed, level=confirming.LEVEL)
         found = two_sessions.confirmed(found, again)
-    _write(reports.OF_TWO_SESSIONS[format](found), output)
+    if as_json:
+        say_json("comparison", found)
+    else:
+        _write(reports.OF_TWO_SESSIONS[format](found), output)
     if fresh is not None:
         judge(fresh.session, list(fresh.runs))
     _gate(found, conditions, confirmed=confirm)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.commands.options import AsJson, say_json
+from bench.commands.answers import say_json
+from bench.commands.options import AsJson
 from bench.errors import DataMissing
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def list_sets(as_json: AsJson = False) -> None:
 
     found = [_about(name) for name in images.SOURCES]
     if as_json:
-        say_json(found)
+        say_json("data-sets", found)
         return
     for each in found:
         typer.echo(f"{each['name']:16}{(each['sha256'] or 'not here')[:12]:12}  {each['origin'] or each['way_out']}")

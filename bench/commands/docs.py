@@ -12,7 +12,7 @@ from bench.errors import RecordDamaged
 
 Check = Annotated[bool, typer.Option("--check", help="Write nothing; fail where the file is not what it would be.")]
 File = Annotated[list[Path], typer.Option(metavar="FILE", help="A file with marked parts.")]
-FILES = [Path("README.md"), *(Path(f"docs/{name}.md") for name in ("boards", "experiments", "statistics"))]
+FILES = [Path("README.md"), *(Path(f"docs/{name}.md") for name in ("boards", "experiments", "json", "statistics"))]
 
 
 def command(check: Check = False, file: File = FILES) -> None:

@@ -6,6 +6,7 @@ import typer
 
 from bench import targets
 from bench.commands import options as o
+from bench.commands.answers import say_json
 
 
 def command(
@@ -21,7 +22,7 @@ def command(
     names = targets.NAMES if target == "auto" else (target,)
     found = list(doctor.findings(names, targets.Options(name=name, context=context)))
     if as_json:
-        o.say_json(found)
+        say_json("findings", found)
     for finding in () if as_json else found:
         typer.echo(
             f"{finding.level:4}  {finding.about:20} {finding.seen}{f'. {finding.to_do}' if finding.to_do else ''}"

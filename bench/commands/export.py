@@ -9,15 +9,22 @@ import typer
 
 from bench import store
 from bench.capsules import packing
-from bench.commands.options import DEFAULT_OUT, Out, SessionName
+from bench.commands.answers import say_json
+from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName
 
 Into = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to put it.")]
 HERE = Path()
 
 
-def command(session: SessionName = "latest", into: Into = HERE, out: Out = DEFAULT_OUT) -> None:
+def command(
+    session: SessionName = "latest", into: Into = HERE, as_json: AsJson = False, out: Out = DEFAULT_OUT
+) -> None:
     """Pack a session into one file that others can check: plan, raw samples, facts, pins, report. Prints its path.
 
     Example: bench export latest
     """
-    typer.echo(packing.pack(store.find(out, session), into))
+    path = packing.pack(store.find(out, session), into)
+    if as_json:
+        say_json("capsule", {"path": str(path)})
+        return
+    typer.echo(path)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench import history
-from bench.commands.options import DEFAULT_OUT, AsJson, Out, say_json
+from bench.commands.answers import say_json
+from bench.commands.options import DEFAULT_OUT, AsJson, Out
 from bench.history import Change, Number
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def command(
 
     found = history.with_changes(history.of_metric(out, metric, experiment=experiment, since=since, reading=reading))
     if as_json:
-        say_json(found)
+        say_json("history", found)
         return
     typer.echo("\n".join(_lines(found)))
 

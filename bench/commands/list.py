@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from bench import experiments, session_index, targets
-from bench.commands.options import DEFAULT_OUT, AsJson, Out, say_json
+from bench.commands.answers import say_json
+from bench.commands.options import DEFAULT_OUT, AsJson, Out
 from bench.errors import BadInput
 from bench.params import declared
 from bench.session_index import Entry, Filters
@@ -45,7 +46,7 @@ def command(
         raise BadInput(f"There is no list of {what}.", f"There are: {', '.join(KINDS)}.")
     if what == "experiments":
         if as_json:
-            say_json([about(name) for name in experiments.NAMES])
+            say_json("experiments", [about(name) for name in experiments.NAMES])
             return
         lines = [line for name in experiments.NAMES for line in describe(name)]
     elif what == "sessions":
@@ -54,12 +55,12 @@ def command(
         wanted = Filters(experiment=experiment, target=target, profile=profile, since=since, status=status)
         found = session_index.entries(out, wanted)[-last:]
         if as_json:
-            say_json(found)
+            say_json("sessions", found)
             return
         lines = [_session(entry) for entry in found] or [f"No such sessions in {out}."]
     else:
         if as_json:
-            say_json(targets.NAMES)
+            say_json("targets", targets.NAMES)
             return
         lines = list(targets.NAMES)
     typer.echo("\n".join(lines))

@@ -11,14 +11,13 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
-import msgspec
 import typer
 
 from bench import params, store
 from bench.budget import seconds_of, share_of
 from bench.commands import completion
 from bench.errors import BadInput
-from bench.model import Value, as_builtins, to_json
+from bench.model import Value, as_builtins
 from bench.plan import Wish, chosen_levels
 from bench.targets import Isolation, Options
 
@@ -161,11 +160,6 @@ def asking_target(work: Callable[..., None]) -> Callable[..., None]:
 def as_options(options: Options) -> dict[str, Value]:
     """Options as a session keeps them: those that were not said are left out."""
     return {name: value for name, value in as_builtins(options).items() if value is not None}
-
-
-def say_json(value: Any) -> None:
-    """Print a noun, or several, for programs: every command that has `--json` does it here."""
-    typer.echo(msgspec.json.format(to_json(value), indent=2).decode())
 
 
 def typed_command() -> str:

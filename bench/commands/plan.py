@@ -14,7 +14,8 @@ from bench import budget, history, plan, plan_file, store
 from bench.analysis import stats
 from bench.analysis.numbers import percent, plural
 from bench.analysis.stopping import FEWEST_PAIRS
-from bench.commands.options import AsJson, as_plan, asking, planned_options, say_json
+from bench.commands.answers import say_json, say_plain
+from bench.commands.options import AsJson, as_plan, asking, planned_options
 from bench.history import PairSpread
 from bench.model import Session, Spec
 from bench.plan import Wish
@@ -28,7 +29,7 @@ def _say_schema(wanted: bool) -> None:
     if wanted:
         from bench import plan_schema
 
-        say_json(plan_schema.schema(planned_options()))
+        say_plain(plan_schema.schema(planned_options()))
         raise typer.Exit
 
 
@@ -62,7 +63,7 @@ def _plan(
         store.write_whole(save, plan_file.written(as_plan(wish, options, out), save.name).encode())
         typer.echo(f"Run it with: bench run --plan {shlex.quote(str(save))}", err=True)
     if as_json:
-        say_json({"why": chosen.why, "seconds": plan.estimate_seconds(session, known), "session": session})
+        say_json("plan", {"why": chosen.why, "seconds": plan.estimate_seconds(session, known), "session": session})
         return
     lines = describe(session, known, why=chosen.why)
     if len(plan.topologies(wish)) > 1:

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from bench import store
-from bench.commands.options import DEFAULT_OUT, AllowNoise, AllowUnequal, Out, SessionName
+from bench.commands.answers import say_json
+from bench.commands.options import DEFAULT_OUT, AllowNoise, AllowUnequal, AsJson, Out, SessionName
 from bench.errors import BadInput
 
 Format = Annotated[
@@ -27,6 +28,7 @@ def command(
     out: Out = DEFAULT_OUT,
     allow_noise: AllowNoise = False,
     allow_unequal: AllowUnequal = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print what a session means: both topologies side by side, intervals, verdicts and doubts.
 
@@ -44,7 +46,11 @@ def command(
         allow_unequal=planned.allow_unequal or allow_unequal,
     )
     runs = store.load_runs(folder, planned)
-    text = reports.render(format, analysis.build(planned, runs), runs)
+    found = analysis.build(planned, runs)
+    if as_json:
+        say_json("report", found)
+        return
+    text = reports.render(format, found, runs)
     if output is None:
         typer.echo(text, nl=not text.endswith("\n"))  # OpenMetrics ends where it says so
     else:

@@ -8,14 +8,14 @@ import msgspec
 
 from bench import store
 from bench.commands import progress
-from bench.commands.options import DEFAULT_OUT, Out, SessionName
+from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName
 from bench.commands.run import carry_on, is_precise, left_out
 from bench.errors import BadInput
 from bench.session import remaining
 from bench.targets import Options, create
 
 
-def command(session: SessionName, out: Out = DEFAULT_OUT) -> None:
+def command(session: SessionName, as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
     """Run exactly what a session lacks: what was never begun, stopped or failed, or left out when it ended early.
 
     Example: bench resume latest
@@ -34,4 +34,4 @@ def command(session: SessionName, out: Out = DEFAULT_OUT) -> None:
     target = create(planned.target, msgspec.convert(dict(planned.options), Options))
     for topology in {spec.topology.name: spec.topology for spec in work.todo}.values():
         target.check(topology)
-    carry_on(folder, planned, work, target=target)
+    carry_on(folder, planned, work, target=target, as_json=as_json)

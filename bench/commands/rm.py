@@ -13,7 +13,8 @@ import typer
 
 from bench import session_lock, store
 from bench.commands import completion
-from bench.commands.options import DEFAULT_OUT, Out
+from bench.commands.answers import say_json
+from bench.commands.options import DEFAULT_OUT, AsJson, Out
 from bench.errors import BadInput, CannotWrite, RecordDamaged
 
 Names = Annotated[
@@ -25,7 +26,7 @@ Names = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
-def command(sessions: Names, yes: Yes = False, out: Out = DEFAULT_OUT) -> None:
+def command(sessions: Names, yes: Yes = False, as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
     """Take sessions away for good, with all that was measured in them. Asks first.
 
     Example: bench rm 20260101-120000-inference-tiny-1a2b
@@ -43,7 +44,10 @@ def command(sessions: Names, yes: Yes = False, out: Out = DEFAULT_OUT) -> None:
     for folder in folders:
         with _at_rest(folder):
             _remove(folder)
-        typer.echo(f"{folder.name} is gone.")
+        if not as_json:
+            typer.echo(f"{folder.name} is gone.")
+    if as_json:
+        say_json("removed", [folder.name for folder in folders])
 
 
 def _runs(folder: Path) -> list[Path]:

@@ -16,7 +16,8 @@ from bench import budget, history, plan, session_lock, store
 from bench.analysis.numbers import plural
 from bench.budget import Limits
 from bench.commands import progress
-from bench.commands.options import as_options, asking
+from bench.commands.answers import say_json
+from bench.commands.options import AsJson, as_options, asking
 from bench.errors import DoesNotFit, RunFailed, RunInvalid, Stopped
 from bench.model import Run, Session
 from bench.plan import Wish
@@ -24,7 +25,7 @@ from bench.session import Stop, Work, perform, remaining
 from bench.targets import Options, Target, choose
 
 
-def _run(wish: Wish, options: Options, out: Path) -> None:
+def _run(wish: Wish, options: Options, out: Path, as_json: AsJson = False) -> None:
     """Measure experiments on one node and on many, side by side, and print what the numbers mean.
 
     With --plan, what is to be done comes from a file, as `bench plan --save` writes it.
@@ -42,18 +43,24 @@ def _run(wish: Wish, options: Options, out: Path) -> None:
     progress.say(f"Target {target.name}: {chosen.why}. Session {session.id}, kept in {folder}.")
     for dropped in session.dropped:
         progress.say(f"No room in the budget: {dropped}.")
-    carry_on(folder, session, remaining(folder, session), target=target)
+    carry_on(folder, session, remaining(folder, session), target=target, as_json=as_json)
 
 
 command = asking(_run)
 
 
-def carry_on(folder: Path, session: Session, work: Work, *, target: Target) -> None:
+def carry_on(folder: Path, session: Session, work: Work, *, target: Target, as_json: bool = False) -> None:
     """Do what is left of a session, then report on all of it. Raises RunFailed, RunInvalid or Stopped."""
     session, runs = measure(folder, session, work, target=target)
     if session.ended and not runs:
         raise DoesNotFit(f"Nothing was run: {session.ended}.", "Give more --budget, or a smaller profile.")
-    typer.echo(report(folder, session, runs))
+    text = report(folder, session, runs)
+    if as_json:
+        from bench import analysis
+
+        say_json("report", analysis.build(session, runs))
+    else:
+        typer.echo(text)
     progress.say(f"With pictures: {folder / 'report.html'}")
     judge(session, runs)
 

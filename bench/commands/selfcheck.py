@@ -8,7 +8,8 @@ import typer
 
 from bench import plan, store
 from bench.commands import progress
-from bench.commands.options import DEFAULT_OUT, Out, Seed, as_options, asking_target, typed_command
+from bench.commands.answers import say_json
+from bench.commands.options import DEFAULT_OUT, AsJson, Out, Seed, as_options, asking_target, typed_command
 from bench.commands.options import TargetName as Target
 from bench.commands.run import measure
 from bench.errors import RunFailed, SelfcheckFailed
@@ -22,7 +23,13 @@ MARKS = {True: "good", False: "bad", None: "note"}
 
 
 def _selfcheck(
-    *, quick: Quick = False, seed: Seed = 1, target: Target = "auto", options: Options, out: Out = DEFAULT_OUT
+    *,
+    quick: Quick = False,
+    seed: Seed = 1,
+    target: Target = "auto",
+    options: Options,
+    as_json: AsJson = False,
+    out: Out = DEFAULT_OUT,
 ) -> None:
     """Compare the same with the same 20 times, look for known slow-downs and stalls, and judge harness and machine.
 
@@ -53,8 +60,11 @@ def _selfcheck(
         )
     params = selfcheck.Params(**session.specs[0].params)  # type: ignore[arg-type]  # as that experiment declares them
     found = judge(runs, slow_down=params.slow_down_percent / 100, stall_seconds=params.stall_milliseconds / 1000)
-    typer.echo(f"Pairs: {found.level}, on one node")
-    for check in found.checks:
+    if as_json:
+        say_json("selfcheck", found)
+    else:
+        typer.echo(f"Pairs: {found.level}, on one node")
+    for check in () if as_json else found.checks:
         typer.echo(f"{MARKS[check.is_good]:5} {check.of:8} {check.name}: {check.words}")
     if found.failures:
         wrong = found.failures[0]

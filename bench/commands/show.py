@@ -8,7 +8,8 @@ import msgspec
 import typer
 
 from bench import store
-from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName, say_json
+from bench.commands.answers import say_json
+from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName
 from bench.errors import BadInput
 from bench.model import Run, as_builtins
 
@@ -23,7 +24,7 @@ def command(session: SessionName, run: RunName = None, as_json: AsJson = False, 
     folder = store.find(out, session)
     runs = store.load_runs(folder, store.load_session(folder))
     if run is None and as_json:
-        say_json([_ending(each) for each in runs])
+        say_json("runs", [_ending(each) for each in runs])
         return
     if run is None:
         typer.echo("\n".join(_line(each) for each in runs) or "Nothing was run yet.")
@@ -32,7 +33,7 @@ def command(session: SessionName, run: RunName = None, as_json: AsJson = False, 
     if not matching:
         raise BadInput(f"{folder.name} has no run {run}.", f"See them with `bench show {folder.name}`.")
     if as_json:
-        say_json(matching[0])
+        say_json("run", matching[0])
         return
     typer.echo("\n".join(_whole(matching[0])))
 

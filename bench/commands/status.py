@@ -6,6 +6,7 @@ import typer
 
 from bench import targets
 from bench.commands import options as o
+from bench.commands.answers import say_json
 
 
 def command(
@@ -19,12 +20,12 @@ def command(
     names = targets.NAMES if target == "auto" else (target,)
     found = {each: targets.create(each, options).status() for each in names}
     if as_json:
-        o.say_json([_plain(each, standing) for each, standing in found.items()])
+        say_json("status", [plain(each, standing) for each, standing in found.items()])
         return
     typer.echo("\n".join(line for each, standing in found.items() for line in _lines(each, standing)))
 
 
-def _plain(target: str, standing: targets.Standing) -> dict[str, object]:
+def plain(target: str, standing: targets.Standing) -> dict[str, object]:
     """What may be said to everyone: the token may not."""
     said = ("topology", "nodes", "link", "dashboard_url", "exporter_url", "prometheus_url", "grafana_url")
     cluster = standing.cluster and {name: getattr(standing.cluster, name) for name in said}

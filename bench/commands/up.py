@@ -6,9 +6,11 @@ import typer
 
 from bench import plan
 from bench.commands import options as o
+from bench.commands.answers import say_json
+from bench.commands.status import plain
 from bench.errors import BadInput
 from bench.plan import Wish
-from bench.targets import NOTHING_IS_UP, Options, choose
+from bench.targets import NOTHING_IS_UP, Options, Standing, choose
 
 
 @o.asking_target
@@ -20,6 +22,7 @@ def command(
     memory_mib: o.MemoryMib = 4096,
     object_store_mib: o.ObjectStoreMib = 1024,
     target: o.TargetName = "auto",
+    as_json: o.AsJson = False,
     options: Options,
 ) -> None:
     """Stand a topology up and leave it there, for `bench run` and for you to look at.
@@ -51,6 +54,9 @@ def command(
         cluster = chosen.up(shape)
     else:
         typer.echo("It stands already and answers, so nothing was changed; `bench down` ends it.", err=True)
+    if as_json:
+        say_json("up", plain(chosen.name, Standing(cluster=cluster, options=choice.options)))
+        return
     typer.echo(f"{shape.name} is up on {chosen.name}: {', '.join(cluster.nodes)}, joined by {cluster.link}.")
     typer.echo(f"Dashboard {cluster.dashboard_url}, metrics {cluster.exporter_url}/metrics")
     if cluster.prometheus_url:

@@ -7,10 +7,13 @@ from typing import Annotated
 
 import typer
 
+from bench.commands.answers import say_json
+from bench.commands.options import AsJson
+
 File = Annotated[Path, typer.Argument(metavar="FILE", help="What `bench export` made.")]
 
 
-def command(capsule: File) -> None:
+def command(capsule: File, as_json: AsJson = False) -> None:
     """Check every file of a capsule, and compute every number of its report anew from the raw samples.
 
     Example: bench verify 20260101-120000-inference-tiny-1a2b-0123456789abcdef0123456789abcdef.capsule.zip
@@ -19,6 +22,10 @@ def command(capsule: File) -> None:
 
     found = verify(capsule)
     manifest = found.manifest
+    if as_json:
+        counts = {name: getattr(found, name) for name in ("runs", "samples", "numbers", "same_code")}
+        say_json("verified", {"session": found.session.id, **counts, "manifest": manifest})
+        return
     state = {True: ", with changes", False: "", None: ""}[manifest.git_dirty]
     typer.echo(f"{found.session.id}: {len(manifest.files)} files are what the manifest says.")
     typer.echo(f"{found.numbers:,} numbers of its report follow from {found.samples:,} samples of {found.runs} runs.")

@@ -78,7 +78,9 @@ def test_a_format_that_there_is_not_is_refused(bench: Typed) -> None:
 
 def test_sessions_are_found_by_filters_and_come_as_json(bench: Typed) -> None:
     assert bench("list", "sessions")[1].splitlines()[0].split()[0] == FIRST
-    assert [each["id"] for each in json.loads(bench("list", "sessions", "--since", "2026-02", "--json")[1])] == [SECOND]
+    assert [
+        each["id"] for each in json.loads(bench("list", "sessions", "--since", "2026-02", "--json")[1])["data"]
+    ] == [SECOND]
     assert bench("list", "sessions", "--last", "1")[1].startswith(SECOND)
     assert "No such sessions" in bench("list", "sessions", "--experiment", "tune")[1]
     assert bench("list", "sessions", "--status", "fine")[0] == 2
@@ -94,7 +96,7 @@ def test_history_puts_the_same_params_together(bench: Typed) -> None:
         "multi/single",
     ]
     assert out.count(FIRST) == out.count(SECOND) == 3
-    assert len(json.loads(bench("history", "throughput_inputs_per_second", "--json")[1])) == 6
+    assert len(json.loads(bench("history", "throughput_inputs_per_second", "--json")[1])["data"]) == 6
 
 
 def test_rm_asks_and_takes_away_what_was_named_and_nothing_else(bench: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,26 +185,28 @@ def test_a_session_of_one_block_is_no_pilot(bench: Typed, tmp_path: Path) -> Non
 )
 def test_whatever_prints_a_table_prints_it_as_json(bench: Typed, words: list[str], kind: type) -> None:
     _, out, _ = bench(*words, "--json")  # whether this machine is fit is not asked here
-    said = json.loads(out)
+    said = json.loads(out)["data"]
     assert type(said) is kind
     assert said
 
 
 def test_json_of_a_run_is_the_run_and_of_its_session_how_each_ended(bench: Typed) -> None:
-    endings = json.loads(bench("show", FIRST, "--json")[1])
+    endings = json.loads(bench("show", FIRST, "--json")[1])["data"]
     runs = store.load_runs(Path("results") / FIRST, store.load_session(Path("results") / FIRST))
     assert [each["run"] for each in endings] == [run.spec.folder for run in runs]
     assert [each["samples"] for each in endings] == [len(run.samples) for run in runs]
-    run = json.loads(bench("show", FIRST, endings[0]["run"], "--json")[1])
+    run = json.loads(bench("show", FIRST, endings[0]["run"], "--json")[1])["data"]
     assert run["spec"]["id"] == runs[0].spec.id
     assert len(run["samples"]) == endings[0]["samples"]
 
 
 def test_json_of_experiments_and_plans_has_what_the_words_have(bench: Typed) -> None:
-    said = {each["name"]: each for each in json.loads(bench("list", "--json")[1])}
+    said = {each["name"]: each for each in json.loads(bench("list", "--json")[1])["data"]}
     batch = next(each for each in said["inference"]["params"] if each["name"] == "batch")
     assert (batch["type"], batch["minimum"]) == ("int", 1)
-    planned = json.loads(bench("plan", "inference", "--cpus", "2", "--blocks", "3", "--target", "local", "--json")[1])
+    planned = json.loads(bench("plan", "inference", "--cpus", "2", "--blocks", "3", "--target", "local", "--json")[1])[
+        "data"
+    ]
     assert {spec["block"] for spec in planned["session"]["specs"]} == {1, 2, 3}
     assert planned["seconds"] > 0
 
@@ -210,7 +214,7 @@ def test_json_of_experiments_and_plans_has_what_the_words_have(bench: Typed) -> 
 def test_json_of_what_is_up_keeps_the_token_to_itself() -> None:
     from builders import a_topology
 
-    from bench.commands.status import _plain
+    from bench.commands.status import plain
     from bench.targets import Cluster, Standing
 
     cluster = Cluster(
@@ -222,6 +226,6 @@ def test_json_of_what_is_up_keeps_the_token_to_itself() -> None:
         link="loopback",
         environment={"RAY_AUTH_TOKEN": "a-secret"},
     )
-    said = json.dumps(_plain("local", Standing(cluster=cluster)), default=str)
+    said = json.dumps(plain("local", Standing(cluster=cluster)), default=str)
     assert "http://d" in said
     assert "a-secret" not in said

@@ -1,0 +1,135 @@
+"""What `--json` prints is a promise: the envelope, and every key, are those of the golden file."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import a_topology
+from fakes import FakeHead, a_fake_target
+from made_up_sessions import a_session_on_disk
+
+from bench import cli
+from bench.commands.answers import SCHEMAS
+from bench.model import Session
+from bench.session import Work
+from bench.targets import Choice, Options
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "json_keys.json"
+FIRST, SECOND = "20260105-100000-inference-lab-0001", "20260206-100000-inference-lab-0002"
+RUN = "b01-single-inference-c01"
+ANSWERS = {
+    "baseline": ["baseline", "set", "main", FIRST],
+    "baselines": ["baseline", "list"],
+    "capsule": ["export", FIRST, "-o", "capsules"],
+    "comparison": ["compare", FIRST, SECOND],
+    "data-sets": ["data", "list"],
+    "ended": ["down", "--target", "local"],
+    "experiments": ["list"],
+    "findings": ["doctor", "--target", "local"],
+    "history": ["history", "throughput_inputs_per_second"],
+    "plan": ["plan", "inference", "--cpus", "2", "--blocks", "1", "--target", "local"],
+    "report": ["report", FIRST],
+    "run": ["show", FIRST, RUN],
+    "runs": ["show", FIRST],
+    "sessions": ["list", "sessions"],
+    "status": ["status", "--target", "local"],
+    "targets": ["list", "targets"],
+    "up": ["up", "--cpus", "2"],
+    "verified": ["verify", "CAPSULE"],
+    "removed": ["rm", "--yes", SECOND],
+}
+UNPROMISED = {"selfcheck"}  # it measures for minutes; its own test reads it
+FREE = {
+    "arms",
+    "common_params",
+    "data",
+    "files",
+    "metrics",
+    "of_nodes",
+    "options",
+    "params",
+    "runs",
+    "seconds",
+    "sides",
+} | {*("values", "versions")}
+"""Whose keys are names of things, and not of what is said about them."""
+
+
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+    """Type a command with --json in a folder that has two sessions; get what it printed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for session in (FIRST, SECOND):
+        a_session_on_disk(tmp_path / "results", session)
+    (tmp_path / "records").mkdir()
+    with a_fake_target(FakeHead(tmp_path / "records"), a_topology()) as fake:
+        choice = Choice(target=fake, options=Options(), why="it is a fake")
+        monkeypatch.setattr("bench.commands.up.choose", lambda name, options: choice)
+
+        def typed(words: list[str]) -> Any:
+            capsules = [str(path) for path in Path("capsules").glob("*")]
+            monkeypatch.setattr(
+                sys, "argv", ["bench", *(w if w != "CAPSULE" else capsules[0] for w in words), "--json"]
+            )
+            with pytest.raises(SystemExit):
+                cli.main()
+            return json.loads(capsys.readouterr().out)
+
+        yield typed
+
+
+def keys(value: Any, place: str = "") -> Iterator[str]:
+    """The way to each key of a JSON value; of a list, those of all that it holds."""
+    if isinstance(value, list):
+        for each in value:
+            yield from keys(each, f"{place}[]")
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            way = f"{place}.{'*' if place.rpartition('.')[2] in FREE else name}".lstrip(".")
+            yield way
+            yield from keys(each, way)
+
+
+def test_no_key_of_an_answer_goes_or_comes_unseen(said: Callable[[list[str]], Any]) -> None:
+    found = {}
+    for name, words in ANSWERS.items():
+        answer = said(words)
+        assert list(answer) == ["schema", "version", "data"]
+        assert (answer["schema"], answer["version"]) == (f"raymeter.{name}", SCHEMAS[name][0])
+        found[name] = {"version": answer["version"], "keys": sorted(set(keys(answer["data"])))}
+    if os.environ.get("RAYMETER_WRITE_GOLDEN"):  # read what changed: does a version have to?
+        GOLDEN.write_text(json.dumps(found, indent=1) + "\n")
+    golden = json.loads(GOLDEN.read_text())
+    for name, answer in found.items():
+        assert answer == golden[name], f"{name}: write it anew with RAYMETER_WRITE_GOLDEN=1"
+
+
+def test_every_schema_is_held_to_the_golden_file() -> None:
+    assert ANSWERS.keys() | UNPROMISED == SCHEMAS.keys()
+    assert json.loads(GOLDEN.read_text()).keys() == ANSWERS.keys()
+
+
+def test_run_and_resume_print_their_report_in_the_envelope(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from bench import store
+    from bench.commands import run
+
+    folder = a_session_on_disk(tmp_path, FIRST)
+    session = store.load_session(folder)
+
+    def measured(folder: Path, session: Session, work: Work, *, target: object) -> Any:
+        return session, store.load_runs(folder, session)
+
+    monkeypatch.setattr(run, "measure", measured)
+    run.carry_on(folder, session, None, target=None, as_json=True)  # type: ignore[arg-type]  # nothing is left to do
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["schema"], answer["data"]["session"]) == ("raymeter.report", FIRST)
+    assert (folder / "report.txt").is_file()
