@@ -11,7 +11,7 @@ import msgspec
 from filelock import FileLock
 
 from bench import store
-from bench.errors import BadInput, RecordDamaged
+from bench.errors import BadInput, RecordDamaged, did_you_mean
 from bench.model import from_json
 
 FILE = "baselines.json"
@@ -47,7 +47,7 @@ def take_away(out: Path, name: str) -> None:
     with _alone(out):
         names = known(out)
         if name not in names:
-            raise BadInput(f"There is no baseline {name}.", _there_are(names))
+            raise BadInput(f"There is no baseline {name}.", did_you_mean(name, names) + _there_are(names))
         _write(out, {each: session for each, session in names.items() if each != name})
 
 

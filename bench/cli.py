@@ -11,7 +11,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from bench.errors import BenchError
+from bench.commands.talk import Level, set_level
+from bench.errors import BadInput, BenchError
 
 NAMES = (
     *(
@@ -91,12 +92,19 @@ app = typer.Typer(
     **HOW,
 )
 Debug = Annotated[bool, typer.Option("--debug", help="Show the whole trace of a failure.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing beside the answer, but what went wrong.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say every step, and what each run is about to do.")]
 
 
 @app.callback()
-def settings(debug: Debug = False) -> None:  # noqa: D103, its docstring would take the place of the app's help
+def settings(  # noqa: D103, its docstring would take the place of the app's help
+    debug: Debug = False, quiet: Quiet = False, verbose: Verbose = False
+) -> None:
     global _debug  # noqa: PLW0603, read once by main, after typer has gone
     _debug = debug
+    if quiet and verbose:
+        raise BadInput("--quiet and --verbose cannot both be meant.", "Say one of them.")
+    set_level(Level.QUIET if quiet else Level.VERBOSE if verbose else Level.USUAL)
 
 
 _debug = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 
 class BenchError(Exception):
     """A failure that a person can do something about: what happened, and the way out, in one line."""
@@ -90,3 +92,14 @@ class Stopped(BenchError):
     """The user ended it; what was done is kept."""
 
     exit_code = 130
+
+
+def did_you_mean(name: str, known: Iterable[str], *, meaning: Mapping[str, str] | None = None) -> str:
+    """The beginning of a way out of a name that is not known: the one that is most like it, if any is.
+
+    `meaning`: what each is called in full, where `known` has parts of names.
+    """
+    from difflib import get_close_matches  # only where something is wrong
+
+    close = get_close_matches(name, list(known), n=1)
+    return f"Did you mean {(meaning or {}).get(close[0], close[0])}? " if close else ""

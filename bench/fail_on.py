@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bench.errors import BadInput
+from bench.errors import BadInput, did_you_mean
 
 if TYPE_CHECKING:
     from bench.analysis.two_sessions import SessionRow
@@ -29,7 +29,10 @@ def parse(words: Sequence[str]) -> tuple[Condition, ...]:
 
 def _parse(word: str) -> Condition:
     verdict, colon, size = word.partition(":")
-    wrong = BadInput(f"--fail-on {word}: there is no such.", f"There are {', '.join(VERDICTS)}, and slower:5%.")
+    wrong = BadInput(
+        f"--fail-on {word}: there is no such.",
+        f"{did_you_mean(verdict, VERDICTS)}There are {', '.join(VERDICTS)}, and slower:5%.",
+    )
     if verdict not in VERDICTS or (colon and verdict == "undecided"):
         raise wrong
     if not colon:

@@ -12,7 +12,7 @@ from statistics import median, variance
 from typing import TYPE_CHECKING
 
 from bench import session_index, store
-from bench.errors import BadInput, RecordDamaged
+from bench.errors import BadInput, RecordDamaged, did_you_mean
 from bench.model import Better, Kind, Metric, Run, to_json
 from bench.plan import JOB_SECONDS, run_key
 
@@ -169,7 +169,11 @@ def of_metric(
         ).fetchall()
         if not rows:
             known = [row[0] for row in index.execute("select distinct metric from numbers order by metric")]
-            there = f"There are: {', '.join(known)}." if known else f"No session in {out} has numbers."
+            there = (
+                f"{did_you_mean(metric, known)}There are: {', '.join(known)}."
+                if known
+                else f"No session in {out} has numbers."
+            )
             raise BadInput(
                 f"No session has the metric {metric}{' that is asked for' if metric in known else ''}.", there
             )

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
 
-from bench.errors import BadInput
+from bench.errors import BadInput, did_you_mean
 from bench.model import Value
 
 
@@ -106,7 +106,10 @@ def settings(params: type[Any], texts: list[str]) -> dict[str, tuple[Value, ...]
         if not equals or not values:
             raise BadInput(f"--set {text}: it must be name=value or name=value,value.")
         if name not in known:
-            raise BadInput(f"--set {text}: there is no parameter {name}.", f"There are: {', '.join(known)}.")
+            raise BadInput(
+                f"--set {text}: there is no parameter {name}.",
+                f"{did_you_mean(name, known)}There are: {', '.join(known)}.",
+            )
         if name in chosen:
             raise BadInput(f"--set {text}: {name} is set twice.", "Give its values in one: name=v1,v2.")
         chosen[name] = tuple(dict.fromkeys(parse(known[name], value) for value in values.split(",")))
@@ -118,7 +121,10 @@ def complete(params: type[Any], given: Mapping[str, Value]) -> dict[str, Value]:
     known = declared(params)
     unknown = given.keys() - known.keys()
     if unknown:
-        raise BadInput(f"There is no parameter {', '.join(sorted(unknown))}.", f"There are: {', '.join(known)}.")
+        raise BadInput(
+            f"There is no parameter {', '.join(sorted(unknown))}.",
+            f"{did_you_mean(min(unknown), known)}There are: {', '.join(known)}.",
+        )
     return {name: check(parameter, given.get(name, parameter.default)) for name, parameter in known.items()}
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from bench import needs
 from bench import params as parameters
-from bench.errors import BadInput, DoesNotFit
+from bench.errors import BadInput, DoesNotFit, did_you_mean
 from bench.experiments import ALL_NAMES, NAMES, Experiment, Profile, load
 from bench.model import Session, Spec, Topology, Value
 
@@ -58,7 +58,7 @@ class Wish:
 def experiment(name: str) -> Experiment:
     """The experiment called `name`. Raises BadInput, naming those there are."""
     if name not in ALL_NAMES:
-        raise BadInput(f"There is no experiment {name}.", f"There are: {', '.join(NAMES)}.")
+        raise BadInput(f"There is no experiment {name}.", f"{did_you_mean(name, NAMES)}There are: {', '.join(NAMES)}.")
     return load(name)
 
 
@@ -66,14 +66,17 @@ def profile(name: str, of: str) -> Profile:
     """The profile `name` of the experiment `of`. Raises BadInput, naming those there are."""
     profiles = experiment(of).PROFILES
     if name not in profiles:
-        raise BadInput(f"{of} has no profile {name}.", f"It has: {', '.join(profiles)}.")
+        raise BadInput(f"{of} has no profile {name}.", f"{did_you_mean(name, profiles)}It has: {', '.join(profiles)}.")
     return profiles[name]
 
 
 def topologies(wish: Wish) -> tuple[Topology, ...]:
     """The topologies asked for, with equal totals. Raises BadInput or DoesNotFit."""
     if wish.topology not in TOPOLOGIES:
-        raise BadInput(f"There is no topology {wish.topology}.", f"There are: {', '.join(TOPOLOGIES)}.")
+        raise BadInput(
+            f"There is no topology {wish.topology}.",
+            f"{did_you_mean(wish.topology, TOPOLOGIES)}There are: {', '.join(TOPOLOGIES)}.",
+        )
     if wish.nodes < 2 and wish.topology != "single":
         raise BadInput(f"--nodes {wish.nodes}: `multi` needs at least 2.", "Or ask for --topology single.")
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -23,7 +23,7 @@ from typing import TypeVar
 
 import msgspec
 
-from bench.errors import BadInput, CannotWrite, RecordDamaged
+from bench.errors import BadInput, CannotWrite, RecordDamaged, did_you_mean
 from bench.model import SCHEMA_VERSION, Closing, Line, Run, Session, Spec, from_json, to_json
 
 T = TypeVar("T")
@@ -155,7 +155,10 @@ def find(out: Path, name: str) -> Path:
     if matching:
         raise BadInput(f"{name} could be any of {len(matching)} sessions.", f"Such as {matching[0].name}.")
     known = ", ".join(folder.name for folder in folders[-3:]) or "none"
-    raise BadInput(f"There is no session {name} in {out}.", f"The last ones there: {known}.")
+    # The beginning of an id is enough, so what is as long as that is what it is held against.
+    beginnings = {"latest": "latest", **{folder.name[: len(name)]: folder.name for folder in folders}}
+    close = did_you_mean(name, beginnings, meaning=beginnings)
+    raise BadInput(f"There is no session {name} in {out}.", f"{close}The last ones there: {known}.")
 
 
 def session_folders(out: Path) -> list[Path]:

@@ -9,6 +9,7 @@ import typer
 from bench import baselines
 from bench.commands.answers import say_json
 from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName
+from bench.commands.talk import say
 
 HELP = """Names for sessions to compare with: `bench compare` takes a name wherever it takes a session.
 
@@ -46,7 +47,7 @@ def show(as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
     for name, session in names.items():
         typer.echo(f"{name:20} {session}{'' if (out / session).is_dir() else ' (which is gone)'}")
     if not names:
-        typer.echo(f"No baseline in {out}. Set one with `bench baseline set NAME SESSION`.", err=True)
+        say(f"No baseline in {out}. Set one with `bench baseline set NAME SESSION`.")
 
 
 @app.command("rm")

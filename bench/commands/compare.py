@@ -12,9 +12,9 @@ import typer
 from bench import baselines, confirming, fail_on, store
 from bench.commands.answers import say_json
 from bench.commands.options import DEFAULT_OUT, AsJson, Out, typed_command
-from bench.commands.progress import say
 from bench.commands.run import judge, measure, report
-from bench.errors import BadInput, GateFailed, NotComparable
+from bench.commands.talk import say
+from bench.errors import BadInput, GateFailed, NotComparable, did_you_mean
 from bench.model import Run, Session
 from bench.session import remaining
 from bench.targets import Options, create
@@ -74,7 +74,10 @@ def command(
     from bench.analysis import two_sessions
 
     if format not in reports.OF_TWO_SESSIONS:
-        raise BadInput(f"There is no format {format}.", f"There are: {', '.join(reports.OF_TWO_SESSIONS)}.")
+        raise BadInput(
+            f"There is no format {format}.",
+            f"{did_you_mean(format, reports.OF_TWO_SESSIONS)}There are: {', '.join(reports.OF_TWO_SESSIONS)}.",
+        )
     conditions = fail_on.parse(fail_at)
     there, here = _stored(baselines.find(out, baseline)), _stored(baselines.find(out, candidate))
     found = two_sessions.compare(there, here, everything=everything, changed=changed)
@@ -104,7 +107,8 @@ def _check(found: TwoSessions, changed: Sequence[str], *, allow_unequal: bool) -
     differ = {each.what for each in found.differences}
     if same := [name for name in changed if name not in differ]:
         raise BadInput(
-            f"--changed {same[0]}: that did not change.", f"What did: {', '.join(sorted(differ)) or 'nothing'}."
+            f"--changed {same[0]}: that did not change.",
+            f"{did_you_mean(same[0], differ)}What did: {', '.join(sorted(differ)) or 'nothing'}.",
         )
     named = "; ".join(each.text for each in found.confounders)
     if found.confounders and not allow_unequal:

@@ -9,6 +9,7 @@ import typer
 from bench import history
 from bench.commands.answers import say_json
 from bench.commands.options import DEFAULT_OUT, AsJson, Out
+from bench.commands.talk import say
 from bench.history import Change, Number
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def command(
     """
 
     def reading(sessions: int) -> None:
-        typer.echo(f"Reading {sessions} sessions for the first time.", err=True)
+        say(f"Reading {sessions} sessions for the first time.")
 
     found = history.with_changes(history.of_metric(out, metric, experiment=experiment, since=since, reading=reading))
     if as_json:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from bench import image
+from bench.commands.talk import say
 from bench.targets import docker_engine
 
 Tag = Annotated[
@@ -20,8 +21,8 @@ def command(tag: Tag = None) -> None:
     Example: bench image
     """
     plan = image.recipe(tag=tag)
-    built = image.build(docker_engine.connect(), plan, say=lambda text: typer.echo(text, err=True))
+    built = image.build(docker_engine.connect(), plan, say=say)
     for each in built.tags:
         typer.echo(each)
     typer.echo(f"{built.id}, {built.size_bytes / 1e9:.2f} GB, code {plan.labels[image.CODE_HASH]}")
-    typer.echo(f"Built in {built.seconds:.0f} s.", err=True)
+    say(f"Built in {built.seconds:.0f} s.")

@@ -10,7 +10,7 @@ import typer
 from bench import experiments, session_index, targets
 from bench.commands.answers import say_json
 from bench.commands.options import DEFAULT_OUT, AsJson, Out
-from bench.errors import BadInput
+from bench.errors import BadInput, did_you_mean
 from bench.params import declared
 from bench.session_index import Entry, Filters
 
@@ -43,7 +43,7 @@ def command(
     Example: bench list sessions --experiment inference --since 2026-01-01
     """
     if what not in KINDS:
-        raise BadInput(f"There is no list of {what}.", f"There are: {', '.join(KINDS)}.")
+        raise BadInput(f"There is no list of {what}.", f"{did_you_mean(what, KINDS)}There are: {', '.join(KINDS)}.")
     if what == "experiments":
         if as_json:
             say_json("experiments", [about(name) for name in experiments.NAMES])
@@ -51,7 +51,7 @@ def command(
         lines = [line for name in experiments.NAMES for line in describe(name)]
     elif what == "sessions":
         if status not in ("", *STATUSES):
-            raise BadInput(f"No run is {status}.", f"There are: {', '.join(STATUSES)}.")
+            raise BadInput(f"No run is {status}.", f"{did_you_mean(status, STATUSES)}There are: {', '.join(STATUSES)}.")
         wanted = Filters(experiment=experiment, target=target, profile=profile, since=since, status=status)
         found = session_index.entries(out, wanted)[-last:]
         if as_json:

@@ -16,7 +16,7 @@ import typer
 from bench import params, store
 from bench.budget import seconds_of, share_of
 from bench.commands import completion
-from bench.errors import BadInput
+from bench.errors import BadInput, did_you_mean
 from bench.model import Value, as_builtins
 from bench.plan import Wish, chosen_levels
 from bench.targets import Isolation, Options
@@ -128,7 +128,10 @@ OF_TARGET: dict[str, Any] = {
 def target_options(*, isolation: str, operator_manifests: str | None = None, **said: Any) -> Options:
     """What was said about the target. Raises BadInput."""
     if isolation not in get_args(Isolation):
-        raise BadInput(f"--isolation {isolation}: there is no such.", f"There are: {', '.join(get_args(Isolation))}.")
+        raise BadInput(
+            f"--isolation {isolation}: there is no such.",
+            f"{did_you_mean(isolation, get_args(Isolation))}There are: {', '.join(get_args(Isolation))}.",
+        )
     # A session may be resumed from another folder.
     folder = None if operator_manifests is None else str(Path(operator_manifests).expanduser().resolve())
     return Options(isolation=isolation, operator_manifests=folder, **said)  # type: ignore[arg-type]  # checked above

@@ -16,6 +16,7 @@ from bench.analysis.numbers import percent, plural
 from bench.analysis.stopping import FEWEST_PAIRS
 from bench.commands.answers import say_json, say_plain
 from bench.commands.options import AsJson, as_plan, asking, planned_options
+from bench.commands.talk import say
 from bench.history import PairSpread
 from bench.model import Session, Spec
 from bench.plan import Wish
@@ -61,7 +62,7 @@ def _plan(
         chosen.target.check(topology)
     if save:
         store.write_whole(save, plan_file.written(as_plan(wish, options, out), save.name).encode())
-        typer.echo(f"Run it with: bench run --plan {shlex.quote(str(save))}", err=True)
+        say(f"Run it with: bench run --plan {shlex.quote(str(save))}")
     if as_json:
         say_json("plan", {"why": chosen.why, "seconds": plan.estimate_seconds(session, known), "session": session})
         return

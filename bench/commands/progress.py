@@ -8,17 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-import typer
-
+from bench.commands.talk import Level, level, say
 from bench.model import Closing, Line, Session, Spec, Topology
 from bench.plan import DOWN_SECONDS, UP_SECONDS, in_words, run_seconds
 
 TELL_SECONDS = 10.0  # between two lines on the same work, where there is no bar
-
-
-def say(text: str) -> None:
-    """A line of talk."""
-    typer.echo(text, err=True)
 
 
 @dataclass
@@ -73,7 +67,7 @@ class Progress:
         self._task: Any = None
 
     def __enter__(self) -> Self:
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() and level() != Level.QUIET:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
             from rich.progress import Progress as Bar
@@ -104,6 +98,8 @@ class Progress:
     def run_begun(self, spec: Spec) -> None:
         self._samples = 0
         self._work = WorkInHand()
+        params = " ".join(f"{name}={value}" for name, value in spec.params.items())
+        self._tell(f"{spec.folder} begins: {params}", at=Level.VERBOSE)
         self._show(spec)
 
     def line_came(self, spec: Spec, line: Line) -> None:
@@ -143,9 +139,11 @@ class Progress:
     def _in_hand(self) -> str:
         return self._work.words or f"{self._samples} samples"
 
-    def _tell(self, text: str, *, is_step: bool = False) -> None:
+    def _tell(self, text: str, *, is_step: bool = False, at: Level = Level.USUAL) -> None:
+        if level() < at:
+            return
         if self._bar:
             self._bar.console.print(text, style="dim", highlight=False)
             self._bar.update(self._task, completed=self._ended, eta=self._eta())
-        elif is_step or self._ended == 0:
+        elif is_step or self._ended == 0 or level() == Level.VERBOSE:
             say(text)

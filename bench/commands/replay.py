@@ -11,8 +11,8 @@ import typer
 from bench import identity, store
 from bench.capsules import replaying
 from bench.commands import options as o
-from bench.commands.progress import say
 from bench.commands.run import carry_on
+from bench.commands.talk import say
 from bench.errors import BadInput
 from bench.session import remaining
 from bench.targets import Options, choose

@@ -11,7 +11,7 @@ import typer
 from bench import store
 from bench.commands.answers import say_json
 from bench.commands.options import DEFAULT_OUT, AllowNoise, AllowUnequal, AsJson, Out, SessionName
-from bench.errors import BadInput
+from bench.errors import BadInput, did_you_mean
 
 Format = Annotated[
     str, typer.Option("--format", help="text, markdown, json, csv, html, mllog, openmetrics, perf-metrics or junit.")
@@ -37,7 +37,10 @@ def command(
     from bench import analysis, reports
 
     if format not in reports.FORMATS:
-        raise BadInput(f"There is no format {format}.", f"There are: {', '.join(reports.FORMATS)}.")
+        raise BadInput(
+            f"There is no format {format}.",
+            f"{did_you_mean(format, reports.FORMATS)}There are: {', '.join(reports.FORMATS)}.",
+        )
     folder = store.find(out, session)
     planned = store.load_session(folder)
     planned = replace(

@@ -7,9 +7,9 @@ from dataclasses import replace
 import msgspec
 
 from bench import store
-from bench.commands import progress
 from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName
 from bench.commands.run import carry_on, is_precise, left_out
+from bench.commands.talk import say
 from bench.errors import BadInput
 from bench.session import remaining
 from bench.targets import Options, create
@@ -23,14 +23,14 @@ def command(session: SessionName, as_json: AsJson = False, out: Out = DEFAULT_OU
     folder = store.find(out, session)
     planned = store.load_session(folder)
     work = remaining(folder, planned)
-    progress.say(f"{planned.id}: {len(work.kept)} runs kept, {len(work.again)} again, {len(work.new)} new.")
+    say(f"{planned.id}: {len(work.kept)} runs kept, {len(work.again)} again, {len(work.new)} new.")
     if not work.todo:
         raise BadInput(f"{planned.id} lacks nothing.", f"See it with `bench report {planned.id}`.")
     store.check_writable(folder)
     if planned.ended:  # the budget begins anew; who had the precision and asks for the rest wants more
-        progress.say(f"It ended early: {planned.ended}.")
+        say(f"It ended early: {planned.ended}.")
         planned = replace(planned, ended="", precision=None if is_precise(folder, planned) else planned.precision)
-    progress.say(f"This adds {left_out(folder, planned)}.")
+    say(f"This adds {left_out(folder, planned)}.")
     target = create(planned.target, msgspec.convert(dict(planned.options), Options))
     for topology in {spec.topology.name: spec.topology for spec in work.todo}.values():
         target.check(topology)

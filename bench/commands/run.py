@@ -18,6 +18,7 @@ from bench.budget import Limits
 from bench.commands import progress
 from bench.commands.answers import say_json
 from bench.commands.options import AsJson, as_options, asking
+from bench.commands.talk import say
 from bench.errors import DoesNotFit, RunFailed, RunInvalid, Stopped
 from bench.model import Run, Session
 from bench.plan import Wish
@@ -40,9 +41,9 @@ def _run(wish: Wish, options: Options, out: Path, as_json: AsJson = False) -> No
     for topology in topologies:
         target.check(topology)
     folder = store.create(out, session)
-    progress.say(f"Target {target.name}: {chosen.why}. Session {session.id}, kept in {folder}.")
+    say(f"Target {target.name}: {chosen.why}. Session {session.id}, kept in {folder}.")
     for dropped in session.dropped:
-        progress.say(f"No room in the budget: {dropped}.")
+        say(f"No room in the budget: {dropped}.")
     carry_on(folder, session, remaining(folder, session), target=target, as_json=as_json)
 
 
@@ -61,7 +62,7 @@ def carry_on(folder: Path, session: Session, work: Work, *, target: Target, as_j
         say_json("report", analysis.build(session, runs))
     else:
         typer.echo(text)
-    progress.say(f"With pictures: {folder / 'report.html'}")
+    say(f"With pictures: {folder / 'report.html'}")
     judge(session, runs)
 
 
@@ -72,7 +73,7 @@ def measure(folder: Path, session: Session, work: Work, *, target: Target) -> tu
         ended = _perform(folder, session, work, target=target)
     session = store.end_early(folder, ended)
     if ended:
-        progress.say(f"Ended early: {ended}. `bench resume {session.id}` would add {left_out(folder, session)}.")
+        say(f"Ended early: {ended}. `bench resume {session.id}` would add {left_out(folder, session)}.")
     return session, store.load_runs(folder, session)
 
 
@@ -157,7 +158,7 @@ def _ctrl_c(stop: Stop) -> Iterator[None]:
         if stop.is_asked:
             raise KeyboardInterrupt
         stop.ask()
-        progress.say("Stopping: the run is ended and the cluster taken down. Ctrl-C again stops at once.")
+        say("Stopping: the run is ended and the cluster taken down. Ctrl-C again stops at once.")
         if stop.may_interrupt:
             raise Stopped("Stopped while a cluster was being stood up.")
 

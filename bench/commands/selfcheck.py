@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from bench import plan, store
-from bench.commands import progress
 from bench.commands.answers import say_json
 from bench.commands.options import DEFAULT_OUT, AsJson, Out, Seed, as_options, asking_target, typed_command
 from bench.commands.options import TargetName as Target
 from bench.commands.run import measure
+from bench.commands.talk import say
 from bench.errors import RunFailed, SelfcheckFailed
 from bench.experiments import selfcheck
 from bench.plan import Wish
@@ -51,7 +51,7 @@ def _selfcheck(
     for topology in plan.topologies(wish):
         chosen.target.check(topology)
     folder = store.create(out, session)
-    progress.say(f"Target {chosen.target.name}: {chosen.why}. Session {session.id}, kept in {folder}.")
+    say(f"Target {chosen.target.name}: {chosen.why}. Session {session.id}, kept in {folder}.")
     _, runs = measure(folder, session, remaining(folder, session), target=chosen.target)
     if broken := [run for run in runs if run.status != "ok"]:
         raise RunFailed(

@@ -10,7 +10,7 @@ import typer
 from bench import store
 from bench.commands.answers import say_json
 from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName
-from bench.errors import BadInput
+from bench.errors import BadInput, did_you_mean
 from bench.model import Run, as_builtins
 
 RunName = Annotated[str | None, typer.Argument(metavar="RUN", help="One of its runs.")]
@@ -31,7 +31,10 @@ def command(session: SessionName, run: RunName = None, as_json: AsJson = False, 
         return
     matching = [each for each in runs if run in (each.spec.id, each.spec.folder)]
     if not matching:
-        raise BadInput(f"{folder.name} has no run {run}.", f"See them with `bench show {folder.name}`.")
+        raise BadInput(
+            f"{folder.name} has no run {run}.",
+            f"{did_you_mean(run, [each.spec.folder for each in runs])}See them with `bench show {folder.name}`.",
+        )
     if as_json:
         say_json("run", matching[0])
         return

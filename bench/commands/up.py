@@ -8,6 +8,7 @@ from bench import plan
 from bench.commands import options as o
 from bench.commands.answers import say_json
 from bench.commands.status import plain
+from bench.commands.talk import say
 from bench.errors import BadInput
 from bench.plan import Wish
 from bench.targets import NOTHING_IS_UP, Options, Standing, choose
@@ -47,13 +48,13 @@ def command(
     chosen = choice.target
     (shape,) = plan.topologies(wish)
     chosen.check(shape)
-    typer.echo(f"Target {chosen.name}: {choice.why}.", err=True)
+    say(f"Target {chosen.name}: {choice.why}.")
     standing = chosen.status()
     cluster = standing.cluster
     if cluster is None or cluster.topology != shape or standing.options not in (None, choice.options):
         cluster = chosen.up(shape)
     else:
-        typer.echo("It stands already and answers, so nothing was changed; `bench down` ends it.", err=True)
+        say("It stands already and answers, so nothing was changed; `bench down` ends it.")
     if as_json:
         say_json("up", plain(chosen.name, Standing(cluster=cluster, options=choice.options)))
         return

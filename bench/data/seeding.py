@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.data import seeded
-from bench.errors import BadInput, CannotWrite, DataMissing
+from bench.errors import BadInput, CannotWrite, DataMissing, did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,7 +47,9 @@ def seed(name: str, path: Path) -> Path:
     was there before as it was.
     """
     if name not in ORIGINALS:
-        raise BadInput(f"There is no set {name} to seed.", f"There are: {', '.join(ORIGINALS)}.")
+        raise BadInput(
+            f"There is no set {name} to seed.", f"{did_you_mean(name, ORIGINALS)}There are: {', '.join(ORIGINALS)}."
+        )
     originals = _checked(name, path)
     arrays = _read_mnist(originals) if name == "mnist" else _read_cifar10(originals)
     _check_shapes(name, arrays)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from typing import Literal, Protocol
 
-from bench.errors import BadInput
+from bench.errors import BadInput, did_you_mean
 from bench.model import Topology
 
 RAYS_OWN: Mapping[str, str] = {}  # settings: all as Ray has them where nothing is set
@@ -106,7 +106,9 @@ NOTHING_IS_UP = "nothing is up"
 def create(name: str, options: Options) -> Target:
     """The target called `name`. Raises BadInput, naming those there are."""
     if name not in _MODULES:
-        raise BadInput(f"There is no target {name}.", f"There are: auto, {', '.join(NAMES)}.")
+        raise BadInput(
+            f"There is no target {name}.", f"{did_you_mean(name, NAMES)}There are: auto, {', '.join(NAMES)}."
+        )
     make: Callable[[Options], Target] = import_module(_MODULES[name]).create
     return make(options)
 

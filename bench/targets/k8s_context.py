@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.errors import BadInput, TargetFailed
+from bench.errors import BadInput, TargetFailed, did_you_mean
 from bench.targets import Options, kind
 from bench.targets.k8s_ledger import Home, Ledger
 from bench.targets.kubectl import Kubectl, command, contexts, laptop_context
@@ -35,7 +35,10 @@ class Where:
             return None  # of the cluster that kind is to make
         if asked in known:
             raise TargetFailed(f"The cluster of the context {asked} does not answer.", "Start it, or name another.")
-        raise BadInput(f"--context {asked}: there is no such.", f"There are: {', '.join(known) or 'none'}.")
+        raise BadInput(
+            f"--context {asked}: there is no such.",
+            f"{did_you_mean(asked, known)}There are: {', '.join(known) or 'none'}.",
+        )
 
     def cluster(self) -> Kubectl:
         """A cluster that answers, made if need be; in the ledger before it is made."""
