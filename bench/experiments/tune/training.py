@@ -179,6 +179,8 @@ def set_up(threads: int) -> float:
     begin = time.monotonic()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+    # No Keras is used here. This one is not installed; the other brings scikit-learn and matplotlib, half of the import.
+    os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     import tensorflow as tf
 
     threading = tf.config.threading
