@@ -66,7 +66,7 @@ def _checked(name: str, path: Path) -> dict[str, Path]:
     ]
     if not wanted:
         choices = "; or ".join(", ".join(files) for files in ORIGINALS[name])
-        raise DataMissing(f"{path} has no {name} in it.", f"Give the folder or file of: {choices}, as downloaded.")
+        raise DataMissing(_without(name, path), f"Give the folder or file of: {choices}, as downloaded.")
     for file, pinned in wanted[0].items():
         size = (folder / file).stat().st_size
         found = seeded.sha256_of(folder / file) if size <= MOST_ORIGINAL_BYTES else f"not looked at, of {size} bytes"
@@ -76,6 +76,18 @@ def _checked(name: str, path: Path) -> dict[str, Path]:
                 "Download it again.",
             )
     return {file: folder / file for file in wanted[0]}
+
+
+def _without(name: str, path: Path) -> str:
+    """What is wrong with a path at which the set `name` is not: it is no path, or a few of the files are not there."""
+    if not path.exists():
+        return f"There is no {path}."
+    folder = path if path.is_dir() else path.parent
+    for files in ORIGINALS[name]:
+        lacking = [file for file in files if not (folder / file).is_file()]
+        if len(lacking) < len(files):
+            return f"{folder} has a part of {name}, and not {', '.join(lacking)}."
+    return f"{path} has no {name} in it."
 
 
 def _read_mnist(originals: Mapping[str, Path]) -> dict[str, Grey]:

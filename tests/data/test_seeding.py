@@ -154,3 +154,28 @@ def test_an_unknown_set_and_an_empty_folder_are_refused(tmp_path: Path) -> None:
         seeding.seed("imagenet", tmp_path)
     with pytest.raises(DataMissing, match="has no mnist in it"):
         seeding.seed("mnist", tmp_path)
+
+
+def test_a_path_that_is_none_and_files_that_are_not_all_there_are_named(tmp_path: Path) -> None:
+    with pytest.raises(DataMissing, match=r"There is no .*/nowhere\."):
+        seeding.seed("mnist", tmp_path / "nowhere")
+    first, *others = seeding.MNIST_GZ
+    (tmp_path / first).write_bytes(b"")
+    with pytest.raises(DataMissing, match=f"has a part of mnist, and not {', '.join(others)}"):
+        seeding.seed("mnist", tmp_path)
+
+
+def test_made_up_files_of_the_right_names_and_shapes_are_refused_with_both_checksums(tmp_path: Path) -> None:
+    arrays = some_arrays((784,))
+    for file, content in mnist_files(arrays).items():
+        (tmp_path / file).write_bytes(content)
+    first, pinned = next(iter(seeding.MNIST_GZ.items()))
+    with pytest.raises(DataMissing, match=f"SHA-256 is {seeded.sha256_of(tmp_path / first)}, and {pinned} is needed"):
+        seeding.seed("mnist", tmp_path)
+
+    theirs = {f"{key[-1]}_{key[:-2]}": values for key, values in arrays.items()}
+    np.savez(tmp_path / "mnist.npz", **theirs)
+    found = seeded.sha256_of(tmp_path / "mnist.npz")
+    with pytest.raises(DataMissing, match=f"SHA-256 is {found}, and {seeding.MNIST_NPZ['mnist.npz']} is needed"):
+        seeding.seed("mnist", tmp_path / "mnist.npz")
+    assert not (tmp_path / "data").exists()
