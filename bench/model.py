@@ -414,7 +414,7 @@ class Context(Protocol):
         ...
 
     def expects_losses(self) -> None:
-        """Declare that nodes may be lost, since that is what this run tries: it is then no fault, and nothing counts them."""
+        """Declare that the run goes on without nodes that are lost: the experiment, and nobody else, then says what of it."""
         ...
 
     def data(self, name: str, sha256: str) -> None:

@@ -15,6 +15,7 @@ from bench.analysis.evidence import SESSION, Doubt, Evidence, about
 from bench.analysis.facts import differences, measured_totals, planned_totals
 from bench.analysis.ladders import Ladder, ladders
 from bench.analysis.levels import outside_seconds
+from bench.analysis.more_cpus import MoreCpus, more_cpus
 from bench.analysis.numbers import plural
 from bench.analysis.rows import MetricRow, Question
 from bench.analysis.veto import Gates, Veto
@@ -78,6 +79,7 @@ class Report:
     common_params: Mapping[str, Mapping[str, Value]]  # experiment: those that are the same in all of its cells
     cells: tuple[CellReport, ...]
     ladders: tuple[Ladder, ...] = ()  # cells that differ in their number of workers alone
+    more_cpus: tuple[MoreCpus, ...] = ()  # cells that differ in the CPUs of each piece of work alone
     gates: Gates | None = None
     vetoed: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # block: why nothing of it is used
     noise: str = ""  # why no verdict is given at all
@@ -124,6 +126,7 @@ def build(session: Session, runs: Sequence[Run], *, margin: float = MARGIN) -> R
     return replace(
         _assemble(evidence, cells, found),
         ladders=ladders(asked),
+        more_cpus=more_cpus(asked),
         planned=len(whole.specs),
         left_out_blocks=len(_blocks(whole) - _blocks(session)),
     )

@@ -11,7 +11,7 @@ from bench.analysis.cells import CellReport
 from bench.analysis.evidence import SESSION, Doubt, Severity, about
 from bench.analysis.numbers import label, percent, plain, plural
 from bench.model import Run
-from bench.reports import convergence, environment, ledger, levels, profiles, scaling, sweeps, tables
+from bench.reports import convergence, environment, ledger, levels, more_cpus, profiles, scaling, sweeps, tables
 from bench.reports.grid import Table
 
 DOUBTS = "Reasons to doubt it"
@@ -73,6 +73,7 @@ def compose(report: Report, runs: Sequence[Run] = ()) -> Document:
                 for cell in report.cells
             ),
             *_ladders(report),
+            *_more_cpus(report),
         ),
         legend=tuple(_legend(report)) if report.cells and is_run else (),
     )
@@ -228,6 +229,24 @@ def _ladders(report: Report) -> Iterator[Chapter]:
                     source="medians over blocks; speed-ups inside the blocks; intervals of the law by drawing blocks",
                 )
                 for ladder in those
+            ),
+        )
+
+
+def _more_cpus(report: Report) -> Iterator[Chapter]:
+    """A chapter an experiment whose cells differ in the CPUs of each piece of work."""
+    for experiment in dict.fromkeys(step.experiment for step in report.more_cpus):
+        yield Chapter(
+            title=f"{experiment}: what more CPUs each buy",
+            sections=tuple(
+                Section(
+                    title=more_cpus.title(step),
+                    table=more_cpus.table(step),
+                    notes=tuple(more_cpus.notes(step)),
+                    source="each ratio is of the two cells' invocations in one block; interval by inverting the signed-rank test",
+                )
+                for step in report.more_cpus
+                if step.experiment == experiment
             ),
         )
 

@@ -49,6 +49,16 @@ def drivers(bench: Bench) -> list[psutil.Process]:
     ]
 
 
+def raylets(bench: Bench) -> list[psutil.Process]:
+    """Those of this appliance's nodes."""
+    mine = b"RAYMETER_RECORDS=" + str(bench.folder).encode()
+    return [
+        process
+        for process in psutil.process_iter(["name"])
+        if process.info["name"] == "raylet" and mine in Path(f"/proc/{process.pid}/environ").read_bytes()
+    ]
+
+
 def nothing_is_left(bench: Bench) -> bool:
     mine = str(bench.folder).encode()
     environs = (path for path in Path("/proc").glob("[0-9]*/environ"))
@@ -192,3 +202,28 @@ def test_a_lost_node_and_a_lost_head_cost_no_job_and_no_job_twice(bench: Bench) 
     again = bench.runs()[-1]
     assert (again.spec.attempt, again.status) == (2, "ok"), again.reasons
     assert 0 < value(again.samples, "jobs_kept") < 2000
+
+
+def test_a_node_that_is_lost_in_a_search_has_its_trials_done_again_and_the_run_says_so(bench: Bench) -> None:
+    long = [
+        word
+        for name in ("max_iterations=150", "target_accuracy=1.0", "samples=2", "hidden_below=64")
+        for word in ("--set", name)
+    ]
+    process = bench.start("run", "tune", "--target", "local", "--topology", "multi", "--blocks", "1", *long)
+    wait_for(
+        lambda: any(
+            b'"trial-01"' in path.read_bytes()  # one trial a node: both are in their midst
+            for path in bench.folder.glob("results/*/runs/*/samples.jsonl")
+        )
+    )
+    (raylet,) = [each for each in raylets(bench) if "__internal_head__" not in " ".join(each.cmdline())]
+    raylet.send_signal(signal.SIGKILL)
+    _, err = process.communicate(timeout=120)
+    (run,) = bench.runs()
+    assert run.status == "invalid", f"{run.reasons} {err}"
+    assert "node worker-1, or the probe on it, was lost during the run" in run.reasons
+    assert any("times a trial lost its actor or its node and was done again" in reason for reason in run.reasons)
+    assert value(run.samples, "trial_failures") >= 1
+    assert {s.point for s in run.samples if s.metric == "trial_seconds" and s.point} == {"trial-00", "trial-01"}
+    assert nothing_is_left(bench)

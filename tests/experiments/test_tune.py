@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from bench.experiments.tune.peers import deal
 from bench.experiments.tune.search import Found
 from bench.experiments.tune.storage import storage
 from bench.experiments.tune.training import Config, Course, Report
-from bench.model import Interval, Measured, NodeSlot, Sample
+from bench.model import Interval, Measured, NodeSlot, Sample, Topology
 
 COURSE = Course(batch=1, iteration_samples=1, max_iterations=9, target=0.9, judged_by="training", threads=1, seed=1)
 NODES = [NodeSlot(name=name, node_id=name, cpus=1, threads=1) for name in ("head", "worker-1")]
@@ -64,7 +65,7 @@ def measured(found: Found, seconds: float = 10.0) -> Measured[Found]:
 
 def of(*trials: TrialRun, **said: Any) -> list[Sample]:
     found = Found(trials=list(trials), began=0.0, **said)
-    return list(metrics.of_search(measured(found), COURSE, NODES))
+    return list(metrics.of_search(measured(found), COURSE, NODES, cpus_per_trial=1))
 
 
 # declarations
@@ -112,6 +113,29 @@ def test_threads_follow_the_cpus_of_a_trial_unless_they_are_named() -> None:
     assert Params(cpus_per_trial=1, threads=2).threads_per_trial == 2
 
 
+def test_a_trial_that_asks_for_more_than_a_node_has_is_refused_with_the_numbers_while_it_is_planned() -> None:
+    small = Topology(
+        name="multi",
+        nodes=2,
+        cpus_per_node=1,
+        memory_bytes_per_node=2**31,
+        object_store_bytes_per_node=2**29,
+        threads_per_node=1,
+    )
+    with pytest.raises(DoesNotFit, match="needs 2 CPUs on one node, and a node of multi has 1"):
+        tune.check_fits(Params(cpus_per_trial=2), small)
+    tune.check_fits(Params(cpus_per_trial=2), replace(small, cpus_per_node=2))
+
+
+def test_a_pool_is_dealt_what_optuna_chose_and_so_comes_after_the_search_that_it_chose_in() -> None:
+    arms = [tune.POOL, tune.SEQUENTIAL, tune.RAY, tune.EMPTY_TRIALS]
+    assert tune.order(arms, "random") == arms
+    assert tune.order(arms, "optuna") == [tune.RAY, tune.SEQUENTIAL, tune.POOL, tune.EMPTY_TRIALS]
+    after = [tune.RAY, tune.SEQUENTIAL, tune.POOL]
+    assert tune.order(after, "optuna") == after
+    assert tune.order([tune.RAY], "optuna") == [tune.RAY]
+
+
 # what the trials come to
 
 
@@ -129,6 +153,9 @@ def test_five_measures_of_the_study_come_of_the_trials() -> None:
     assert values(samples, "startup_seconds") == [2.5]
     assert values(samples, "trial_seconds") == [pytest.approx((2 + 4) / 2)]
     assert values(samples, "search_to_ideal_ratio") == [pytest.approx(10.0 / (3.0 / 2))]
+    beyond = {s.point: s.value for s in samples if s.metric == "beyond_ideal_ratio"}
+    assert 1 + sum(value or 0 for value in beyond.values()) == pytest.approx(10.0 / (3.0 / 2))
+    assert beyond["start-up"] == pytest.approx(2 * 2.5 / 3.0)
     assert values(samples, "trial_peak_memory_bytes") == [101]
     assert values(samples, "payload_bytes_per_result") == [100]
     assert values(samples, "cpu_fairness_jain") == [pytest.approx(9 / (2 * 5))]
@@ -144,6 +171,8 @@ def test_five_measures_of_the_study_come_of_the_trials() -> None:
 
 def test_censored_trials_are_counted_and_shown_and_take_the_effect_with_them() -> None:
     samples = of(a_trial(0, 0.5, 0.95), a_trial(1, 0.5, 0.6, 0.7), reached=2.0, result_bytes=1)
+    assert values(samples, "cpus_each") == [1]
+    assert values(samples, "trials_at_once") == [2]
     assert values(samples, "censored_trials") == [1]
     assert values(samples, "success_ratio") == [0.5]
     assert values(samples, "median_iterations_to_target") == [2]
@@ -248,10 +277,14 @@ def test_every_arm_does_every_trial_to_the_same_end_and_a_second_attempt_only_wh
 @pytest.mark.timeout(280)
 @pytest.mark.parametrize("how", [{"scheduler": "asha"}, {"scheduler": "pbt"}, {"search": "optuna"}])
 def test_other_searches_and_schedulers_do_as_many_trials(context: Any, how: dict[str, Any], monkeypatch: Any) -> None:
-    monkeypatch.setattr(tune, "ARMS", (tune.RAY,))
+    monkeypatch.setattr(tune, "ARMS", (tune.POOL, tune.RAY) if "search" in how else (tune.RAY,))
     context.passes = 1
     samples = list(tune.run(Params(**{**SMALL, **how}), context))
     assert not context.is_invalid, context.reasons
+    if "search" in how:  # the pool does what was chosen, to the same end
+        (ends,) = [found for name, found in context.digests.items() if "what came of trials" in name]
+        assert len(ends) == 1
+        assert values(samples, "search_seconds", "pool") != []
     (seconds,) = values(samples, "search_seconds")
     assert math.isfinite(seconds or math.inf)
     assert len({s.point for s in samples if s.metric == "trial_seconds" and s.point}) == 3

@@ -154,3 +154,42 @@ def test_trials_are_ranked_by_iterations_and_then_by_accuracy() -> None:
     near, far = a_trial(a_report(1, 0.9), number=2), a_trial(a_report(1, 0.2), number=3)
     ranked = sorted([far, slow, near, quick], key=lambda trial: trial.rank(0.99, "training"))
     assert [trial.number for trial in ranked] == [1, 0, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("cpus", "each", "expected"), [((2,), 1, 2), ((2,), 2, 1), ((3, 3), 2, 2), ((4, 1), 2, 2), ((1, 1), 2, 0)]
+)
+def test_nodes_have_room_for_whole_trials(cpus: tuple[int, ...], each: int, expected: int) -> None:
+    assert numbers.cap(cpus, each) == expected
+
+
+def test_as_many_were_at_work_at_once_as_overlap_on_a_node_and_one_that_follows_does_not() -> None:
+    first = a_trial(a_report(1, begin=0.0, end=2.0), a_report(2, begin=2.0, end=4.0))
+    second = a_trial(a_report(1, begin=1.0, end=3.0), number=1)
+    elsewhere = a_trial(a_report(1, begin=90.0, end=91.0, node="worker-1"), number=2)
+    assert numbers.most_at_once([first]) == 1
+    assert numbers.most_at_once([first, second]) == 2
+    assert numbers.most_at_once([first, second, elsewhere]) == 3  # nodes have clocks of their own
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 20)), min_size=1, max_size=12))
+def test_most_at_once_is_what_looking_at_every_moment_finds(spans: list[tuple[int, int]]) -> None:
+    trials = [a_trial(a_report(1, begin=b, end=b + length), number=n) for n, (b, length) in enumerate(spans)]
+    every_moment = max(sum(b <= at < b + length for b, length in spans) for at in range(71))
+    assert numbers.most_at_once(trials) == every_moment
+
+
+def test_what_a_search_took_beyond_its_ideal_adds_up_and_each_part_is_what_it_says() -> None:
+    first = a_trial(a_report(1, begin=3.0, end=5.0), a_report(2, begin=5.5, end=7.5))
+    second = a_trial(a_report(1, begin=4.0, end=8.0), number=1)  # each used half of its time, by `a_report`
+    found = numbers.beyond_ideal([first, second], search_seconds=9.0, startup_seconds=3.0, cpus=2, cpus_per_trial=1)
+    assert found == pytest.approx(
+        {"start-up": 6 / 4, "in iterations": 4 / 4, "between iterations": 0.5 / 4, "without a trial": 3.5 / 4}
+    )
+    assert 1 + sum(found.values()) == pytest.approx(9.0 * 2 / 4)
+
+
+def test_a_second_cpu_that_a_trial_does_not_use_is_lost_in_its_iterations() -> None:
+    trial = a_trial(a_report(1, begin=0.0, end=4.0))
+    found = numbers.beyond_ideal([trial], search_seconds=4.0, startup_seconds=0.0, cpus=2, cpus_per_trial=2)
+    assert found == pytest.approx({"start-up": 0, "in iterations": 3.0, "between iterations": 0, "without a trial": 0})

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from time import monotonic
 from typing import Annotated, Literal
@@ -16,13 +17,13 @@ from bench.errors import BadInput, DoesNotFit
 from bench.experiments import Profile
 from bench.experiments.tune.ledger import Ledger
 from bench.experiments.tune.metrics import ACCURACY, HELD_OUT_ACCURACY, METRICS, of_empty_trials, of_peer, of_search
-from bench.experiments.tune.numbers import TrialRun
+from bench.experiments.tune.numbers import TrialRun, cap, most_at_once
 from bench.experiments.tune.peers import Hosts, start_hosts
 from bench.experiments.tune.search import Found, Plan, Scheduler, Searcher
-from bench.experiments.tune.space import Search, configurations, fingerprint
+from bench.experiments.tune.space import LEAST_HIDDEN, Search, configurations, fingerprint
 from bench.experiments.tune.storage import storage
 from bench.experiments.tune.training import Config, Course, Report
-from bench.model import Arm, Context, Interval, Sample, Topology, Value
+from bench.model import Arm, Context, Interval, NodeSlot, Sample, Topology, Value
 
 __all__ = ["ARMS", "METRICS", "PROFILES", "Params", "check_fits", "data_sets", "guess_pass_seconds", "run"]
 
@@ -34,8 +35,14 @@ EMPTY_TRIALS = Arm(
     name="empty-trials", help="As many trials of Tune that say one thing and learn nothing.", role="calls"
 )
 SEQUENTIAL = Arm(name="sequential", help="The same trials, one after another in one new process of the first node.")
-POOL = Arm(name="pool", help="The same trials in a new multiprocessing.Pool on each node, dealt out by CPUs.")
+POOL = Arm(
+    name="pool",
+    help="The same trials, those of Optuna too, in a new multiprocessing.Pool on each node, dealt out by CPUs.",
+)
 ARMS = (RAY, EMPTY_TRIALS, SEQUENTIAL, POOL)
+
+
+ENOUGH_IMAGES = 300_000  # to learn from, until the default target is reached
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +99,11 @@ class Params:
     def is_repeatable(self) -> bool:
         """Whether each trial comes to the same, bit by bit, wherever and with whomever it runs."""
         return self.is_resumable and self.threads_per_trial == 1
+
+    @property
+    def is_dealt_again(self) -> bool:
+        """Whether what Optuna chose comes to the same, bit by bit, when the pool does it."""
+        return self.search == "optuna" and self.scheduler == "fifo" and self.threads_per_trial == 1
 
 
 _LADDER: tuple[Mapping[str, tuple[Value, ...]], ...] = (
@@ -151,10 +163,11 @@ def data_sets(params: Params) -> tuple[str, ...]:
 
 
 def guess_pass_seconds(params: Params) -> float:
-    """All arms once, on two cores: TensorFlow is imported three times over, and a trial trains until its last iteration."""
-    iteration_seconds = params.iteration_samples * params.hidden_below * 8e-8
-    trials_seconds = params.samples * params.max_iterations * 0.7 * iteration_seconds
-    return 22.0 + 2.0 * trials_seconds
+    """All arms once, on two cores: TensorFlow is imported three times over, and most trials reach their target soon."""
+    until_target = ENOUGH_IMAGES if params.target_accuracy < 1 else math.inf
+    images_of_trial = min(params.max_iterations * params.iteration_samples, until_target)
+    image_seconds = 2e-6 + 3.3e-8 * (LEAST_HIDDEN + params.hidden_below) / 2
+    return 15.0 + 2.0 * params.samples * images_of_trial * image_seconds
 
 
 def run(params: Params, context: Context) -> Iterator[Sample]:
@@ -182,19 +195,36 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
     with ExitStack() as ends:
         bench = _start(params, context, course, configs, ends)
         for bench.turn, turn in enumerate(context.turns(), start=1):
-            for arm in turn.order(ARMS):
-                if arm == POOL and params.search == "optuna":
-                    continue
+            for arm in order(turn.order(ARMS), params.search):
                 bench.arm = arm
                 measured = turn.measure(arm, bench.work, bench.results_of_nodes)
                 bench.judge(measured.results)
                 if arm == RAY:
-                    yield from of_search(measured, course, context.nodes)
-                    if params.search == "optuna":
-                        reason = "a pool is dealt its trials beforehand, and Optuna chooses each by those before"
-                        yield replace(measured, arm=POOL.name).missing(METRICS[0], reason)
+                    yield from of_search(measured, course, bench.nodes, cpus_per_trial=params.cpus_per_trial)
                 else:
                     yield from of_empty_trials(measured) if arm == EMPTY_TRIALS else of_peer(measured)
+                losses = lost(bench.nodes, context.nodes)
+                for name in losses:
+                    context.invalid(f"node {name}, or the probe on it, was lost during the run")
+                if losses:
+                    return  # the arms that are left would be compared with a larger cluster
+
+
+def order(arms: Sequence[Arm], search: Search) -> list[Arm]:
+    """The arms of a turn. A pool is dealt its trials beforehand: what Optuna chose is known after Ray's search alone."""
+    found = list(arms)
+    if search == "optuna" and {RAY, POOL} <= set(found):
+        places = sorted([found.index(RAY), found.index(POOL)])
+        found[places[0]], found[places[1]] = RAY, POOL
+    return found
+
+
+def lost(nodes: Sequence[NodeSlot], watched: Sequence[NodeSlot]) -> list[str]:
+    """The nodes that have left the cluster. Ray takes its time to say so: the probe on one is silent before."""
+    import ray
+
+    alive = {node["NodeID"] for node in ray.nodes() if node["Alive"]} & {node.node_id for node in watched}
+    return [node.name for node in nodes if node.node_id not in alive]
 
 
 @dataclass(kw_only=True)
@@ -203,6 +233,7 @@ class _Workbench:
 
     params: Params
     context: Context
+    nodes: Sequence[NodeSlot]  # at the beginning: one that is lost has still done what it did
     course: Course
     configs: Sequence[Config]
     searcher: Searcher
@@ -212,6 +243,7 @@ class _Workbench:
     turn: int = 0
     done: int = 0  # trials of that search
     arm: Arm = RAY  # whose go it is
+    chosen: Sequence[Config] = ()  # of Ray's last search
 
     def work(self) -> Found:
         """One search by the arm whose go it is."""
@@ -219,18 +251,22 @@ class _Workbench:
         if self.arm == RAY:
             self.began, self.done = monotonic(), 0
             kept = self.ledger.kept(self.turn, self.configs) if params.is_resumable else []
-            return self.searcher.search(self.configs, self._plan(), self, kept=kept)
+            found = self.searcher.search(self.configs, self._plan(), self, kept=kept)
+            self.chosen = [trial.config for trial in found.trials]
+            return found
         if self.arm == EMPTY_TRIALS:
             return self.searcher.search_empty(self.configs, self._plan())
         if self.arm == POOL:
-            return self.hosts.in_pools(items, self.course)
+            return self.hosts.in_pools(
+                list(enumerate(self.chosen)) if params.search == "optuna" else items, self.course
+            )
         if params.search == "optuna":
             return self.hosts.by_optuna(params.samples, params.hidden_below, self.course)
         return self.hosts.one_after_another(items, self.course)
 
     def results_of_nodes(self, found: Found) -> Mapping[str, float]:
         """How many results came from each node."""
-        counts = dict.fromkeys((node.name for node in self.context.nodes), 0.0)
+        counts = dict.fromkeys((node.name for node in self.nodes), 0.0)
         for trial in found.trials:
             for report in trial.done:
                 counts[report.node] += 1
@@ -242,6 +278,9 @@ class _Workbench:
         for found in searches:
             if len(found.trials) != params.samples:
                 self.context.invalid(f"{self.arm.name} did {len(found.trials)} of {params.samples} trials")
+            room = cap([node.cpus for node in self.nodes], params.cpus_per_trial)
+            if self.arm == RAY and (together := most_at_once(found.trials)) > room:
+                self.context.invalid(f"{together} trials trained at once, and the nodes have room for {room}")
             if found.failures:
                 self.context.invalid(
                     f"{self.arm.name}: {found.failures} times a trial lost its actor or its node and was done again"
@@ -250,6 +289,9 @@ class _Workbench:
                 self.context.same_everywhere(
                     f"tune: what came of {params.samples} trials, {self.course}", digest(found)
                 )
+            elif params.is_dealt_again and self.arm in (RAY, POOL):
+                chosen = fingerprint([trial.config for trial in found.trials])
+                self.context.same_everywhere(f"tune: what came of trials {chosen}, {self.course}", digest(found))
 
     def _plan(self) -> Plan:
         params = self.params
@@ -298,16 +340,19 @@ def _start(params: Params, context: Context, course: Course, configs: Sequence[C
 
     # Which node gets how many trials is Tune's choice, and one of the things that are measured: it gives all of them to the
     # first actor that is ready, if they are short.
-    context.leaves_idle([node.name for node in context.nodes])
+    nodes = tuple(context.nodes)
+    context.leaves_idle([node.name for node in nodes])
+    context.expects_losses()  # Tune has the trials of a lost node done elsewhere: they are counted, and the run is invalid
     keeps_checkpoints = params.checkpoint_every > 0 or params.scheduler == "pbt"
-    folder = ends.enter_context(storage(params.checkpoint_path, context.nodes, is_shared=keeps_checkpoints))
+    folder = ends.enter_context(storage(params.checkpoint_path, nodes, is_shared=keeps_checkpoints))
     held = ray.put(images.load(params.data, context.seed, "uint8"))
-    hosts = start_hosts(context.nodes, held, course, cpus_per_trial=params.cpus_per_trial)
+    hosts = start_hosts(nodes, held, course, cpus_per_trial=params.cpus_per_trial)
     ends.callback(hosts.close)
-    names = {node.node_id: node.name for node in context.nodes}
+    names = {node.node_id: node.name for node in nodes}
     return _Workbench(
         params=params,
         context=context,
+        nodes=nodes,
         course=course,
         configs=configs,
         searcher=Searcher(images=held, course=course, nodes=names, storage=folder),

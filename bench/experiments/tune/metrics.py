@@ -42,6 +42,14 @@ STRETCH = _metric(
     "ratio",
     "Search, of its ideal: the trials' CPU seconds over all CPUs.",
 )
+BEYOND = _metric(
+    "beyond_ideal_ratio",
+    "s/s",
+    "lower",
+    "ratio",
+    "What a search took beyond its ideal, of it: start-up; CPUs that trials had and did not use, or shared with others;"
+    " what lies between iterations; CPUs without a trial, as at the end.",
+)
 MEMORY = _metric("trial_peak_memory_bytes", "B", "lower", "size", "The most that a trial's process had in memory.")
 PAYLOAD = _metric(
     "payload_bytes_per_result", "B/result", "lower", "size", "What a trial says after an iteration, as sent."
@@ -51,6 +59,8 @@ TRIAL_FAIRNESS = _metric("trial_fairness_jain", "1", "higher", "ratio", "Jain's 
 CPU_SHARE = _metric("node_cpu_share", "s/s", "higher", "ratio", "A node's part of the trials' CPU seconds.")
 TRIAL_SHARE = _metric("node_trial_share", "trials/trial", "higher", "ratio", "A node's part of the trials.")
 BUSY = _metric("busy_seconds", "s", "higher", "time", "How long a node's trials were at their iterations, added up.")
+CPUS_EACH = _metric("cpus_each", "CPUs/trial", "higher", "count", "That Tune reserves for a trial.")
+AT_ONCE = _metric("trials_at_once", "trials", "higher", "count", "At most: as many as the nodes have CPUs for.")
 SUCCESS = _metric("success_ratio", "trials/trial", "higher", "ratio", "Trials that reached the target, of all.")
 CENSORED = _metric("censored_trials", "trials", "lower", "count", "Trials that ended before they reached the target.")
 FAILURES = _metric("trial_failures", "times", "lower", "count", "Actors, workers and nodes lost under a trial.")
@@ -98,6 +108,7 @@ METRICS = (
     STARTUP,
     OVERHEAD,
     STRETCH,
+    BEYOND,
     MEMORY,
     PAYLOAD,
     CPU_FAIRNESS,
@@ -105,6 +116,8 @@ METRICS = (
     CPU_SHARE,
     TRIAL_SHARE,
     BUSY,
+    CPUS_EACH,
+    AT_ONCE,
     SUCCESS,
     CENSORED,
     FAILURES,
@@ -131,7 +144,9 @@ def of_peer(measured: Measured[Found]) -> Iterator[Sample]:
     yield from _times(measured, measured.results[-1])
 
 
-def of_search(measured: Measured[Found], course: Course, nodes: Sequence[NodeSlot]) -> Iterator[Sample]:
+def of_search(
+    measured: Measured[Found], course: Course, nodes: Sequence[NodeSlot], *, cpus_per_trial: int
+) -> Iterator[Sample]:
     """All that a search of Ray Tune gives. Where it was done more than once in the interval, details are of the last one."""
     found, seconds = measured.results[-1], measured.interval.seconds / len(measured.results)
     if found.kept:
@@ -142,7 +157,10 @@ def of_search(measured: Measured[Found], course: Course, nodes: Sequence[NodeSlo
         yield measured.sample(SEARCH, seconds)
         yield from _times(measured, found)
         yield measured.sample(STRETCH, seconds * sum(node.cpus for node in nodes) / cpu_seconds)
+        yield from _beyond(measured, found, cpus=sum(node.cpus for node in nodes), cpus_per_trial=cpus_per_trial)
         yield measured.sample(PAYLOAD, found.result_bytes / found.results)
+    yield measured.sample(CPUS_EACH, cpus_per_trial)
+    yield measured.sample(AT_ONCE, numbers.cap([node.cpus for node in nodes], cpus_per_trial))
     yield measured.sample(FAILURES, sum(each.failures for each in measured.results))
     yield from _fairness(measured, found.trials, [node.name for node in nodes])
     yield from _effect(measured, numbers.outcome(found.trials, target=course.target, judged_by=course.judged_by))
@@ -159,9 +177,24 @@ def _times(measured: Measured[Found], found: Found) -> Iterator[Sample]:
     yield measured.sample(TRIAL, sum(trial.seconds for trial in trials) / len(trials))
     yield measured.sample(TRIAL_CPU, sum(trial.cpu_seconds for trial in trials) / len(trials))
     if found.first_result is not None:
-        yield measured.sample(STARTUP, found.first_result - found.began - found.first_iteration_seconds)
+        yield measured.sample(STARTUP, found.startup_seconds)
     yield measured.sample(OVERHEAD, numbers.overhead_seconds_per_trial(trials))
     yield measured.sample(MEMORY, max(report.peak_memory_bytes for trial in trials for report in trial.done))
+
+
+def _beyond(measured: Measured[Found], found: Found, *, cpus: int, cpus_per_trial: int) -> Iterator[Sample]:
+    """Where the time beyond the ideal went."""
+    if found.first_result is None:
+        return
+    lost = numbers.beyond_ideal(
+        found.trials,
+        search_seconds=measured.interval.seconds / len(measured.results),
+        startup_seconds=found.startup_seconds,
+        cpus=cpus,
+        cpus_per_trial=cpus_per_trial,
+    )
+    for point, ratio in lost.items():
+        yield replace(measured, point=point).sample(BEYOND, ratio)
 
 
 def _fairness(measured: Measured[Found], trials: Sequence[TrialRun], names: Sequence[str]) -> Iterator[Sample]:

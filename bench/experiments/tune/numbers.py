@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from bench.experiments.tune.training import Config, Report
 
@@ -102,6 +103,21 @@ def by_node(trials: Sequence[TrialRun], names: Iterable[str]) -> dict[str, Used]
     }
 
 
+def cap(cpus_of_nodes: Iterable[int], cpus_per_trial: int) -> int:
+    """How many trials nodes of so many CPUs have room for at once; one trial is on one node."""
+    return sum(cpus // cpus_per_trial for cpus in cpus_of_nodes)
+
+
+def most_at_once(trials: Sequence[TrialRun]) -> int:
+    """The most iterations that were under way together: of each node by its own clock, added up."""
+    by_node: dict[str, list[tuple[float, int]]] = {}
+    for trial in trials:
+        for report in trial.done:
+            # One that ends when another begins, does so before.
+            by_node.setdefault(report.node, []).extend([(report.begin, 1), (report.end, -1)])
+    return sum(max(accumulate(step for _, step in sorted(steps))) for steps in by_node.values())
+
+
 def shares(amounts: Mapping[str, float]) -> dict[str, float]:
     """The part of all that each has."""
     total = sum(amounts.values())
@@ -145,6 +161,23 @@ def overhead_seconds_per_trial(trials: Sequence[TrialRun]) -> float:
         for report in trial.done:
             by_node.setdefault(report.node, []).append((report.begin, report.end))
     return sum(sum(_gaps(sorted(intervals))) for intervals in by_node.values()) / len(trials)
+
+
+def beyond_ideal(
+    trials: Sequence[TrialRun], *, search_seconds: float, startup_seconds: float, cpus: int, cpus_per_trial: int
+) -> dict[str, float]:
+    """Where a search's time beyond its ideal went, of that ideal: CPU seconds that were not the trials', over theirs.
+
+    They add up to all that `cpus` could have done in `search_seconds`, less what the trials did.
+    """
+    done = sum(trial.cpu_seconds for trial in trials)
+    found = {
+        "start-up": cpus * startup_seconds,
+        "in iterations": cpus_per_trial * sum(trial.seconds for trial in trials) - done,
+        "between iterations": cpus_per_trial * len(trials) * overhead_seconds_per_trial(trials),
+    }
+    found["without a trial"] = cpus * search_seconds - done - sum(found.values())
+    return {name: seconds / done for name, seconds in found.items()}
 
 
 def _gaps(intervals: Sequence[tuple[float, float]]) -> Iterator[float]:

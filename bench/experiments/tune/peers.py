@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bench.data.images import Images
-from bench.errors import RunFailed
+from bench.errors import RunFailed, RunInvalid
 from bench.experiments.placement import get_in_time, on
 from bench.experiments.spawning import THREAD_VARIABLES, environment, without_main_script
 from bench.experiments.tune.numbers import TrialRun
@@ -122,7 +122,12 @@ class Hosts:
             ray.kill(actor)
 
     def _gather(self, references: Sequence[Any]) -> list[Part]:
-        return get_in_time(references, SEARCH_SECONDS, "Peers that train")
+        from ray.exceptions import RayActorError
+
+        try:
+            return get_in_time(references, SEARCH_SECONDS, "Peers that train")
+        except RayActorError as error:
+            raise RunInvalid("A peer was lost in the midst of its trials, with its process or its node.") from error
 
 
 def start_hosts(nodes: Sequence[NodeSlot], images: Any, course: Course, *, cpus_per_trial: int) -> Hosts:

@@ -76,6 +76,11 @@ class Found:
     def failures(self) -> int:
         return sum(trial.failures for trial in self.trials)
 
+    @property
+    def startup_seconds(self) -> float:
+        """Until the first trial began; 0 where none has said anything."""
+        return 0.0 if self.first_result is None else self.first_result - self.began - self.first_iteration_seconds
+
 
 @dataclass(frozen=True, kw_only=True)
 class Searcher:

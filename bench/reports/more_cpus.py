@@ -1,0 +1,53 @@
+"""What more CPUs for each piece of work buy, as a table and a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.analysis.more_cpus import MoreCpus
+from bench.analysis.numbers import label, plural, ratio
+from bench.analysis.rows import MetricRow
+from bench.reports import grid
+from bench.reports.grid import Table
+from bench.reports.tables import NOTHING, row_scale, side_in_words
+
+
+def title(step: MoreCpus) -> str:
+    """Which cells, and where."""
+    params = ", ".join(f"{name}={value}" for name, value in step.params.items())
+    return f"{step.more} each instead of {step.fewer}, on {step.topology}" + (f", {params}" if params else "")
+
+
+def table(step: MoreCpus) -> Table:
+    """A row a metric and arm: with fewer, with more, and the ratio of the pairs."""
+    heads = [("metric", False), ("arm", False), ("unit", False), (step.fewer, True), (step.more, True)]
+    return grid.table(
+        [*heads, (f"{step.more}/{step.fewer}", True), ("pairs", True)],
+        [grid.row(list(_cells(step, row))) for row in step.rows if row.comparison and row.comparison.pairs],
+    )
+
+
+def notes(step: MoreCpus) -> Iterator[str]:
+    """What the subject's headline comes to."""
+    row = step.rows[0]
+    found = row.comparison
+    if found is None or found.ratio is None:
+        yield f"no ratio of {label(row.metric)}: {found.why if found else 'not compared'}"
+        return
+    low, high = found.ratio.low, found.ratio.high
+    what = f"{label(row.metric)} of {row.arm} with {step.more} each is {ratio(found.ratio)} of that with {step.fewer}"
+    if low is None or high is None:
+        yield f"{what}: {plural(found.pairs, 'pair')}, too few for an interval"
+    elif low <= 1 <= high:
+        yield f"{what}: no difference is shown"
+    else:
+        gains = (found.ratio.value > 1) == (row.metric.better == "higher")
+        yield f"{what}: it {'gains' if gains else 'loses'} by them"
+
+
+def _cells(step: MoreCpus, row: MetricRow) -> Iterator[str]:
+    scale = row_scale(row)
+    yield from (label(row.metric), row.arm, scale.unit)
+    yield from (side_in_words(row.sides[name], scale, row) for name in (step.fewer, step.more))
+    found = row.comparison
+    yield from (ratio(found.ratio), str(found.pairs)) if found and found.ratio else (NOTHING, "0")

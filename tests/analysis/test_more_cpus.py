@@ -1,0 +1,135 @@
+"""Cells that differ in the CPUs of each trial alone are set side by side, pair by pair, with an interval."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from made_up import SINGLE
+
+from bench.analysis import build
+from bench.analysis.more_cpus import CPUS_EACH, MoreCpus, more_cpus
+from bench.analysis.rows import Question
+from bench.experiments.tune import metrics
+from bench.model import Arm, Interval, Metric, Run, Sample, Session, Spec
+from bench.reports import document
+from bench.reports import more_cpus as words
+
+SEARCH = Metric(name="search_seconds", unit="s", better="lower", kind="time")
+TRIAL = Metric(name="trial_seconds", unit="s", better="lower", kind="time")
+MEMORY = Metric(name="memory_bytes", unit="B", better="lower", kind="size")
+ARMS = (
+    Arm(name="ray", help="", role="subject"),
+    Arm(name="pool", help="", role="peer"),
+    Arm(name="empty", help="", role="calls"),
+)
+LADDER = ((10, 1), (16, 1), (16, 2))
+
+
+def a_run(cell: int, *, block: int, seconds: float, says_cpus: bool = True) -> Run:
+    samples, cpus = LADDER[cell]
+    spec = Spec(
+        id=f"b{block}-c{cell}",
+        session="made-up",
+        experiment="search",
+        cell=f"c{cell:02}",
+        params={"samples": samples, "cpus_per_trial": cpus, "same": 1},
+        seed=1,
+        topology=SINGLE,
+        block=block,
+        warmups=0,
+        samples=1,
+        sample_seconds=1.0,
+        deadline_seconds=60.0,
+    )
+    given = {SEARCH.name: seconds, TRIAL.name: seconds / samples, MEMORY.name: 1.0}
+    given |= {CPUS_EACH: float(cpus)} if says_cpus else {}
+    found = [Sample(metric=name, value=v, interval=Interval(0.0, 1.0), arm="ray") for name, v in given.items()]
+    found.append(Sample(metric=SEARCH.name, value=seconds / 2, interval=Interval(0.0, 1.0), arm="pool"))
+    return Run(spec=spec, status="ok", samples=tuple(found))
+
+
+def some_runs(blocks: int, gain: float = 0.8, **how: bool) -> list[Run]:
+    """The block's own speed is in all of its runs: pairs alone leave it out."""
+    return [
+        a_run(cell, block=block, seconds=(10.0, 16.0, 16.0 * gain * (1 + block / 1000))[cell] * block, **how)
+        for block in range(1, blocks + 1)
+        for cell in range(len(LADDER))
+    ]
+
+
+def a_session(runs: list[Run]) -> Session:
+    return Session(
+        id="made-up",
+        created="2026-01-01T00:00:00+00:00",
+        target="local",
+        seed=1,
+        profile="lab",
+        command="",
+        metrics={"search": (SEARCH, TRIAL, MEMORY)},
+        arms={"search": ARMS},
+        specs=tuple(each.spec for each in runs),
+    )
+
+
+def found(runs: list[Run]) -> tuple[MoreCpus, ...]:
+    known = {each.spec.id: each for each in runs}
+    return more_cpus(Question(session=a_session(runs), runs=known, topologies=("single",), margin=0.02))
+
+
+def test_tune_says_the_cpus_of_a_trial_in_the_metric_that_is_looked_for() -> None:
+    assert metrics.CPUS_EACH.name == CPUS_EACH
+
+
+def test_the_ratio_is_of_the_cells_that_differ_in_cpus_alone_and_of_each_block_by_itself() -> None:
+    (step,) = found(some_runs(6))
+    assert (step.fewer, step.more, step.params) == ("1 CPU", "2 CPUs", {"samples": 16})
+    assert [(row.metric.name, row.arm) for row in step.rows] == [
+        ("search_seconds", "ray"),
+        ("search_seconds", "pool"),
+        ("trial_seconds", "ray"),
+    ]
+    comparison = step.rows[0].comparison
+    assert comparison is not None
+    assert comparison.ratio is not None
+    assert comparison.pairs == 6
+    assert comparison.ratio.value == pytest.approx(0.8 * 1.0035, rel=1e-4)
+    # Blocks differ sixfold in speed; pairs do not, by more than six thousandths.
+    assert comparison.ratio.low == pytest.approx(0.8 * 1.001, rel=1e-6)
+    assert comparison.ratio.high == pytest.approx(0.8 * 1.006, rel=1e-6)
+
+
+def test_a_run_that_failed_is_no_pair_and_without_both_cells_nothing_is_said() -> None:
+    runs = some_runs(6)
+    (step,) = found([replace(each, status="invalid") if each.spec.id == "b2-c2" else each for each in runs])
+    assert step.rows[0].comparison is not None
+    assert step.rows[0].comparison.pairs == 5
+    assert found([each for each in runs if each.spec.cell != "c02"]) == ()
+    assert found(some_runs(6, says_cpus=False)) == ()
+
+
+@pytest.mark.parametrize(
+    ("blocks", "gain", "says"),
+    [
+        (6, 0.8, "it gains by them"),
+        (6, 1.3, "it loses by them"),
+        (6, 0.9965, "no difference is shown"),
+        (1, 0.8, "1 pair, too few for an interval"),
+    ],
+)
+def test_the_sentence_says_what_the_interval_does(blocks: int, gain: float, says: str) -> None:
+    (step,) = found(some_runs(blocks, gain))
+    (told,) = words.notes(step)
+    assert told.startswith("search of ray with 2 CPUs each is ")
+    assert told.endswith(f"of that with 1 CPU: {says}")
+
+
+def test_the_report_has_a_chapter_with_the_ratio_and_its_interval() -> None:
+    runs = some_runs(6)
+    chapters = document.compose(build(a_session(runs), runs)).chapters
+    (section,) = next(each for each in chapters if each.title == "search: what more CPUs each buy").sections
+    assert section.title == "2 CPUs each instead of 1 CPU, on single, samples=16"
+    assert section.table is not None
+    rows = [[cell.words for cell in row.cells] for row in section.table.rows]
+    assert [row[:3] for row in rows] == [["search", "ray", "s"], ["search", "pool", "s"], ["trial", "ray", "s"]]
+    assert rows[0][-2:] == ["0.803 [0.801, 0.805]", "6"]
