@@ -140,6 +140,7 @@ class _Round:
         self._crew = crew
         self._parts = parts
         self._done = done
+        self._is_dealt_out = False  # whether somebody with room has asked for a part, and there was none left
         self._calls: dict[Any, _Call] = {}
         self._open: dict[int, Part] = {}  # handed over, and not done
         self._again: deque[Part] = deque()
@@ -153,7 +154,7 @@ class _Round:
     def run(self) -> Tally:
         self._fill()
         looked = monotonic()
-        while self._open:
+        while self._open or not self._is_dealt_out:  # with no worker there, nothing is open and nothing done
             self._take_answers()
             self._crew.tick()
             self._fill()
@@ -177,7 +178,9 @@ class _Round:
             if part.number in self._open:
                 return part
         part_or_none = next(self._parts, None)
-        if part_or_none is not None:
+        if part_or_none is None:
+            self._is_dealt_out = True
+        else:
             self._open[part_or_none.number] = part_or_none
         return part_or_none
 
