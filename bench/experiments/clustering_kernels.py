@@ -19,6 +19,7 @@ from bench.errors import BadInput, DoesNotFit
 from bench.experiments import Profile
 from bench.experiments.clustering import workers
 from bench.experiments.clustering.inputs import check_path, open_input
+from bench.experiments.clustering.metrics import PROJECTED, STUDY_JOBS
 from bench.experiments.clustering.workers import Job, Shape
 from bench.model import Arm, Context, Measured, Metric, Sample, Topology
 
@@ -47,7 +48,7 @@ INERTIA = Metric(
     kind="size",
     help="Squared distances of the points to their centres, summed up: the mean of the jobs.",
 )
-METRICS = (JOBS, POINT_ITERATIONS, CPU, INERTIA)
+METRICS = (JOBS, POINT_ITERATIONS, CPU, INERTIA, PROJECTED)
 
 LLOYD = Arm(name="lloyd", help="scikit-learn, Lloyd's algorithm.", role="subject")
 FAISS = Arm(name="faiss", help="faiss, where every node has it.")
@@ -239,6 +240,7 @@ class Checks:
         yield timed.sample(POINT_ITERATIONS, rate * self._params.points * self._params.iterations)
         yield timed.sample(CPU, sum(job.cpu_seconds for job in every) / len(every))
         yield timed.sample(INERTIA, sum(job.inertia for job in every) / len(every))
+        yield timed.sample(PROJECTED, STUDY_JOBS / rate / 3600)
 
     def problem(self, kernel: str, jobs: Sequence[Job]) -> str | None:
         """What is wrong with one pass; None: nothing."""

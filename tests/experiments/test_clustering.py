@@ -12,7 +12,10 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,11 +25,14 @@ from hypothesis import strategies as st
 
 from bench.errors import BadInput, RunFailed
 from bench.experiments import clustering, load
-from bench.experiments.clustering import Params, chaos, split, work
+from bench.experiments.clustering import Params, chaos, kernels, split, work
+from bench.experiments.clustering import reference as reference_module
 from bench.experiments.clustering.journal import Journal
 from bench.experiments.clustering.ledger import NAME, Ledger
 from bench.experiments.clustering.metrics import Account
 from bench.experiments.clustering.points import RESNET18
+from bench.experiments.clustering.reference import Reference
+from bench.experiments.clustering.site import Depot
 from bench.experiments.clustering.work import Job, Outcome
 from bench.model import Sample
 from bench.store import DONE
@@ -147,6 +153,15 @@ def test_a_row_is_on_the_disk_when_writing_returns_and_is_read_by_the_next_attem
             second.write("1/1", [an_outcome(6)])
             assert [each.part for each in second.kept("1/1")] == [0, 5, 6]
             assert next(second.kept("1/1")) == an_outcome(0)
+
+
+def test_reading_counts_as_the_ledgers_time_and_what_is_done_with_a_row_does_not(tmp_path: Path) -> None:
+    with Ledger(tmp_path, (), "key") as ledger:
+        ledger.write("1/1", [an_outcome(number) for number in range(200)])
+        written = ledger.seconds
+        for _ in ledger.kept("1/1"):
+            time.sleep(0.001)
+        assert written < ledger.seconds < written + 0.2
 
 
 def test_rows_of_other_work_are_none(tmp_path: Path) -> None:
@@ -347,6 +362,9 @@ def test_every_attempt_has_one_strike_behind_it_that_ended_the_one_before() -> N
         ({"points": 10, "clusters": 11}, "have no 11 clusters"),
         ({"jobs": 2, "failing": 2}, "cannot fail"),
         ({"job": "empty", "source": "local"}, "has no input"),
+        ({"input": "/mine.npy"}, "is read, and with source=made vectors are made"),
+        ({"input": "mine.npy", "source": "local"}, "the path is not whole"),
+        ({"input": "/mine.pkl", "source": "local"}, "nobody here reads that"),
     ],
 )
 def test_what_does_not_go_together_is_refused(fields: dict[str, Any], refusal: str) -> None:
@@ -395,6 +413,98 @@ def test_where_the_input_comes_from_changes_the_bytes_and_not_the_results(
     read, pulled = (size, 0) if source == "local" else (0, size)
     assert (values(samples, "read_bytes"), values(samples, "pulled_bytes")) == ([read], [pulled])
     assert values(made, "read_bytes") == [0.0]
+    assert all(share for name in ("head", "worker-1") for share in values(samples, "share_of_jobs", node=name))
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize(("source", "peers"), [("local", "all"), ("pulled", "none")])
+def test_a_file_of_ones_own_is_clustered_wherever_it_is_read(
+    two_halves: Any, tmp_path: Path, source: str, peers: str
+) -> None:
+    path = tmp_path / "mine.npy"
+    np.save(path, np.random.default_rng(3).standard_normal((8 * 100, 4)))  # float64
+    two_halves.passes = 1
+    small = {"jobs": 8, "points": 100, "dimensions": 4, "clusters": 3, "iterations": 4}
+    samples = run(two_halves, **small, source=source, input=str(path), peers=peers)
+    assert not two_halves.is_invalid, two_halves.reasons
+    assert two_halves.sets == {"mine.npy": sha256(path.read_bytes()).hexdigest()}
+    assert values(samples, "checked_share") == [1.0]
+    found = np.fromfile(two_halves.folder / "results-1-1.f64")
+    windows = np.load(path).astype(np.float32).reshape(8, 100, 4)
+    alone = [kernels.cluster("broadcast", each, clusters=3, iterations=4).inertia for each in windows]
+    assert found == pytest.approx(alone, rel=1e-3)
+    assert "of mine.npy: " in (two_halves.folder / "log-worker-1.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("vectors", "refusal"),
+    [
+        (np.zeros((70, 4)), "7 jobs of 10, not 8"),
+        (np.full((80, 4), np.nan), "is no finite float32"),
+        (np.full((80, 4), 1e300), "is no finite float32"),
+        (np.zeros((80, 5)), "vectors of 5 values, not 4"),
+        (np.zeros((80, 4), dtype=np.int64), "values of type int64"),
+        (np.array([[{}] * 4] * 80, dtype=object), "values of type object"),
+    ],
+)
+def test_a_file_that_will_not_do_is_refused_before_any_worker_starts(
+    tmp_path: Path, vectors: Any, refusal: str
+) -> None:
+    np.save(tmp_path / "mine.npy", vectors)
+    params = Params(jobs=8, points=10, clusters=2, dimensions=4, source="local", input=str(tmp_path / "mine.npy"))
+    context: Any = SimpleNamespace(nodes=(), seed=1, data=pytest.fail)
+    with pytest.raises(BadInput, match=refusal):
+        next(clustering.run(params, context))
+
+
+def test_a_node_with_another_file_under_that_path_has_not_the_one_that_was_given(tmp_path: Path) -> None:
+    path = tmp_path / "mine.npy"
+    np.save(path, np.zeros((8, 4)))
+    there = Depot(SMALL, node="head", folder=str(tmp_path / "depot"))
+    meant = work.Given(path=str(path), sha256=sha256(path.read_bytes()).hexdigest())
+    assert there.has(meant)
+    np.save(path, np.ones((8, 4)))
+    assert not there.has(meant)
+    path.unlink()
+    assert not there.has(meant)
+
+
+# the reference
+
+
+def test_a_wrong_result_of_any_job_shows_where_all_are_compared() -> None:
+    reference = Reference(job=SMALL, jobs=9, jobs_per_part=2)
+    results = done(SMALL, 9, 2).results
+    assert reference.share == 1.0
+    assert list(reference.wrong(results)) == []
+    for number, held in results.items():
+        for place in range(len(held) // 8):
+            wrong = np.frombuffer(held).copy()
+            wrong[place] *= 1.01
+            (reason,) = reference.wrong({**results, number: wrong.tobytes()})
+            assert "by gemm" in reason
+    del results[0]
+    assert next(reference.wrong(results)).startswith("part 0 has 0 results of ")
+
+
+def test_results_in_the_wrong_order_show() -> None:
+    results = done(SMALL, 9, 9).results
+    turned = {number: np.frombuffer(held)[::-1].tobytes() for number, held in results.items()}
+    assert list(Reference(job=SMALL, jobs=9, jobs_per_part=9).wrong(turned))
+
+
+@given(st.integers(1, 5_000), st.floats(0.001, 100.0))
+def test_the_jobs_that_are_done_again_are_as_many_as_there_is_time_for_and_spread(jobs: int, seconds: float) -> None:
+    study = clustering.job_of(Params(), seed=1)
+    found = reference_module.chosen(study, jobs, seconds)
+    assert min(3, jobs) <= len(found) <= max(3, seconds / 0.0384) + 1
+    assert (found[0], found[-1]) == (0, jobs - 1)
+    gaps = [after - before for before, after in pairwise(found)]
+    assert not gaps or max(gaps) - min(gaps) <= 1
+
+
+def test_tiny_is_checked_whole() -> None:
+    assert Reference(job=clustering.job_of(Params(), seed=1), jobs=48, jobs_per_part=1).share == 1.0
 
 
 @pytest.mark.ray

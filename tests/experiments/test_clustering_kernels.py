@@ -123,6 +123,7 @@ class TestChecks:
             "jobs_per_second": 10 / 4,
             "point_iterations_per_second": 10 / 4 * 300 * 6,
             "cpu_seconds_per_job": 0.5,
+            "projected_hours": pytest.approx(8_000_000 / 2.5 / 3600),
             "inertia_per_job": 10.0,
         }
 

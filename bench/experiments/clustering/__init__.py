@@ -12,10 +12,11 @@ from typer import Option
 from bench.errors import BadInput
 from bench.experiments import Profile
 from bench.experiments.clustering import chaos, split
+from bench.experiments.clustering.inputs import check_path, open_input
 from bench.experiments.clustering.kernels import Kernel
-from bench.experiments.clustering.metrics import JOBS_PER_SECOND, METRICS, of_crew, of_round
+from bench.experiments.clustering.metrics import CHECKED_SHARE, JOBS_PER_SECOND, METRICS, of_crew, of_round
 from bench.experiments.clustering.site import Source
-from bench.experiments.clustering.work import Job, Kind
+from bench.experiments.clustering.work import Given, Job, Kind
 from bench.model import Arm, Context, Sample
 
 __all__ = ["ARMS", "METRICS", "PROFILES", "Params", "breaks_cluster", "guess_pass_seconds", "run"]
@@ -49,6 +50,14 @@ class Params:
     source: Annotated[
         Source, Option(help="Input made by the worker, read from its node's disk, or pulled from the first node.")
     ] = "made"
+    input: Annotated[
+        str,
+        Option(
+            metavar="PATH",
+            help="Vectors of your own, job n the n-th window: a .npy, .parquet or .safetensors file, of every node with"
+            " source=local, or of the first with source=pulled.",
+        ),
+    ] = ""
     peers: Annotated[Literal["all", "none"], Option(help="Whether the other arms run too.")] = "all"
     failing: Annotated[
         int, Option(min=0, max=1_000, metavar="JOBS", help="That fail at every try, to see what becomes of them.")
@@ -67,6 +76,13 @@ class Params:
             raise BadInput("The peers cannot pull their input.", "Take peers=none, or source=local.")
         if self.source != "made" and self.job != "kmeans":
             raise BadInput(f"A job that is {self.job} has no input.", "Take source=made.")
+        if self.input:
+            check_path(self.input)
+        if self.input and self.source == "made":
+            raise BadInput(
+                f"input={self.input} is read, and with source=made vectors are made.",
+                "Say source=local where every node has the file, else source=pulled and peers=none.",
+            )
 
     @property
     def job_seconds(self) -> float:
@@ -81,7 +97,7 @@ class Params:
         return self.points * self.dimensions
 
 
-def job_of(params: Params, seed: int) -> Job:
+def job_of(params: Params, seed: int, given: Given | None = None) -> Job:
     """What every job of a run is."""
     return Job(
         kind=params.job,
@@ -94,7 +110,27 @@ def job_of(params: Params, seed: int) -> Job:
         seed=seed,
         # Spread over all jobs, so that they are in different parts.
         failing=tuple(params.jobs * (2 * number + 1) // (2 * params.failing) for number in range(params.failing)),
+        given=given,
     )
+
+
+def given_by(params: Params, context: Context) -> Given | None:
+    """The person's own file, all that is asked of it read and found good before the clock runs.
+
+    Raises BadInput where it is not what it should be, and DataMissing where it is not here.
+    """
+    if not params.input:
+        return None
+    found = open_input(params.input, params.points, params.dimensions)
+    if found.jobs < params.jobs:
+        raise BadInput(
+            f"input={params.input} has {found.vectors} vectors: {found.jobs} jobs of {params.points}, not {params.jobs}.",
+            "Lower jobs or points.",
+        )
+    for job in range(params.jobs):
+        found.read(job)
+    context.data(found.name, found.sha256)
+    return Given(path=params.input, sha256=found.sha256)
 
 
 PROFILES = {
@@ -165,7 +201,7 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
     from bench.experiments.clustering.round import start
 
     workers = sum(node.cpus for node in context.nodes)
-    job = job_of(params, context.seed)
+    job = job_of(params, context.seed, given_by(params, context))
     jobs_per_part = params.jobs_per_part or split.chosen(
         params.jobs,
         job_seconds=params.job_seconds,
@@ -188,5 +224,6 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
                     continue
                 rounds.judge(arm.name, measured.results)
                 yield from of_round(measured, nodes)
+                yield measured.sample(CHECKED_SHARE, rounds.reference.share)
                 if arm == RAY:
                     yield from of_crew(measured)

@@ -65,15 +65,15 @@ class Input:
         return found
 
 
-def open_input(path: str, points: int, dimensions: int) -> Input:
-    """The file at `path`, checked, as jobs of so many vectors.
+def open_input(path: str, points: int, dimensions: int, *, sha256: str | None = None) -> Input:
+    """The file at `path`, checked, as jobs of so many vectors. `sha256`: where somebody has computed it already.
 
     Raises DataMissing where it is not on this node, and BadInput where it is not what it should be.
     """
     check_path(path)
     if 4 * points * dimensions > MOST_WINDOW_BYTES:
         raise BadInput(f"Jobs of {points} vectors of {dimensions} are more than 1 GiB each.", "Lower points.")
-    sha256 = _checksum(Path(path))
+    sha256 = sha256 or checksum(Path(path))
     vectors, rows = _FORMATS[Path(path).suffix](Path(path), dimensions)
     if vectors < points:
         raise BadInput(f"input={path}: it has {vectors} vectors, and one job takes {points}.", "Lower points.")
@@ -90,7 +90,8 @@ def check_path(path: str) -> None:
         raise BadInput(f"input={path}: nobody here reads that.", f"It takes files that end in {', '.join(_FORMATS)}.")
 
 
-def _checksum(path: Path) -> str:
+def checksum(path: Path) -> str:
+    """SHA-256 of a regular file of this node. Raises BadInput or DataMissing."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for
             raise BadInput(f"input={path}: it is no regular file.")

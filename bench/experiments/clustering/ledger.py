@@ -49,7 +49,7 @@ class Ledger:
         self._earlier = earlier
         self._key = key
         self._file: BinaryIO = io.BytesIO()  # until it is opened
-        self.seconds = 0.0  # that writing took
+        self.seconds = 0.0  # that writing took, and reading
 
     def __enter__(self) -> Self:
         is_cut_short = _ends_in_a_line_cut_short(self._path)
@@ -67,11 +67,15 @@ class Ledger:
     def kept(self, round_: str) -> Iterator[Outcome]:
         """What earlier attempts, or this one, have done of a round: each part once."""
         seen: set[int] = set()
+        begun = perf_counter()
         for path in (*self._earlier, self._path):
             for row in _rows(path):
                 if (row.key, row.round) == (self._key, round_) and row.outcome.part not in seen:
                     seen.add(row.outcome.part)
+                    self.seconds += perf_counter() - begun
                     yield row.outcome
+                    begun = perf_counter()
+        self.seconds += perf_counter() - begun
 
     def write(self, round_: str, outcomes: Sequence[Outcome]) -> None:
         """Note that these parts are done. They are on the disk when this returns. Raises RunFailed where they cannot be."""

@@ -46,7 +46,11 @@ SCHEDULER_SHARE = Metric(
     help="Of the driver's time: to hand parts over and to take answers out.",
 )
 LEDGER_SHARE = Metric(
-    name="ledger_share", unit="", better="lower", kind="ratio", help="Of the time: to have rows on the disk."
+    name="ledger_share",
+    unit="",
+    better="lower",
+    kind="ratio",
+    help="Of the time: to have rows on the disk, and to read them again at the end or when it goes on.",
 )
 MERGE_SECONDS = Metric(
     name="merge_seconds",
@@ -88,6 +92,13 @@ DONE_AGAIN = Metric(
 DUPLICATES = Metric(
     name="second_answers", unit="parts", better="lower", kind="count", help="That were thrown away: a part counts once."
 )
+CHECKED_SHARE = Metric(
+    name="checked_share",
+    unit="",
+    better="higher",
+    kind="ratio",
+    help="Of the jobs: whose results were compared with those of another kernel, or have a sum that is known beforehand.",
+)
 KEPT = Metric(
     name="jobs_kept",
     unit="jobs",
@@ -122,6 +133,7 @@ METRICS = (
     WRITTEN_BYTES,
     DONE_AGAIN,
     DUPLICATES,
+    CHECKED_SHARE,
     KEPT,
     RECOVERY_SECONDS,
     DRIVER_MEMORY,

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from secrets import token_hex
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from bench.errors import RunFailed
-from bench.experiments.clustering import chaos, kernels, peers, site, split, work
+from bench.errors import DataMissing, RunFailed
+from bench.experiments.clustering import chaos, peers, site, split, work
 from bench.experiments.clustering.crew import STALL_SECONDS, Crew
 from bench.experiments.clustering.ledger import Ledger, key_of
 from bench.experiments.clustering.metrics import Account, Round
+from bench.experiments.clustering.reference import Reference
 from bench.experiments.clustering.split import Part
-from bench.experiments.clustering.work import Job, Outcome
+from bench.experiments.clustering.work import Given, Job, Outcome
 from bench.experiments.placement import Place, get_in_time, on
 from bench.model import Context, NodeSlot, to_json
 
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
 READY_SECONDS = 180.0
 SLOWER_TIMES = 30.0  # than guessed, and a peer is given up
 LOG_BYTES = 2**20  # of a node's log that are brought home
-CHECKED_JOBS = 3  # by another kernel
-INERTIA_TOLERANCE = 1e-3
+MOST_REASONS = 3  # of results that are not those of the reference
 TIMES_TO_COMPLETE = 3
 MOST_INPUTS = 20  # of jobs that were set aside, brought home
 
@@ -41,13 +41,13 @@ class Site:
     folder: str
     source: site.Source
     first: str  # the node that has the input
-    nodes: dict[str, NodeSlot]  # by Ray's id; nodes that join are added
+    nodes: dict[str, NodeSlot]  # by name; nodes that join are added
     depots: dict[str, Any] = field(default_factory=dict)
 
     def add(self, node: NodeSlot) -> None:
         import ray
 
-        self.nodes[node.node_id] = node
+        self.nodes[node.name] = node
         make = ray.remote(num_cpus=0, max_restarts=0, max_concurrency=8)(site.Depot)
         self.depots[node.name] = make.options(scheduling_strategy=on(node)).remote(
             self.job, node=node.name, folder=self.folder
@@ -58,11 +58,12 @@ class Site:
         import ray
 
         alive = {each["NodeID"]: each["Resources"] for each in ray.nodes() if each["Alive"]}
+        known = {node.node_id for node in self.nodes.values()}
         for node_id, has in alive.items():
-            if node_id not in self.nodes and has.get("CPU"):
+            if node_id not in known and has.get("CPU"):
                 name = f"joined-{len(self.nodes)}"  # none is ever taken out of these
                 self.add(NodeSlot(name=name, node_id=node_id, cpus=int(has["CPU"]), threads=1))
-        there = [node for node_id, node in self.nodes.items() if node_id in alive]
+        there = [node for node in self.nodes.values() if node.node_id in alive]
         return [Place(node=node, cpus=0.0, threads=1) for node in there for _ in range(node.cpus)]
 
     def hire(self, place: Place, name: str) -> Any:
@@ -108,9 +109,9 @@ class Rounds:
     crew: Crew
     peers: peers.Peers
     ledger: Ledger
+    reference: Reference
     turn: int = 0
     passes: int = 0
-    _inertias: dict[int, float] = field(default_factory=dict)  # by another kernel, of the jobs that were checked so far
     _done: int = 0  # jobs of the round that is going on
     _chaos: chaos.Chaos | None = None
 
@@ -156,36 +157,16 @@ class Rounds:
         cubes = sum((number + 1) ** 3 for number in aside)
         if self.job.kind != "kmeans" and (account.digest + cubes) % work.MODULUS != work.cubes_of(jobs):
             yield "the sum over the jobs' results is not what it must be"
-        yield from self._inertia_differs(account)
-
-    def _inertia_differs(self, account: Account) -> Iterable[str]:
-        """A few jobs done again here by another kernel."""
-        import numpy as np
-
-        if self.job.kind != "kmeans" or not account.results:
-            return
-        other: kernels.Kernel = "gemm" if self.job.kernel != "gemm" else "lloyd"
-        parts = list(split.parts(self.params.jobs, self.jobs_per_part))
-        for place in {len(parts) * number // CHECKED_JOBS for number in range(CHECKED_JOBS)}:
-            part = parts[place]
-            found = float(np.frombuffer(account.results[part.number], dtype="<f8")[0])
-            if part.first not in self._inertias:
-                vectors = work.vectors_of(self.job, part, None)(part.first)
-                self._inertias[part.first] = kernels.cluster(
-                    other, vectors, clusters=self.job.clusters, iterations=self.job.iterations
-                ).inertia
-            again = self._inertias[part.first]
-            if not math.isnan(found) and abs(found - again) > INERTIA_TOLERANCE * again:
-                yield f"job {part.first} has an inertia of {found:g}, and by {other} of {again:g}"
+        yield from islice(self.reference.wrong(account.results), MOST_REASONS)
 
     def _by_crew(self) -> Round:
         self.passes += 1
         name, account = f"{self.turn}/{self.passes}", Account()
+        begun, written = monotonic(), self.ledger.seconds
         for outcome in self.ledger.kept(name):
             account.add(outcome, is_kept=True)
         self._done = account.jobs
         self._begin_chaos()
-        begun, written = monotonic(), self.ledger.seconds
 
         def done(outcomes: Sequence[Outcome]) -> None:
             self.ledger.write(name, outcomes)
@@ -306,7 +287,10 @@ def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: 
     ends.callback(there.ask, "close")
     if params.source != "made":
         where = [there.first] if params.source == "pulled" else list(there.depots)
-        there.ask("write_input", list(split.parts(params.jobs, jobs_per_part)), of=where)
+        if job.given:
+            _check_copies(there, job.given, where)
+        else:
+            there.ask("write_input", list(split.parts(params.jobs, jobs_per_part)), of=where)
     longest = SLOWER_TIMES * jobs_per_part * params.job_seconds
     crew = Crew(hire=there.hire, places=there.places, stall_seconds=max(STALL_SECONDS, longest))
     ends.callback(crew.close)
@@ -331,9 +315,20 @@ def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: 
         crew=crew,
         peers=hosts,
         ledger=ledger,
+        reference=Reference(job=job, jobs=params.jobs, jobs_per_part=jobs_per_part),
     )
     crew.tick = rounds.tick
     return rounds
+
+
+def _check_copies(there: Site, given: Given, nodes: Sequence[str]) -> None:
+    """Raise DataMissing unless all of these nodes have that very file."""
+    without = [name for name, has in there.ask("has", given, of=nodes).items() if not has]
+    if without:
+        raise DataMissing(
+            f"input={given.path}: {', '.join(without)} cannot read it, or has another file under that path.",
+            "Take source=pulled and peers=none: then the first node's is enough.",
+        )
 
 
 def _session_folder() -> str:

@@ -16,10 +16,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from bench.errors import BadInput, DataMissing
 from bench.experiments.clustering import work
+from bench.experiments.clustering.inputs import checksum
 from bench.experiments.clustering.journal import Journal
 from bench.experiments.clustering.split import Part
-from bench.experiments.clustering.work import Job, Outcome
+from bench.experiments.clustering.work import Given, Job, Outcome
 
 if TYPE_CHECKING:
     from bench.experiments.clustering.points import Points
@@ -57,7 +59,9 @@ class Worker:
         vectors, read, pulled = self._input(part)
         outcome = work.perform(self._job, part, vectors, say=self._journal.say)
         busy, cpu = time.perf_counter() - began, time.thread_time() - cpu_began  # input is work, wherever it comes from
-        self._journal.say(f"part {part.number} of {part.of.name}: {outcome.jobs} jobs in {outcome.busy_seconds:.6f} s")
+        self._journal.say(
+            f"part {part.number} of {self._job.layer(part)}: {outcome.jobs} jobs in {outcome.busy_seconds:.6f} s"
+        )
         if outcome.results:
             work.write_whole(self._folder / f"part-{part.number:08d}", outcome.results)
         for each in outcome.aside:
@@ -95,6 +99,13 @@ class Depot:
         self._folder = folder_of(folder, node)
         self._folder.mkdir(parents=True, exist_ok=True)
         self._raylet = os.getppid()  # once it is gone, the parent is somebody else
+
+    def has(self, given: Given) -> bool:
+        """Whether this node has that very file."""
+        try:
+            return checksum(Path(given.path)) == given.sha256
+        except (BadInput, DataMissing):
+            return False
 
     def write_input(self, parts: Iterable[Part]) -> int:
         """The vectors of all these parts, a file each; the bytes."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from bench.errors import RunInvalid
 from bench.experiments.clustering import kernels, points
+from bench.experiments.clustering.inputs import Input, open_input
 from bench.experiments.clustering.split import Part
 
 if TYPE_CHECKING:
@@ -29,6 +30,18 @@ Kind = Literal["kmeans", "spin", "sleep", "empty"]
 TRIES = 3  # of one job
 MODULUS = 2**64
 ERROR_BYTES = 2_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """A person's own file, of which job n has the n-th window of vectors."""
+
+    path: str
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        return Path(self.path).name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,11 +57,16 @@ class Job:
     iterations: int
     seed: int
     failing: tuple[int, ...] = ()  # jobs that fail at every try, for a trial of what becomes of them
+    given: Given | None = None  # None: vectors are made from the seed
 
     @property
     def bytes(self) -> int:
         """Of its input."""
         return 4 * self.points * self.dimensions if self.kind == "kmeans" else 0
+
+    def layer(self, part: Part) -> str:
+        """What a part's vectors are of."""
+        return self.given.name if self.given else part.of.name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +111,7 @@ def perform(job: Job, part: Part, vectors: Callable[[int], Points], *, say: Call
         except Exception as error:  # noqa: BLE001, a job may raise what it likes: the others are done all the same
             again = _try_again(job, number, vectors, error, say=say)
             if isinstance(again, str):
-                aside.append(Aside(job=number, layer=part.of.name, error=again))
+                aside.append(Aside(job=number, layer=job.layer(part), error=again))
                 inertias += [math.nan] if job.kind == "kmeans" else []  # so that the others stand in their places
                 continue
             found, inertia = again
@@ -185,7 +203,9 @@ def cubes_of(jobs: int) -> int:
 
 
 def vectors_of(job: Job, part: Part, folder: Path | None) -> Callable[[int], Points]:
-    """A job's vectors by its number: read from the files in `folder`, or made where they are needed."""
+    """A job's vectors by its number: of this node's copy of the file that was given, of those in `folder`, or made here."""
+    if job.given:
+        return opened(job.given, job.points, job.dimensions).read
     if folder is None or not job.bytes:
         return lambda number: points.make(part.of, number, points=job.points, dimensions=job.dimensions, seed=job.seed)
     block = read_block(folder, job, part)
@@ -194,10 +214,8 @@ def vectors_of(job: Job, part: Part, folder: Path | None) -> Callable[[int], Poi
 
 def write_block(folder: Path, job: Job, part: Part) -> int:
     """Put the vectors of a part into a file of their own, for `read_block`; the bytes."""
-    import numpy as np
-
     make = vectors_of(job, part, None)
-    block = np.stack([make(number) for number in range(part.first, part.first + part.jobs)])
+    block = _block(part, make)
     write_whole(_input_path(folder, part), block.tobytes())
     return block.nbytes
 
@@ -206,12 +224,26 @@ def read_block(folder: Path, job: Job, part: Part) -> Points:
     """The vectors of a part, shape (jobs, points, dimensions). Raises RunInvalid where the file has not all of them."""
     import numpy as np
 
+    if job.given:
+        return _block(part, vectors_of(job, part, None))
     path = _input_path(folder, part)
     block = np.fromfile(path, dtype="<f4")
     if block.nbytes != part.jobs * job.bytes:
         raise RunInvalid(f"{path.name} has {block.nbytes} bytes, and {part.jobs * job.bytes} were written.")
     shaped: Points = block.reshape(part.jobs, job.points, job.dimensions)
     return shaped
+
+
+def _block(part: Part, vectors: Callable[[int], Points]) -> Points:
+    import numpy as np
+
+    return np.stack([vectors(number) for number in range(part.first, part.first + part.jobs)])
+
+
+@cache
+def opened(given: Given, points: int, dimensions: int) -> Input:
+    """A process opens the file once; whether it is the one that was meant is found out once a node."""
+    return open_input(given.path, points, dimensions, sha256=given.sha256)
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -225,7 +257,7 @@ def warm_up(job: Job) -> None:
     """Do one small job, so that all is imported; from then on this process uses one native thread."""
     one_thread()
     part = Part(number=0, layer=0, first=0, jobs=1)
-    small = replace(job, seconds=0.0, points=max(64, job.clusters), failing=())
+    small = replace(job, seconds=0.0, points=max(64, job.clusters), failing=(), given=None)
     perform(small, part, vectors_of(small, part, None), say=lambda _: None)
 
 
