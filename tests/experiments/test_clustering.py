@@ -24,8 +24,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.errors import BadInput, RunFailed
-from bench.experiments import clustering, load
-from bench.experiments.clustering import Params, chaos, kernels, split, work
+from bench.experiments import chaos, clustering, load
+from bench.experiments.clustering import Params, kernels, split, work
 from bench.experiments.clustering import reference as reference_module
 from bench.experiments.clustering.journal import Journal
 from bench.experiments.clustering.ledger import NAME, Ledger
@@ -518,6 +518,21 @@ def test_jobs_that_fail_are_set_aside_with_all_it_takes_to_try_them(context: Any
     assert "fails by plan" in aside[0]["error"]
     assert np.load(context.folder / "set-aside-2.npy").shape == (300, 16)
     assert values(samples, "jobs_per_second")[0]
+
+
+@pytest.mark.ray
+def test_what_chaos_cost_is_told_by_kind(context: Any) -> None:
+    context.passes = 1
+    samples = run(context, jobs=500, job="sleep", job_ms=20, jobs_per_part=5, peers="none", chaos="worker:2")
+    assert not context.is_invalid, context.reasons
+    (recovery,) = [each for each in samples if each.metric == "recovery_seconds"]
+    assert recovery.point == "worker"
+    assert recovery.value is not None
+    assert 0 < recovery.value < 60
+    (wasted,) = values(samples, "wasted_work")
+    assert wasted is not None
+    assert 0 < wasted <= 2 * 5 / (500 + 2 * 5) * 1.5  # two parts of five, some of which took longer than others
+    assert values(samples, "jobs_missing") == [0.0]
 
 
 @pytest.mark.ray

@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 from typer import Option
 
 from bench.errors import BadInput
-from bench.experiments import Profile
-from bench.experiments.clustering import chaos, split
+from bench.experiments import Profile, chaos
+from bench.experiments.clustering import split
 from bench.experiments.clustering.inputs import check_path, open_input
 from bench.experiments.clustering.kernels import Kernel
 from bench.experiments.clustering.metrics import CHECKED_SHARE, JOBS_PER_SECOND, METRICS, of_crew, of_round

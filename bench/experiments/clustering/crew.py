@@ -34,6 +34,7 @@ class Loss:
 
     worker: str
     recovery_seconds: float
+    over: float = 0.0  # when that was, by the monotonic clock
 
 
 @dataclass(kw_only=True)
@@ -42,6 +43,7 @@ class Tally:
 
     handed_over: int = 0  # calls
     duplicates: int = 0  # second answers, thrown away
+    again_seconds: float = 0.0  # of jobs that were done before, by a second answer or by a worker that died
     losses: list[Loss] = field(default_factory=list)
     driver_seconds: float = 0.0  # to hand parts over and to take answers out
     last_answer: dict[str, float] = field(default_factory=dict)  # worker: seconds from the begin
@@ -249,7 +251,9 @@ class _Round:
         self._tally.last_answer[call.worker.name] = now - self._begun
         if self._open.pop(outcome.part, None) is None:
             self._tally.duplicates += 1
+            self._tally.again_seconds += outcome.busy_seconds
             return None
+        self._tally.again_seconds += outcome.busy_seconds * self._lost.get(outcome.part, 0)
         for death in self._deaths:
             death.left.discard(outcome.part)
         self._close_deaths(now)
@@ -280,6 +284,7 @@ class _Round:
                 Loss(
                     worker=death.worker.name,
                     recovery_seconds=now - death.at,
+                    over=now,
                 )
             )
 

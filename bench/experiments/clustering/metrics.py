@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median_low
 
 from bench.experiments.clustering.crew import Tally
 from bench.experiments.clustering.work import MODULUS, Aside, Outcome
 from bench.experiments.parts import SERIALISE, WORK_METRICS, WorkDone, jain, work_samples
+from bench.experiments.recovery import Recovery
 from bench.model import Measured, Metric, NodeSlot, Sample
 
 STUDY_JOBS = 8_000_000
@@ -111,7 +112,17 @@ RECOVERY_SECONDS = Metric(
     unit="s",
     better="lower",
     kind="time",
-    help="From a worker's end until all that it had in hand was done elsewhere.",
+    help="From a strike of chaos to its recovery, by kind: see bench/experiments/recovery.py for what that is.",
+)
+WASTED_WORK = Metric(
+    name="wasted_work",
+    unit="",
+    better="lower",
+    kind="ratio",
+    help="Seconds of jobs that were done again, over all; each part that a worker died at counts as long as it took then.",
+)
+MISSING = Metric(
+    name="jobs_missing", unit="jobs", better="lower", kind="count", help="Neither done nor set aside, at the end."
 )
 DRIVER_MEMORY = Metric(
     name="driver_memory_bytes", unit="B", better="lower", kind="size", help="The most that the driver has held so far."
@@ -136,6 +147,8 @@ METRICS = (
     CHECKED_SHARE,
     KEPT,
     RECOVERY_SECONDS,
+    WASTED_WORK,
+    MISSING,
     DRIVER_MEMORY,
     *WORK_METRICS,
     SERIALISE,
@@ -208,6 +221,8 @@ class Round:
     tally: Tally | None = None  # of the crew
     ledger_seconds: float = 0.0
     merge_seconds: float = 0.0
+    missing: int = 0  # jobs
+    recoveries: tuple[Recovery, ...] = ()
 
 
 def of_round(measured: Measured[Round], nodes: Sequence[NodeSlot]) -> Iterator[Sample]:
@@ -250,12 +265,14 @@ def of_crew(measured: Measured[Round]) -> Iterator[Sample]:
         (WRITTEN_BYTES, [each.account.written_bytes for each in rounds]),
         (DONE_AGAIN, [each.tally.handed_over - each.account.parts_now for each in rounds if each.tally]),
         (DUPLICATES, [tally.duplicates for tally in tallies]),
+        (MISSING, [each.missing for each in rounds]),
         (KEPT, [each.account.kept for each in rounds]),
     ):
         yield measured.sample(metric, float(sum(values)))
-    recoveries = [loss.recovery_seconds for tally in tallies for loss in tally.losses]
-    if recoveries:
-        yield measured.sample(RECOVERY_SECONDS, sum(recoveries) / len(recoveries))
+    again = sum(tally.again_seconds for tally in tallies)
+    done = again + sum(each.account.busy_seconds for each in rounds)
+    yield measured.sample(WASTED_WORK, again / done if done else 0.0)
+    yield from _recoveries(measured, [recovery for each in rounds for recovery in each.recoveries])
     yield measured.sample(DRIVER_MEMORY, _peak_memory_bytes())
     yield from work_samples(
         measured,
@@ -267,6 +284,17 @@ def of_crew(measured: Measured[Round]) -> Iterator[Sample]:
             for each in rounds
         ],
     )
+
+
+def _recoveries(measured: Measured[Round], found: Sequence[Recovery]) -> Iterator[Sample]:
+    """One figure a kind: the mean over its strikes that were got over before the work was."""
+    for kind in dict.fromkeys(each.kind for each in found):
+        seconds = [each.seconds for each in found if each.kind == kind and each.seconds is not None]
+        of_kind = replace(measured, point=kind)
+        if seconds:
+            yield of_kind.sample(RECOVERY_SECONDS, sum(seconds) / len(seconds))
+        else:
+            yield of_kind.missing(RECOVERY_SECONDS, "the work was over before")
 
 
 def _stragglers(measured: Measured[Round], rounds: Sequence[Round]) -> Iterator[Sample]:

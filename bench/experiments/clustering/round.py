@@ -12,8 +12,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from bench.errors import DataMissing, RunFailed
-from bench.experiments.clustering import chaos, peers, site, split, work
-from bench.experiments.clustering.crew import STALL_SECONDS, Crew
+from bench.experiments import chaos, recovery
+from bench.experiments.clustering import peers, site, split, work
+from bench.experiments.clustering.crew import STALL_SECONDS, Crew, Tally
 from bench.experiments.clustering.ledger import Ledger, key_of
 from bench.experiments.clustering.metrics import Account, Round
 from bench.experiments.clustering.reference import Reference
@@ -110,10 +111,12 @@ class Rounds:
     peers: peers.Peers
     ledger: Ledger
     reference: Reference
+    begun: float  # by the monotonic clock: when this attempt began
     turn: int = 0
     passes: int = 0
     _done: int = 0  # jobs of the round that is going on
     _chaos: chaos.Chaos | None = None
+    _recoveries: recovery.Recoveries | None = None
 
     def begin(self, turn: int) -> None:
         """The next arm of this turn has its go."""
@@ -172,6 +175,8 @@ class Rounds:
             self.ledger.write(name, outcomes)
             for outcome in outcomes:
                 account.add(outcome)
+                if self._recoveries:
+                    self._recoveries.saw(outcome.node, outcome.worker, monotonic())
             self._done = account.jobs
             self.context.progress(account.jobs, self.params.jobs)
 
@@ -191,13 +196,28 @@ class Rounds:
             tally=tally,
             ledger_seconds=self.ledger.seconds - written,
             merge_seconds=monotonic() - begun - seconds,
+            missing=self.params.jobs - account.jobs - len(account.aside),
+            recoveries=self._recovered(tally),
         )
+
+    def _recovered(self, tally: Tally) -> tuple[recovery.Recovery, ...]:
+        if self._recoveries is None:
+            return ()
+        found = self._recoveries.recovered([(loss.worker.rsplit("/", 1)[0], loss.over) for loss in tally.losses])
+        self._recoveries = None
+        return tuple(found)
 
     def _begin_chaos(self) -> None:
         if not self.params.chaos:
             return
+        plan = chaos.strikes(self.params.chaos, self.context.seed)
+        self._recoveries = recovery.Recoveries(workers=lambda: {worker.name for worker in self.crew.workers})
+        ended = chaos.ended_the_last(plan, self.context.attempt)
+        if ended and self.turn == self.passes == 1:
+            self._recoveries.struck(ended, "", self.begun)
         self._chaos = chaos.Chaos(
-            left=chaos.strikes(self.params.chaos, self.context.seed),
+            left=plan,
+            struck=lambda kind, node: self._recoveries and self._recoveries.struck(kind, node, monotonic()),
             done=lambda: self._done / self.params.jobs,
             workers=self.crew.processes,
             standing=lambda: {place.node.name for place in self.site.places()},
@@ -279,6 +299,7 @@ def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: 
     """Workers, depots and peers in their places, ready; the input on the disks that shall have it."""
     if chaos.loses_nodes(params.chaos):
         context.expects_losses()
+    begun = monotonic()
     # Below Ray's own, which goes when the cluster does: a driver that was killed takes nothing away.
     folder = str(Path(_session_folder()) / f"clustering-{token_hex(4)}")
     there = Site(job=job, folder=folder, source=params.source, first=context.nodes[0].name, nodes={})
@@ -316,6 +337,7 @@ def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: 
         peers=hosts,
         ledger=ledger,
         reference=Reference(job=job, jobs=params.jobs, jobs_per_part=jobs_per_part),
+        begun=begun,
     )
     crew.tick = rounds.tick
     return rounds

@@ -63,6 +63,12 @@ def strikes(text: str, seed: int) -> list[Strike]:
     return sorted(found, key=lambda strike: strike.share)
 
 
+def ended_the_last(plan: Sequence[Strike], attempt: int) -> Kind | None:
+    """What ended the attempt before this one, of which the first is 1."""
+    ends = [strike.kind for strike in plan if strike.kind in ENDS_THE_RUN]
+    return ends[attempt - 2] if 2 <= attempt <= len(ends) + 1 else None
+
+
 @dataclass(kw_only=True)
 class Chaos:
     """Strikes as their time comes. `done` is the share of the work that is done; `workers` are (node, process id)."""
@@ -72,6 +78,7 @@ class Chaos:
     workers: Callable[[], Sequence[tuple[str, int]]]
     standing: Callable[[], set[str]]  # the nodes that have not been lost
     depots: dict[str, Any]  # by the name of the node; the head's first
+    struck: Callable[[Kind, str], object] = lambda _kind, _node: None  # is told of each strike, and its node
 
     def skip(self, attempt: int) -> None:
         """What the attempts before this one, the first of which is 1, have been through does not come again."""
@@ -94,6 +101,7 @@ class Chaos:
             if not there:
                 return False
             node, process = there[int(strike.draw * len(there))]
+            self.struck("worker", node)
             self.depots[node].kill.remote(process)
         elif strike.kind == "head":
             self.depots[head].kill_head.remote()
@@ -101,7 +109,9 @@ class Chaos:
             others = [name for name in others if name in self.standing()]  # the head's own raylet is what "head" is for
             if not others:
                 return False
-            depot = self.depots[others[int(strike.draw * len(others))]]
+            name = others[int(strike.draw * len(others))]
+            depot = self.depots[name]
+            self.struck(strike.kind, name)
             if strike.kind == "raylet":
                 depot.kill_raylet.remote()
             else:
