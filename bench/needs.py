@@ -1,7 +1,8 @@
 """What an experiment needs before anything starts, and what it leaves: nodes that are large enough, sets that a person has seeded.
 
 An experiment says so, if it has to, in `check_fits(params, topology)`, which raises, in `data_sets(params)`, which names sets, in
-`breaks_cluster(params)`: whether it takes nodes away on purpose, and in `ray_settings(params)`: what its nodes are started with.
+`breaks_cluster(params)`: whether it takes nodes away or adds some on purpose, and in `ray_settings(params)`: what its nodes are
+started with. One that has a param `chaos` takes a plan of `bench/experiments/chaos.py`.
 """
 
 from __future__ import annotations
@@ -11,18 +12,29 @@ from pathlib import Path
 from typing import Any
 
 from bench.data import seeded
-from bench.experiments import load
+from bench.errors import BadInput
+from bench.experiments import NAMES, chaos, load
 from bench.model import Spec, Topology
 
 
-def check(spec: Spec, topologies: Sequence[Topology]) -> None:
-    """Raise what the experiment of `spec` has against a topology, and DataMissing where a set was not seeded."""
+def check(spec: Spec, topologies: Sequence[Topology], target: str) -> None:
+    """Raise what the experiment of `spec` has against a topology, or its chaos against the target, and DataMissing where a set was not seeded."""
+    chaos.check_target(str(spec.params.get("chaos", "")), target)
     experiment = load(spec.experiment)
     refuse: Callable[[Any, Topology], None] | None = getattr(experiment, "check_fits", None)
     if refuse is not None:
         for topology in topologies:
             refuse(experiment.Params(**spec.params), topology)
     seeded_files(spec)
+
+
+def check_chaos(name: str) -> None:
+    """Raise BadInput where the experiment `name` gets over no chaos, naming those that do: they declare the kinds in `CHAOS`."""
+    if not getattr(load(name), "CHAOS", ()):
+        allow = [each for each in NAMES if getattr(load(each), "CHAOS", ())]
+        raise BadInput(
+            f"--chaos: {name} allows none, for any loss makes its run invalid.", f"These allow it: {', '.join(allow)}."
+        )
 
 
 def seeded_files(spec: Spec) -> list[Path]:

@@ -116,6 +116,8 @@ def topologies(wish: Wish) -> tuple[Topology, ...]:
 
 def chosen_levels(wish: Wish, of: str) -> Levels:
     """What a person chose for the experiment `of`: `--set` goes before the plan file. Raises BadInput."""
+    if any(text.startswith("chaos=") for text in wish.sets):
+        needs.check_chaos(of)
     return {**wish.levels.get(of, {}), **parameters.settings(experiment(of).Params, list(wish.sets))}
 
 
@@ -147,7 +149,7 @@ def make(wish: Wish, *, now: datetime | None = None, suffix: str | None = None) 
     shapes = topologies(wish)
     cell_specs = [spec for name in names for spec in _cell_specs(wish, name, session=identity, topology=shapes[0])]
     for spec in cell_specs:
-        needs.check(spec, shapes)
+        needs.check(spec, shapes, wish.target)
     of_profile = max(profile(wish.profile, name).blocks for name in names)
     blocks = wish.blocks or (of_profile if wish.precision is None else MOST_BLOCKS)
     return Session(

@@ -42,6 +42,13 @@ Set = Annotated[
         autocompletion=completion.setting,
     ),
 ]
+Chaos = Annotated[
+    str,
+    typer.Option(
+        metavar="PLAN",
+        help="What befalls the run on purpose, as in worker:5+driver:3; for experiments that get over it. See docs/experiments.md.",
+    ),
+]
 TopologyName = Annotated[
     str, typer.Option("--topology", help="both, single or multi.", autocompletion=completion.one_of("topology"))
 ]
@@ -255,6 +262,7 @@ def asking(work: Callable[..., None]) -> Callable[..., None]:
         plan_file: PlanName = None,
         profile: Profile = "tiny",
         sets: Set = [],  # noqa: B006, typer reads it and never changes it
+        chaos: Chaos = "",
         topology: TopologyName = "both",
         nodes: Nodes = 2,
         cpus: Cpus = None,
@@ -274,7 +282,7 @@ def asking(work: Callable[..., None]) -> Callable[..., None]:
         wish = Wish(
             experiments=tuple(experiments),
             profile=profile,
-            sets=tuple(sets),
+            sets=(*sets, *([f"chaos={chaos}"] if chaos else [])),
             levels=plan_file.experiments if plan_file else {},
             topology=topology,
             nodes=nodes,

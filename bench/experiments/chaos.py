@@ -15,9 +15,10 @@ from typing import Any, Literal, get_args
 
 from bench.errors import BadInput
 
-Kind = Literal["worker", "raylet", "pause", "driver", "head"]
+Kind = Literal["worker", "raylet", "pause", "driver", "head", "fill-disk", "join"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-ENDS_THE_RUN = ("driver", "head")
+ENDS_THE_RUN = ("driver", "head", "fill-disk")
+JOINS_ON = "local"  # the target where a node can be added from inside
 MOST_STRIKES = 100
 PAUSE_SECONDS = 15.0
 EARLIEST, LATEST = 0.05, 0.9  # share of the work at which strikes come
@@ -47,9 +48,18 @@ def read_plan(text: str) -> list[tuple[Kind, int]]:
     return found
 
 
-def loses_nodes(text: str) -> bool:
-    """Whether the plan takes whole nodes away, or may: one that is paused for long is given up."""
-    return any(kind in ("raylet", "pause", "head") for kind, _ in read_plan(text))
+def changes_nodes(text: str) -> bool:
+    """Whether the plan takes whole nodes away, or may, or adds some: one that is paused for long is given up."""
+    return any(kind in ("raylet", "pause", "head", "join") for kind, _ in read_plan(text))
+
+
+def check_target(text: str, target: str) -> None:
+    """Raise BadInput where the plan cannot be done on a target."""
+    if target != JOINS_ON and any(kind == "join" for kind, _ in read_plan(text)):
+        raise BadInput(
+            f"No node can join during a run on {target}: the run, which is inside, cannot have a container or pod made.",
+            f"Take --target {JOINS_ON}, or another plan.",
+        )
 
 
 def strikes(text: str, seed: int) -> list[Strike]:
@@ -78,6 +88,7 @@ class Chaos:
     workers: Callable[[], Sequence[tuple[str, int]]]
     standing: Callable[[], set[str]]  # the nodes that have not been lost
     depots: dict[str, Any]  # by the name of the node; the head's first
+    fill: Callable[[], None]  # from then on, what is done cannot be written down
     struck: Callable[[Kind, str], object] = lambda _kind, _node: None  # is told of each strike, and its node
 
     def skip(self, attempt: int) -> None:
@@ -103,6 +114,11 @@ class Chaos:
             node, process = there[int(strike.draw * len(there))]
             self.struck("worker", node)
             self.depots[node].kill.remote(process)
+        elif strike.kind == "fill-disk":
+            self.fill()
+        elif strike.kind == "join":
+            self.struck("join", "")
+            self.depots[head].join.remote()
         elif strike.kind == "head":
             self.depots[head].kill_head.remote()
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -23,18 +24,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench import plan
 from bench.errors import BadInput, RunFailed
 from bench.experiments import chaos, clustering, load
 from bench.experiments.clustering import Params, kernels, split, work
 from bench.experiments.clustering import reference as reference_module
 from bench.experiments.clustering.journal import Journal
-from bench.experiments.clustering.ledger import NAME, Ledger
+from bench.experiments.clustering.ledger import HALF_A_ROW_BYTES, NAME, Ledger
 from bench.experiments.clustering.metrics import Account
 from bench.experiments.clustering.points import RESNET18
 from bench.experiments.clustering.reference import Reference
 from bench.experiments.clustering.site import Depot
 from bench.experiments.clustering.work import Job, Outcome
 from bench.model import Sample
+from bench.plan import Wish
 from bench.store import DONE
 
 EMPTY = clustering.job_of(Params(job="empty"), seed=1)
@@ -325,7 +328,7 @@ def test_a_chaos_plan_is_the_same_for_the_same_seed_and_in_order() -> None:
 def test_a_chaos_plan_that_is_none_is_refused_with_the_kinds_there_are(text: str) -> None:
     with pytest.raises(BadInput, match="is no part of a chaos plan") as refused:
         Params(chaos=text)
-    assert "worker, raylet, pause, driver, head" in refused.value.way_out
+    assert "worker, raylet, pause, driver, head, fill-disk, join" in refused.value.way_out
 
 
 def test_strikes_that_came_before_do_not_come_again() -> None:
@@ -336,11 +339,16 @@ def test_strikes_that_came_before_do_not_come_again() -> None:
             remote = staticmethod(struck.append)
 
     done = [0.0]
-    plan = chaos.strikes("worker:4", 1)
+    strikes = chaos.strikes("worker:4", 1)
     there = chaos.Chaos(
-        left=plan, done=lambda: done[0], workers=lambda: [("head", 42)], standing=set, depots={"head": Depot}
+        left=strikes,
+        done=lambda: done[0],
+        workers=lambda: [("head", 42)],
+        standing=set,
+        depots={"head": Depot},
+        fill=list,
     )
-    done[0] = plan[1].share
+    done[0] = strikes[1].share
     there.skip(attempt=1)
     done[0] = 1.0
     there.tick()
@@ -348,12 +356,47 @@ def test_strikes_that_came_before_do_not_come_again() -> None:
 
 
 def test_every_attempt_has_one_strike_behind_it_that_ended_the_one_before() -> None:
-    plan = chaos.strikes("driver:2+head:1+worker:1", 3)
+    strikes = chaos.strikes("driver:2+head:1+worker:1", 3)
     for attempt, ends in ((1, 3), (2, 2), (4, 0), (5, 0)):
-        there = chaos.Chaos(left=plan, done=lambda: 0.0, workers=list, standing=set, depots={})
+        there = chaos.Chaos(left=strikes, done=lambda: 0.0, workers=list, standing=set, depots={}, fill=list)
         there.skip(attempt)
         assert len(there.left) == ends + 1
         assert [each.share for each in there.left] == sorted(each.share for each in there.left)
+
+
+def a_wish(*, target: str = "local", **fields: Any) -> Wish:
+    return Wish(topology="single", cpus=1, blocks=1, target=target, **fields)
+
+
+def test_chaos_is_refused_where_a_loss_makes_a_run_invalid() -> None:
+    with pytest.raises(BadInput, match="network allows none") as refused:
+        plan.make(a_wish(experiments=("network",), sets=("chaos=worker:1",)))
+    assert "clustering" in refused.value.way_out
+
+
+def test_a_node_joins_on_this_machine_alone() -> None:
+    assert plan.make(a_wish(experiments=("clustering",), sets=("chaos=join:1",))).specs
+    with pytest.raises(BadInput, match="on k8s"):
+        plan.make(a_wish(experiments=("clustering",), sets=("chaos=join:1",), target="k8s"))
+
+
+def test_a_ledger_that_is_filled_up_holds_whole_rows_and_half_a_one_and_the_next_attempt_does_the_rest(
+    tmp_path: Path,
+) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Ledger(tmp_path, (), "key") as ledger:
+        ledger.write("1/1", [an_outcome(0)])
+    full = Ledger(tmp_path, (), "key")
+    full.fill_up()
+    with pytest.raises(RunFailed, match="What it holds is whole") as failed, full:
+        full.write("1/1", [an_outcome(1)])
+    assert "bench resume" in failed.value.way_out
+    assert resource.getrlimit(resource.RLIMIT_FSIZE) == limits
+    whole, half = (tmp_path / NAME).read_bytes().split(b"\n")
+    assert len(half) == HALF_A_ROW_BYTES < len(whole)
+    (tmp_path / "next").mkdir()
+    with Ledger(tmp_path / "next", [tmp_path / NAME], "key") as again:
+        assert [each.part for each in again.kept("1/1")] == [0]
 
 
 @pytest.mark.parametrize(

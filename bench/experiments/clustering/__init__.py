@@ -19,13 +19,14 @@ from bench.experiments.clustering.site import Source
 from bench.experiments.clustering.work import Given, Job, Kind
 from bench.model import Arm, Context, Sample
 
-__all__ = ["ARMS", "METRICS", "PROFILES", "Params", "breaks_cluster", "guess_pass_seconds", "run"]
+__all__ = ["ARMS", "CHAOS", "METRICS", "PROFILES", "Params", "breaks_cluster", "guess_pass_seconds", "run"]
 
 RAY = Arm(name="ray", help="Actors that pull parts as they have room; a ledger; a merge.", role="subject")
 EMPTY_PARTS = Arm(name="empty-parts", help="As many parts without any job in them, by the same actors.", role="calls")
 TASKS = Arm(name="tasks", help="A task of Ray for each part.")
 POOL = Arm(name="pool", help="A multiprocessing.Pool on each node, the parts dealt out by CPUs.")
 SERIAL = Arm(name="serial", help="One process of the first node: the base case.")
+CHAOS = chaos.KINDS
 ARMS = (RAY, EMPTY_PARTS, TASKS, POOL, SERIAL)
 
 
@@ -62,9 +63,7 @@ class Params:
     failing: Annotated[
         int, Option(min=0, max=1_000, metavar="JOBS", help="That fail at every try, to see what becomes of them.")
     ] = 0
-    chaos: Annotated[
-        str, Option(metavar="PLAN", help="What is killed or paused on purpose, as in worker:5+driver:3.")
-    ] = ""
+    chaos: Annotated[str, Option(metavar="PLAN", help="What befalls the run on purpose, as in worker:5+driver:3.")] = ""
 
     def __post_init__(self) -> None:
         chaos.read_plan(self.chaos)
@@ -187,7 +186,7 @@ PROFILES = {
 
 def breaks_cluster(params: Params) -> bool:
     """Whether nodes are taken away on purpose."""
-    return chaos.loses_nodes(params.chaos)
+    return chaos.changes_nodes(params.chaos)
 
 
 def guess_pass_seconds(params: Params) -> float:

@@ -10,7 +10,7 @@ import io
 import os
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -24,6 +24,7 @@ from bench.errors import RunFailed
 from bench.experiments.clustering.work import Job, Outcome
 from bench.model import from_json, to_json
 
+HALF_A_ROW_BYTES = 100
 NAME = "done.jsonl"  # what the next attempt is given
 
 
@@ -50,6 +51,7 @@ class Ledger:
         self._key = key
         self._file: BinaryIO = io.BytesIO()  # until it is opened
         self.seconds = 0.0  # that writing took, and reading
+        self._most_bytes: int | None = None
 
     def __enter__(self) -> Self:
         is_cut_short = _ends_in_a_line_cut_short(self._path)
@@ -61,7 +63,8 @@ class Ledger:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with suppress(OSError) if error else nullcontext():  # what could not be written cannot be at the end either
+        # What could not be written cannot be at the end either.
+        with suppress(OSError) if error else nullcontext(), _files_of_at_most(self._most_bytes):
             self._file.close()
 
     def kept(self, round_: str) -> Iterator[Outcome]:
@@ -77,12 +80,17 @@ class Ledger:
                     begun = perf_counter()
         self.seconds += perf_counter() - begun
 
+    def fill_up(self) -> None:
+        """From now on the ledger's disk has room for half a row. The limit is this process's own: no disk is filled."""
+        self._most_bytes = self._path.stat().st_size + HALF_A_ROW_BYTES
+
     def write(self, round_: str, outcomes: Sequence[Outcome]) -> None:
         """Note that these parts are done. They are on the disk when this returns. Raises RunFailed where they cannot be."""
         begun = perf_counter()
         try:
-            self._file.write(b"".join(_line(Row(key=self._key, round=round_, outcome=each)) for each in outcomes))
-            self._file.flush()
+            with _files_of_at_most(self._most_bytes):
+                self._file.write(b"".join(_line(Row(key=self._key, round=round_, outcome=each)) for each in outcomes))
+                self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
             raise RunFailed(
@@ -90,6 +98,22 @@ class Ledger:
                 "Make room on the head's disk, and go on with `bench resume`.",
             ) from error
         self.seconds += perf_counter() - begun
+
+
+@contextmanager
+def _files_of_at_most(size: int | None) -> Iterator[None]:
+    """No file that this process writes grows beyond so many bytes meanwhile: what does is cut off there (`setrlimit(2)`)."""
+    if size is None:
+        yield
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))  # Python ignores SIGXFSZ: the write fails instead
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def _ends_in_a_line_cut_short(path: Path) -> bool:

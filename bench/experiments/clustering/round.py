@@ -222,6 +222,7 @@ class Rounds:
             workers=self.crew.processes,
             standing=lambda: {place.node.name for place in self.site.places()},
             depots=self.site.depots,
+            fill=self.ledger.fill_up,
         )
         self._chaos.skip(self.context.attempt)
 
@@ -297,7 +298,7 @@ class Rounds:
 
 def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: ExitStack) -> Rounds:
     """Workers, depots and peers in their places, ready; the input on the disks that shall have it."""
-    if chaos.loses_nodes(params.chaos):
+    if chaos.changes_nodes(params.chaos):
         context.expects_losses()
     begun = monotonic()
     # Below Ray's own, which goes when the cluster does: a driver that was killed takes nothing away.
