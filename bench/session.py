@@ -14,7 +14,7 @@ from typing import Protocol
 import requests
 
 from bench import needs, reconcile, store, window
-from bench.errors import AuthFailed, BenchError, RecordDamaged, TargetFailed
+from bench.errors import AuthFailed, BadInput, BenchError, RecordDamaged, TargetFailed
 from bench.gate import wait_for_quiet
 from bench.jobs.collect import Collector
 from bench.jobs.deliver import deliver, give_back
@@ -71,7 +71,10 @@ class Work:
 
 
 def remaining(folder: Path, session: Session) -> Work:
-    """What `resume` would run. Runs that are ok or invalid stand; failed and stopped ones get a new attempt."""
+    """What `resume` would run. Runs that are ok or invalid stand; failed and stopped ones get a new attempt.
+
+    Raises BadInput where one of these was begun with another Spec.
+    """
     kept, again, new = [], [], []
     for spec in session.specs:
         last = store.latest_attempt(folder, spec)
@@ -80,6 +83,11 @@ def remaining(folder: Path, session: Session) -> Work:
         elif store.load_run(folder, last).status in ("ok", "invalid"):
             kept.append(last)
         else:
+            if changed := store.changes(folder, last):
+                raise BadInput(
+                    f"{last.id} is not what it was when it was begun: {'; '.join(changed)}.",
+                    "Put that back, or start a new session for it: what is done belongs to the old one.",
+                )
             again.append(replace(last, attempt=last.attempt + 1))
     return Work(kept=tuple(kept), again=tuple(again), new=tuple(new))
 

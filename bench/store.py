@@ -24,7 +24,7 @@ from typing import TypeVar
 import msgspec
 
 from bench.errors import BadInput, CannotWrite, RecordDamaged, did_you_mean
-from bench.model import SCHEMA_VERSION, Closing, Line, Run, Session, Spec, from_json, to_json
+from bench.model import SCHEMA_VERSION, Closing, Line, Run, Session, Spec, as_builtins, from_json, to_json
 
 T = TypeVar("T")
 
@@ -189,6 +189,23 @@ def attempts(folder: Path, spec: Spec) -> Iterator[Spec]:
 def latest_attempt(folder: Path, spec: Spec) -> Spec | None:
     """The last attempt at `spec`; None if it was never begun."""
     return max(attempts(folder, spec), key=lambda tried: tried.attempt, default=None)
+
+
+def changes(folder: Path, tried: Spec) -> list[str]:
+    """What is not as it was when the attempt `tried` was begun: `params.jobs was 48 and is 60`."""
+    was, now = (_flat(spec) for spec in (_read(run_folder(folder, tried) / "spec.json", Spec), tried))
+    return [
+        f"{name} was {was.get(name)} and is {now.get(name)}" for name in now | was if was.get(name) != now.get(name)
+    ]
+
+
+def _flat(spec: Spec) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, value in as_builtins(spec).items():
+        found |= (
+            {f"{name}.{each}": inner for each, inner in value.items()} if isinstance(value, dict) else {name: value}
+        )
+    return found
 
 
 def last_attempts(runs: Iterable[Run]) -> list[Run]:

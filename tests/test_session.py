@@ -15,6 +15,7 @@ from fakes import FakeHead, FakeTarget, Heard, a_fake_target, good_driver
 
 from bench import gate, store
 from bench import session as sessions
+from bench.errors import BadInput
 from bench.jobs.recorder import Recorder
 from bench.model import Closing, Run, Session, Spec, to_json
 from bench.session import Stop, perform, remaining
@@ -208,6 +209,20 @@ def test_resume_runs_exactly_what_is_missing(tmp_path: Path, target: FakeTarget,
     assert [run.status for run in runs] == ["ok", "failed", "ok", "ok", "ok"]
     assert [run.status for run in store.last_attempts(runs)] == ["ok"] * 4
     assert remaining(folder, session).todo == ()
+
+
+def test_resume_of_a_spec_that_was_changed_is_refused_with_the_difference(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    head.driver = lambda _spec, _folder: "FAILED"
+    session = a_session(SPECS)
+    folder = store.create(tmp_path / "results", session)
+    perform(folder, session, SPECS[:1], target=target, listener=Heard(), stop=Stop())
+    changed = replace(SPECS[0], params={**SPECS[0].params, "inputs": 7}, samples=SPECS[0].samples + 1)
+    with pytest.raises(BadInput) as refused:
+        remaining(folder, replace(session, specs=(changed, *SPECS[1:])))
+    assert f"samples was {SPECS[0].samples} and is {changed.samples}" in str(refused.value)
+    assert "params.inputs was " in str(refused.value)
 
 
 def test_a_stop_ends_the_job_keeps_what_was_measured_and_can_be_resumed(

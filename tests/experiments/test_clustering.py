@@ -30,7 +30,7 @@ from bench.experiments import chaos, clustering, load
 from bench.experiments.clustering import Params, kernels, split, work
 from bench.experiments.clustering import reference as reference_module
 from bench.experiments.clustering.journal import Journal
-from bench.experiments.clustering.ledger import HALF_A_ROW_BYTES, NAME, Ledger
+from bench.experiments.clustering.ledger import HALF_A_ROW_BYTES, NAME, Ledger, key_of
 from bench.experiments.clustering.metrics import Account
 from bench.experiments.clustering.points import RESNET18
 from bench.experiments.clustering.reference import Reference
@@ -165,6 +165,15 @@ def test_reading_counts_as_the_ledgers_time_and_what_is_done_with_a_row_does_not
         for _ in ledger.kept("1/1"):
             time.sleep(0.001)
         assert written < ledger.seconds < written + 0.2
+
+
+def test_what_other_work_has_done_is_refused_with_the_difference_and_not_done_again(tmp_path: Path) -> None:
+    before, now = key_of(EMPTY, 1000, 10), key_of(EMPTY, 1000, 20)
+    with Ledger(tmp_path, (), before) as ledger:
+        ledger.write("1/1", [an_outcome(0)])
+    (tmp_path / "2").mkdir()
+    with pytest.raises(RunFailed, match=r"1000 jobs, 10 a part.*1000 jobs, 20 a part"):
+        Ledger(tmp_path / "2", [tmp_path / NAME], now).__enter__()
 
 
 def test_rows_of_other_work_are_none(tmp_path: Path) -> None:

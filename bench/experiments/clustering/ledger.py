@@ -39,7 +39,7 @@ class Row:
 
 def key_of(job: Job, jobs: int, jobs_per_part: int) -> str:
     """What two pieces of work have in common whose parts are the same."""
-    return sha256(repr((job, jobs, jobs_per_part)).encode()).hexdigest()[:16]
+    return f"{jobs} jobs, {jobs_per_part} a part, {sha256(repr(job).encode()).hexdigest()[:16]}"
 
 
 class Ledger:
@@ -54,6 +54,7 @@ class Ledger:
         self._most_bytes: int | None = None
 
     def __enter__(self) -> Self:
+        self._refuse_other_work()
         is_cut_short = _ends_in_a_line_cut_short(self._path)
         self._file = self._path.open("ab")
         if is_cut_short:
@@ -79,6 +80,15 @@ class Ledger:
                     yield row.outcome
                     begun = perf_counter()
         self.seconds += perf_counter() - begun
+
+    def _refuse_other_work(self) -> None:
+        for path in self._earlier:
+            first = next(_rows(path), None)
+            if first is not None and first.key != self._key:
+                raise RunFailed(
+                    f"An earlier attempt did other work: {first.key}; this is {self._key}. None of it would count.",
+                    "Start a new session, or resume with the code and params of the earlier attempt.",
+                )
 
     def fill_up(self) -> None:
         """From now on the ledger's disk has room for half a row. The limit is this process's own: no disk is filled."""
