@@ -89,7 +89,7 @@ class Chaos:
     standing: Callable[[], set[str]]  # the nodes that have not been lost
     depots: dict[str, Any]  # by the name of the node; the head's first
     fill: Callable[[], None]  # from then on, what is done cannot be written down
-    struck: Callable[[Kind, str], object] = lambda _kind, _node: None  # is told of each strike, and its node
+    struck: Callable[[Kind, str], None] = lambda _kind, _node: None  # is told of each strike, and its node
 
     def skip(self, attempt: int) -> None:
         """What the attempts before this one, the first of which is 1, have been through does not come again."""

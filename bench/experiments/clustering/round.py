@@ -211,13 +211,14 @@ class Rounds:
         if not self.params.chaos:
             return
         plan = chaos.strikes(self.params.chaos, self.context.seed)
-        self._recoveries = recovery.Recoveries(workers=lambda: {worker.name for worker in self.crew.workers})
+        watch = recovery.Recoveries(workers=lambda: {worker.name for worker in self.crew.workers})
+        self._recoveries = watch
         ended = chaos.ended_the_last(plan, self.context.attempt)
         if ended and self.turn == self.passes == 1:
-            self._recoveries.struck(ended, "", self.begun)
+            watch.struck(ended, "", self.begun)
         self._chaos = chaos.Chaos(
             left=plan,
-            struck=lambda kind, node: self._recoveries and self._recoveries.struck(kind, node, monotonic()),
+            struck=lambda kind, node: watch.struck(kind, node, monotonic()),
             done=lambda: self._done / self.params.jobs,
             workers=self.crew.processes,
             standing=lambda: {place.node.name for place in self.site.places()},
