@@ -41,13 +41,18 @@ def arm_row(arm: Arm, metric: Metric, side: Side, *, subject: Side, topology: st
     """`arm` beside the subject; the subject's own row has no share."""
     if arm.role == "subject":
         return ArmRow(arm=arm, topology=topology, metric=metric.name, side=side)
-    logs = _log_shares(metric, subject.values, side.values)
-    if not logs:
+    share = share_of(metric, subject, side)
+    if share is None:
         return ArmRow(arm=arm, topology=topology, metric=metric.name, side=side)
-    share = stats.exponential(stats.hodges_lehmann(logs))
     better_is_more = Metric(name=metric.name, unit="", better="higher", kind="ratio")
     verdict, _ = judge(share, better_is_more, margin=margin)
     return ArmRow(arm=arm, topology=topology, metric=metric.name, side=side, share=share, verdict=verdict)
+
+
+def share_of(metric: Metric, one: Side, other: Side) -> Estimate | None:
+    """`one` beside `other`, above 1 where it does better, paired by blocks; None where no block has both."""
+    logs = _log_shares(metric, one.values, other.values)
+    return stats.exponential(stats.hodges_lehmann(logs)) if logs else None
 
 
 def _log_shares(metric: Metric, subject: Mapping[int, float], other: Mapping[int, float]) -> list[float]:

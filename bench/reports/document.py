@@ -11,7 +11,7 @@ from bench.analysis.cells import CellReport
 from bench.analysis.evidence import SESSION, Doubt, Severity, about
 from bench.analysis.numbers import label, percent, plain, plural
 from bench.model import Run
-from bench.reports import convergence, environment, ledger, levels, more_cpus, profiles, scaling, sweeps, tables
+from bench.reports import convergence, environment, ledger, levels, more_cpus, profiles, scaling, steps, sweeps, tables
 from bench.reports.grid import Table
 
 DOUBTS = "Reasons to doubt it"
@@ -171,6 +171,8 @@ def _sections(report: Report, cell: CellReport, runs: Sequence[Run]) -> Iterator
             notes=tuple(tables.cost_of_measuring_lines(cell)),
             source=f"one value an invocation of each arm, in {record}",
         )
+    for title, table in steps.ladders(cell, topologies):
+        yield Section(title=title, table=table, source=f"one value an invocation of each arm, in {record}")
     yield from _ledger(cell)
     for title, table in (*sweeps.sweeps(cell, topologies), *sweeps.curves(cell)):
         yield Section(title=title, table=table, source=f"one value an invocation and point, in {record}")
