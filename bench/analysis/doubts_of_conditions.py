@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from bench.analysis import facts
 from bench.analysis.comparison import not_usable
 from bench.analysis.evidence import SESSION, Doubt, Evidence, Severity
+from bench.analysis.facts import Difference
 from bench.analysis.numbers import percent, plural
 from bench.analysis.usage import IDLE, use_of
 from bench.analysis.usage import throttled_share as share_of_periods
@@ -19,10 +20,17 @@ def facts_differ(evidence: Evidence) -> Iterator[Doubt]:
     """What had to be equal on both topologies, or in all blocks, and was not."""
     for difference in facts.differences(evidence.usable):
         yield Doubt(
-            severity=_confounds(evidence) if difference.confounds else "weakens",
+            severity=_severity(evidence, difference),
             about=SESSION,
             text=f"{difference.text}.",
         )
+
+
+def _severity(evidence: Evidence, difference: Difference) -> Severity:
+    """Other data is another question, whatever is allowed."""
+    if difference.is_data:
+        return "refuses"
+    return _confounds(evidence) if difference.confounds else "weakens"
 
 
 def unequal_totals(evidence: Evidence) -> Iterator[Doubt]:

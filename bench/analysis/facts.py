@@ -19,6 +19,7 @@ class Difference:
     what: str
     text: str
     confounds: bool
+    is_data: bool = False  # other inputs: nobody can insist on a verdict all the same
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class _Fact:
     name: str
     read: Callable[[Facts], Mapping[str, str]]
     confounds: bool = True  # False: it may change a number, and it is not known to
+    is_data: bool = False
 
 
 def _all(values: Iterable[object]) -> str:
@@ -45,7 +47,7 @@ _FACTS = (
     _Fact("", lambda facts: {"CPU model": _all(node.cpu_model for node in facts.nodes)}),
     _Fact("", lambda facts: {"machine type": _all(node.machine for node in facts.nodes)}),
     _Fact("", lambda facts: _by_key([node.ray_environment for node in facts.nodes])),
-    _Fact("checksum of", lambda facts: dict(facts.data)),
+    _Fact("checksum of", lambda facts: dict(facts.data), is_data=True),
     _Fact("", lambda facts: {"link": facts.link}),
     _Fact("Ray's setting", lambda facts: _by_key([facts.ray_config]), confounds=False),
 )
@@ -75,7 +77,8 @@ def _of_one_experiment(runs: Sequence[Run]) -> Iterator[Difference]:
                 found = [
                     (run.spec.topology.name, run.spec.block, values.get(key, "unset")) for run, values in read.values()
                 ]
-                yield _describe(f"{fact.name} {key}".strip(), found, fact.confounds)
+                described = _describe(f"{fact.name} {key}".strip(), found, fact.confounds)
+                yield replace(described, is_data=fact.is_data and described.confounds)
 
 
 def _without_cluster(facts: Facts) -> bytes:
@@ -169,7 +172,8 @@ def between(one: Sequence[Run], other: Sequence[Run]) -> Iterator[Difference]:
             before, after = there.get(key, {"unset"}), here.get(key, {"unset"})
             if before != after:
                 what = f"{fact.name} {key}".strip()
-                yield Difference(what=what, text=f"{what}: {_few(before)}, then {_few(after)}", confounds=confounds)
+                text = f"{what}: {_few(before)}, then {_few(after)}"
+                yield Difference(what=what, text=text, confounds=confounds, is_data=fact.is_data)
     yield from _other_amounts(*([_totals(facts) for facts in side] for side in sides))
 
 

@@ -110,6 +110,11 @@ def _check(found: TwoSessions, changed: Sequence[str], *, allow_unequal: bool) -
             f"--changed {same[0]}: that did not change.",
             f"{did_you_mean(same[0], differ)}What did: {', '.join(sorted(differ)) or 'nothing'}.",
         )
+    if other := [each.text for each in found.confounders if each.is_data]:
+        raise NotComparable(
+            f"{'; '.join(other)}. So {found.candidate.session} did other work than {found.baseline.session}.",
+            "Measure both with the same data: --allow-unequal does not reach so far.",
+        )
     named = "; ".join(each.text for each in found.confounders)
     if found.confounders and not allow_unequal:
         raise NotComparable(

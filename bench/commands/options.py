@@ -89,7 +89,9 @@ AllowNoise = Annotated[
 ]
 AllowUnequal = Annotated[
     bool,
-    typer.Option("--allow-unequal", help="Give verdicts though facts differ that confound them, and stamp the report."),
+    typer.Option(
+        "--allow-unequal", help="Give verdicts though facts (not data) differ that confound them, and stamp the report."
+    ),
 ]
 Budget = Annotated[
     str | None,

@@ -191,6 +191,17 @@ def test_a_topology_with_more_cpus_gets_no_verdict_and_who_insists_gets_a_stamp_
     assert [doubt.text for doubt in allowed.doubts if "granted CPUs" in doubt.text]
 
 
+def test_other_data_gets_no_verdict_whoever_insists():
+    session, runs = made_up(cells=1)
+    other = [
+        replace(run, facts=replace(run.facts, data={"digits": "food"})) if run.spec.topology == MULTI else run
+        for run in runs
+    ]
+    found = analysis.build(replace(session, allow_unequal=True), other)
+    assert {row.comparison.refused for cell in found.cells for row in cell.rows if row.comparison} == {True}
+    assert [doubt.text for doubt in found.doubts if doubt.severity == "refuses" and "checksum of digits" in doubt.text]
+
+
 def test_a_session_with_equal_facts_has_no_stamp_of_being_unequal():
     session, runs = made_up(cells=1)
     assert analysis.build(replace(session, allow_unequal=True), runs).stamps == ("emulated multi-node",)

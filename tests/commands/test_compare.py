@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -101,6 +102,26 @@ def test_other_facts_are_named_first_and_refused_unless_they_are_allowed(bench: 
     code, out, _ = bench("compare", BEFORE, SHAPED, "--allow-unequal")
     assert code == 0
     assert "Unequal, and allowed: link: veth, then veth at 1gbit" in out
+
+
+def test_other_data_is_refused_whatever_is_allowed(bench: Typed) -> None:
+    name = "20260109-100000-inference-lab-0005"
+    folder = a_session_on_disk(Path("results"), name)
+    planned = store.load_session(folder)
+    for spec in planned.specs:
+        path = store.run_folder(folder, spec)
+        run = store.load_run(folder, spec)
+        shutil.rmtree(path)
+        assert run.facts
+        recorder = Recorder(path, spec)
+        recorder.facts(run.facts)
+        recorder.digest(f"{store.DATA}digits", "food")
+        for sample in run.samples:
+            recorder.sample(sample)
+        recorder.close("ok", ())
+    code, out, err = bench("compare", BEFORE, name, "--allow-unequal")
+    assert (code, out) == (11, "")
+    assert err.startswith("bench: checksum of digits: ")
 
 
 def test_a_name_stands_where_a_session_does(bench: Typed) -> None:
