@@ -18,6 +18,7 @@ RULES: tuple[Rule, ...] = (
     numbers.not_steady,
     numbers.few_pairs,
     host.vetoed_blocks,
+    conditions.pairs_apart,
     conditions.excluded_runs,
     conditions.not_run,
     numbers.overhead_dominated,

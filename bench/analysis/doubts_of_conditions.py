@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.analysis import facts
+from bench.analysis import apart, facts
 from bench.analysis.comparison import not_usable
 from bench.analysis.evidence import SESSION, Doubt, Evidence, Severity
 from bench.analysis.facts import Difference
@@ -67,6 +67,15 @@ def excluded_runs(evidence: Evidence) -> Iterator[Doubt]:
         then = f" {'All' if again == len(bad) else again} done again since." if again else ""
         text = f"{plural(len(bad), 'run')} left out: {which}{rest}.{then}"
         yield Doubt(severity="note" if again == len(bad) else "weakens", about=SESSION, text=text)
+
+
+def pairs_apart(evidence: Evidence) -> Iterator[Doubt]:
+    """Halves that were not measured together, and are no pairs."""
+    found = apart.halves(evidence.runs)
+    if found:
+        name, why = next(iter(found.items()))
+        text = f"{plural(len(found), 'run')} left out, whose other half was not measured with it; the first: {name}, {why}."
+        yield Doubt(severity="weakens", about=SESSION, text=text)
 
 
 def not_run(evidence: Evidence) -> Iterator[Doubt]:

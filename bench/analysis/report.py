@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bench.analysis import doubts, stats, veto
+from bench.analysis import apart, doubts, stats, veto
 from bench.analysis.answer import answer, question
 from bench.analysis.cells import CellReport, build_cell
 from bench.analysis.comparison import MARGIN, Comparison, last_attempts
@@ -102,7 +102,7 @@ def build(session: Session, runs: Sequence[Run], *, margin: float = MARGIN) -> R
     chosen = marked(session, as_recorded)
     asked = Question(
         session=session,
-        runs=veto.without(chosen, vetoed),
+        runs=veto.without(apart.without(chosen), vetoed),
         topologies=tuple(topology.name for topology in topologies),
         margin=margin,
         outside_seconds=outside_seconds(session, chosen),
