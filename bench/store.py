@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -38,6 +39,7 @@ MOST_PROFILES = 32  # of one run
 MOST_PROFILE_BYTES = 64 * 2**10
 DONE = "done.jsonl"  # among these: what the next attempt at the run is given back, so that it need not be done again
 DATA = "data "  # in front of a data set's name, among the checksums of a run
+_OF_RAYMETER = re.compile(r"^\d{8}-\d{6}-(confirm|selfcheck)-")  # sessions that no person planned
 
 
 def check_writable(folder: Path) -> None:
@@ -144,12 +146,18 @@ def measure(path: Path) -> tuple[int, str]:
 
 
 def find(out: Path, name: str) -> Path:
-    """The session folder called `name`: a path, an id, the beginning of one, or `latest`. Raises BadInput."""
+    """The session folder called `name`: a path, an id, the beginning of one, or `latest`. Raises BadInput.
+
+    The latest is the last one that a person planned: those of `compare --confirm` and `selfcheck` are found by their ids.
+    """
     direct = Path(name)
     if (direct / "session.json").is_file():
         return direct
     folders = session_folders(out)
-    matching = folders[-1:] if name == "latest" else [folder for folder in folders if folder.name.startswith(name)]
+    if name == "latest":
+        matching = [folder for folder in folders if not _OF_RAYMETER.search(folder.name)][-1:]
+    else:
+        matching = [folder for folder in folders if folder.name.startswith(name)]
     if len(matching) == 1:
         return matching[0]
     if matching:

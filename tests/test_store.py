@@ -115,6 +115,10 @@ def test_a_session_is_found_by_the_beginning_of_its_name(tmp_path: Path) -> None
         store.create(tmp_path, a_session(id=name))
     assert store.find(tmp_path, "2026-a").name == "2026-a"
     assert store.find(tmp_path, "latest").name == "2026-b"
+    for name in ("20270101-120000-confirm-00ff", "20270102-120000-selfcheck-quick-00ff"):
+        store.create(tmp_path, a_session(id=name))
+        assert store.find(tmp_path, name[:16]).name == name
+    assert store.find(tmp_path, "latest").name == "2026-b"
     with pytest.raises(BadInput, match="any of 2"):
         store.find(tmp_path, "2026")
     with pytest.raises(BadInput, match="no session 1999"):

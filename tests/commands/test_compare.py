@@ -151,8 +151,9 @@ def test_an_alarm_that_a_fresh_session_finds_again_is_confirmed(
     assert code == 12, err
     assert "slower (confirmed)" in out
     assert "not confirmed)" not in out
-    fresh = store.load_session(store.find(Path("results"), "latest"))
+    fresh = store.load_session(store.session_folders(Path("results"))[-1])
     assert "-confirm-" in fresh.id
+    assert store.find(Path("results"), "latest").name == SHAPED
     assert {(spec.cell, spec.topology.name) for spec in fresh.specs} == {("c01", "single"), ("c01", "multi")}
     assert len(fresh.specs) == 12
     assert not target.is_up
