@@ -33,7 +33,7 @@ class Case:
 
 
 def render(report: Report, runs: Sequence[Run] = ()) -> str:
-    """One suite: a test a comparison, then one for every run that has no numbers.
+    """One suite: its stamps, a test a comparison, then one for every run that has no numbers.
 
     Slower beyond the margin is a failure, no verdict is skipped with its reason, a run that is not ok is an error.
     """
@@ -48,6 +48,9 @@ def render(report: Report, runs: Sequence[Run] = ()) -> str:
         "timestamp": report.created[:19],
     }
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', "<testsuites>", f"<testsuite{_attributes(said)}>"]
+    if report.stamps:
+        stamps = _attributes({"name": "stamps", "value": ", ".join(report.stamps)})
+        lines.append(f"<properties><property{stamps}/></properties>")
     lines += [line for case in cases for line in _case(case)]
     return "\n".join([*lines, "</testsuite>", "</testsuites>"]) + "\n"
 

@@ -23,7 +23,12 @@ def render(report: Report, runs: Sequence[Run] = ()) -> str:
 
 def _lines(report: Report, runs: Sequence[Run]) -> Iterator[str]:
     made = created_seconds(report.created)
-    about = {"session": report.session, "profile": report.profile, "command": report.command}
+    about = {
+        "session": report.session,
+        "profile": report.profile,
+        "command": report.command,
+        "stamps": list(report.stamps),
+    }
     yield _line(made, "submission_benchmark", ", ".join(report.common_params), about)
     yield _line(made, "submission_platform", report.target, {"session": report.session})
     yield _line(made, "seed", report.seed, {"session": report.session})

@@ -15,7 +15,7 @@ from bench.reports.wall_clock import created_seconds, offsets
 if TYPE_CHECKING:
     from prometheus_client.core import GaugeMetricFamily, Metric
 
-LABELS = ("session", "experiment", "cell", "arm", "metric", "unit", "point")
+LABELS = ("session", "stamps", "experiment", "cell", "arm", "metric", "unit", "point")
 FAMILIES = {
     "bench_invocation_value": ("What one invocation says of a metric, when it ended.", (*LABELS, "topology", "block")),
     "bench_median": ("Median of the invocations on a topology.", (*LABELS, "topology")),
@@ -24,7 +24,10 @@ FAMILIES = {
     "bench_ratio": ("Topology over baseline, over the pairs.", (*LABELS, "topology", "baseline", "verdict")),
     "bench_ratio_low": ("Lower end of the ratio's interval.", (*LABELS, "topology", "baseline", "verdict")),
     "bench_ratio_high": ("Upper end of the ratio's interval.", (*LABELS, "topology", "baseline", "verdict")),
-    "bench_session_runs": ("Runs of a session by how they ended.", ("session", "target", "profile", "status")),
+    "bench_session_runs": (
+        "Runs of a session by how they ended.",
+        ("session", "stamps", "target", "profile", "status"),
+    ),
 }
 
 
@@ -36,12 +39,13 @@ def render(report: Report, runs: Sequence[Run] = ()) -> str:
 
     families = {name: GaugeMetricFamily(name, words, labels=labels) for name, (words, labels) in FAMILIES.items()}
     made, ends = created_seconds(report.created), _ends(report, runs)
+    stamps = ", ".join(report.stamps)
     for status, count in report.runs.items():
-        words = [report.session, report.target, report.profile, status]
+        words = [report.session, stamps, report.target, report.profile, status]
         families["bench_session_runs"].add_metric(words, count, timestamp=made)
     for cell in report.cells:
         for row in (*cell.rows, *cell.usage, *cell.sweeps):
-            _add(families, report.session, cell, row, made=made, ends=ends)
+            _add(families, (report.session, stamps), cell, row, made=made, ends=ends)
 
     class Shown(Collector):
         def collect(self) -> Iterator[Metric]:
@@ -66,14 +70,14 @@ def _ends(report: Report, runs: Sequence[Run]) -> dict[tuple[str, str, str, int]
 
 def _add(
     families: dict[str, GaugeMetricFamily],
-    session: str,
+    session: tuple[str, str],  # and its stamps
     cell: CellReport,
     row: MetricRow,
     *,
     made: float,
     ends: dict[tuple[str, str, str, int], float],
 ) -> None:
-    labels = [session, cell.experiment, cell.cell, row.arm, row.metric.name, row.metric.unit, row.point]
+    labels = [*session, cell.experiment, cell.cell, row.arm, row.metric.name, row.metric.unit, row.point]
 
     def add(name: str, found: Estimate | None, more: list[str]) -> None:
         values = {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high} if found else {}

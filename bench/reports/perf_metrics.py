@@ -18,6 +18,7 @@ def render(report: Report, _: Sequence[Run] = ()) -> str:
     said = {
         "perf_metrics": list(_metrics(report)),
         "session": report.session,
+        "stamps": list(report.stamps),
         "success": "1" if is_whole else "0",
     }
     return json.dumps(said, indent=4, sort_keys=True) + "\n"
