@@ -61,7 +61,7 @@ def all_experiments(_app: typer.Typer) -> str:
 
 def answers(_app: typer.Typer) -> str:
     """A row for each schema of what `--json` prints."""
-    from bench.commands.answers import SCHEMAS
+    from bench.answers import SCHEMAS
 
     rows = [(f"`raymeter.{name}`", str(version), what) for name, (version, what) in SCHEMAS.items()]
     return _table(("schema", "version", "what prints it, and what it has"), rows)

@@ -1,4 +1,4 @@
-"""What commands print with `--json`: one envelope, and the name and version of each schema that may be in it."""
+"""Prints what commands answer with `--json`."""
 
 from __future__ import annotations
 
@@ -7,37 +7,13 @@ from typing import Any
 import msgspec
 import typer
 
+from bench.answers import envelope
 from bench.model import to_json
-
-SCHEMAS = {
-    "baseline": (1, "`baseline set`: a name, and the session that it is now."),
-    "baselines": (1, "`baseline list`: each name's session, and whether it is there."),
-    "capsule": (1, "`export`: the path of the capsule."),
-    "comparison": (1, "`compare`: what differs, then every number of both sessions with its verdict."),
-    "data-sets": (1, "`data list`: the data sets, their checksums, and how to get those that are not here."),
-    "ended": (1, "`down`: what was ended, in words."),
-    "experiments": (1, "`list`: params, metrics, arms and profiles of each experiment."),
-    "findings": (1, "`doctor`: what was looked at, what was seen, and what to do."),
-    "history": (1, "`history`: a metric's value in each session, with its interval."),
-    "plan": (1, "`plan`: the session that would run, and how long it would take."),
-    "removed": (1, "`rm`: the sessions that are gone."),
-    "report": (1, "`report`, `run` and `resume`: all that the report says."),
-    "run": (1, "`show SESSION RUN`: one run: spec, facts, samples and use of the nodes."),
-    "runs": (1, "`show`: how each run of a session ended."),
-    "selfcheck": (1, "`selfcheck`: each check, and whether it is good."),
-    "sessions": (1, "`list sessions`: the sessions, the oldest first."),
-    "status": (1, "`status`: of each target, what is up and what is left."),
-    "targets": (1, "`list targets`: their names."),
-    "up": (1, "`up`: the cluster that stands."),
-    "verified": (1, "`verify`: what was checked of a capsule, and what packed it."),
-}
-"""Version and content by name. A key that goes or changes its meaning makes a new version; a new key does not."""
 
 
 def say_json(schema: str, data: Any) -> None:
     """Print `data` for programs, unrounded, in the envelope: every command that has `--json` does it here."""
-    version, _ = SCHEMAS[schema]
-    say_plain({"schema": f"raymeter.{schema}", "version": version, "data": data})
+    say_plain(envelope(schema, data))
 
 
 def say_plain(value: Any) -> None:

@@ -15,7 +15,7 @@ from fakes import FakeHead, a_fake_target
 from made_up_sessions import a_session_on_disk
 
 from bench import cli
-from bench.commands.answers import SCHEMAS
+from bench.answers import SCHEMAS
 from bench.model import Session
 from bench.session import Work
 from bench.targets import Choice, Options
