@@ -57,6 +57,7 @@ def _headlines(cells: Sequence[CellReport]) -> list[tuple[CellReport, MetricRow]
 def _peers(cells: Sequence[CellReport]) -> str:
     better: list[ArmRow] = []
     worse_cells: set[str] = set()
+    topologies: set[str] = set()
     for cell, row in _headlines(cells):
         found = [
             arm
@@ -64,12 +65,16 @@ def _peers(cells: Sequence[CellReport]) -> str:
             if arm.arm.role == "peer" and arm.metric == row.metric.name and arm.share and arm.subject_is_worse
         ]
         if found:
-            better.append(min(found, key=_share))
+            best = min(found, key=_share)
+            better.append(best)
+            topologies |= {arm.topology for arm in found if arm.arm.name == best.arm.name}
             worse_cells.add(cell.cell)
     if not better:
         return ""
     names = " or ".join(dict.fromkeys(arm.arm.name for arm in better))
     where = "" if len(cells) == 1 else f" in {_all_or(len(worse_cells), len(cells))}"
+    if topologies < {topology for _, row in _headlines(cells) for topology in row.sides}:
+        where = f" on {' and '.join(sorted(topologies))}{where}"
     metric = _headlines(cells)[0][1].metric
     times = span(1 / _share(arm) for arm in better)
     gain = (

@@ -30,11 +30,12 @@ class ArmRow:
 
     @property
     def subject_is_worse(self) -> bool:
-        """Whether this arm does better: shown by the interval, or by the value where there is no interval to use."""
-        if self.share is None or self.share.value >= 1:
+        """Whether this arm does better by more than the margin: shown by the verdict, or by the value without one."""
+        if self.share is None:
             return False
-        too_few = self.share.n < stats.FEWEST_FOR_VERDICT
-        return too_few or (self.share.high is not None and self.share.high < 1)
+        if self.share.n < stats.FEWEST_FOR_VERDICT:
+            return self.share.value < 1 - MARGIN
+        return self.verdict == "slower"
 
 
 def arm_row(arm: Arm, metric: Metric, side: Side, *, subject: Side, topology: str, margin: float = MARGIN) -> ArmRow:

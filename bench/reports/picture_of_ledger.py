@@ -30,7 +30,7 @@ def _picture(ledger: Ledger, cell: CellReport, look: Look) -> Picture:
     along = Axis.around(ends, _BEGIN, RIGHT - 60, holds=(0.0,))
     bottom = 12 + _ROW * len(steps)
     canvas = Canvas(height=bottom + 44)
-    canvas.bottom_axis(along, ticks(scale), top=6, bottom=bottom)
+    canvas.bottom_axis(along, ticks(scale), top=6, bottom=bottom, divisor=scale.divisor)
     for number, (name, begin, value, colour) in enumerate(steps):
         y = 12 + _ROW * number
         near, far = sorted((along.at(begin), along.at(begin + value.value)))

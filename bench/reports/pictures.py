@@ -103,7 +103,7 @@ def pairs(cell: CellReport, look: Look) -> Iterator[Picture]:
     scale = tables.row_scale(row)
     canvas = Canvas(height=300)
     up = Axis.around(values, 250, 34)
-    canvas.left_axis(up, ticks(scale), right=RIGHT)
+    canvas.left_axis(up, ticks(scale), right=RIGHT, divisor=scale.divisor)
     places = _spread_out(look.topologies)
     for block in sorted({block for side in row.sides.values() for block in side.values}):
         there = [
@@ -215,7 +215,7 @@ def _percentiles(prefix: str, rows: Sequence[tuple[float, MetricRow]], cell: Cel
     scale = scale_for(rows[0][1].metric, values)
     up = Axis.around(values, 250, 40, is_log=True)
     canvas = Canvas(height=290)
-    canvas.left_axis(up, ticks(scale), right=RIGHT)
+    canvas.left_axis(up, ticks(scale), right=RIGHT, divisor=scale.divisor)
     canvas.legend(look.legend())
     canvas.words(RIGHT, 14, f"{prefix.replace('_', ' ')}, {scale.unit}", anchor="end")
     places = {

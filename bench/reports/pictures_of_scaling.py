@@ -37,7 +37,7 @@ def _rates(ladders: Sequence[Ladder], look: Look) -> Picture:
     values = [p.rate for each in ladders for p in each.card.points] + [v for p in curves for v in (p.low, p.high)]
     scale, up = scale_for(metric, values), Axis.around(values, _BOTTOM, _TOP, holds=(0.0,))
     canvas, along = _canvas(ladders, look)
-    canvas.left_axis(up, ticks(scale), right=RIGHT)
+    canvas.left_axis(up, ticks(scale), right=RIGHT, divisor=scale.divisor)
     said = []
     for ladder in ladders:
         colour, law = look.colour(ladder.topology), ladder.card.law

@@ -47,7 +47,7 @@ def _sweep(rows: Sequence[MetricRow], points: Sequence[str], cell: CellReport, l
     values = _values(drawn)
     scale, up = scale_for(metric, values), _up(values, 250, 56, can_be_log=metric.kind != "ratio")
     canvas = Canvas(height=300)
-    canvas.left_axis(up, ticks(scale), right=RIGHT)
+    canvas.left_axis(up, ticks(scale), right=RIGHT, divisor=scale.divisor)
     canvas.legend(look.legend())
     _names_of_arms(canvas, kept)
     wide = (RIGHT - LEFT) / len(points)
@@ -121,7 +121,7 @@ def _curves(name: str, found: Sequence[Curve], cell: CellReport, look: Look) -> 
     scale, up = scale_for(metric, values), _up(values, 250, 56, can_be_log=metric.kind != "ratio")
     along = Axis(min(c.steps[0] for c in drawn), max(c.steps[-1] for c in drawn), LEFT + 8, RIGHT - 8)
     canvas = Canvas(height=304)
-    canvas.left_axis(up, ticks(scale), right=RIGHT)
+    canvas.left_axis(up, ticks(scale), right=RIGHT, divisor=scale.divisor)
     canvas.bottom_axis(along, lambda value: f"{value:g}", top=56, bottom=250)
     canvas.words((LEFT + RIGHT) / 2, 294, metric.axis, anchor="middle")
     canvas.legend(look.legend())
@@ -176,7 +176,7 @@ def _raw(row: MetricRow, drawn: Sequence[tuple[Run, list[Sample]]], cell: CellRe
     values = [sample.value for _, found in drawn for sample in found if sample.value is not None]
     scale, up = scale_for(row.metric, values), _up(values, 250, 40)
     canvas = Canvas(height=304)
-    canvas.left_axis(up, ticks(scale), right=RIGHT)
+    canvas.left_axis(up, ticks(scale), right=RIGHT, divisor=scale.divisor)
     canvas.legend(look.legend())
     canvas.words(RIGHT, 14, f"{label(row.metric)}, {scale.unit}", anchor="end")
     wide = (RIGHT - LEFT) / len(drawn)
@@ -215,7 +215,7 @@ def _over_time(row: MetricRow, drawn: Sequence[tuple[Run, list[Sample]]], cell: 
         top = 40 + (_STRIP + 44) * number
         up = _up(values, top + _STRIP, top + 8)
         canvas.words(LEFT, top - 4, run.spec.topology.name, kind="t strong")
-        canvas.left_axis(up, ticks(scale), right=RIGHT)
+        canvas.left_axis(up, ticks(scale), right=RIGHT, divisor=scale.divisor)
         _strip(canvas, run, found, (row.arm, look.colour(run.spec.topology.name)), top, up)
     canvas.words(RIGHT, 14, f"{label(row.metric)}, {scale.unit}", anchor="end")
     title = f"Block {block} over time: {label(row.metric)}"

@@ -53,15 +53,16 @@ class Axis:
             part = (held - self.low) / (self.high - self.low)
         return self.begin + part * (self.end - self.begin)
 
-    def ticks(self) -> list[float]:
-        """Round values along it."""
+    def ticks(self, divisor: float = 1.0) -> list[float]:
+        """Values along it that are round once they are divided by `divisor`: KiB are written, and bytes are drawn."""
+        low, high = self.low / divisor, self.high / divisor
         if self.is_log:
-            powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+            powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
             for digits in ((1,), (1, 3), (1, 2, 5)):
-                found = [d * 10.0**p for p in powers for d in digits if self.low <= d * 10.0**p <= self.high]
+                found = [d * 10.0**p for p in powers for d in digits if low <= d * 10.0**p <= high]
                 if 3 <= len(found) <= _MOST_TICKS:
-                    return found
-        return _round_steps(self.low, self.high)
+                    return [tick * divisor for tick in found]
+        return [tick * divisor for tick in _round_steps(low, high)]
 
 
 def _round_steps(low: float, high: float) -> list[float]:
@@ -121,16 +122,18 @@ class Canvas:
         }[shape]
         self.area([(x + size * 0.9 * dx, y + size * 0.9 * dy) for dx, dy in corners], colour=colour, kind=kind)
 
-    def left_axis(self, axis: Axis, write: Callable[[float], str], *, right: float) -> None:
+    def left_axis(self, axis: Axis, write: Callable[[float], str], *, right: float, divisor: float = 1.0) -> None:
         """Ticks at the left, and a faint line from each to `right`."""
-        for tick in axis.ticks():
+        for tick in axis.ticks(divisor):
             y = axis.at(tick)
             self.line([(LEFT, y), (right, y)], kind="grid")
             self.words(LEFT - 6, y + 4, write(tick), anchor="end")
 
-    def bottom_axis(self, axis: Axis, write: Callable[[float], str], *, top: float, bottom: float) -> None:
+    def bottom_axis(
+        self, axis: Axis, write: Callable[[float], str], *, top: float, bottom: float, divisor: float = 1.0
+    ) -> None:
         """Ticks below, and a faint line from each up to `top`."""
-        for tick in axis.ticks():
+        for tick in axis.ticks(divisor):
             x = axis.at(tick)
             self.line([(x, top), (x, bottom)], kind="grid")
             self.words(x, bottom + 16, write(tick), anchor="middle")

@@ -28,9 +28,16 @@ def test_less_time_is_a_larger_share():
 
 @pytest.mark.parametrize(
     ("subject", "worse"),
-    [([90, 91, 89, 92, 90, 88], True), ([110] * 6, False), ([90, 120, 95, 110, 97, 104], False), ([90], True)],
+    [
+        ([90, 91, 89, 92, 90, 88], True),
+        ([110] * 6, False),
+        ([90, 120, 95, 110, 97, 104], False),
+        ([90], True),
+        ([99], False),
+        ([99, 98.9, 99.1, 99, 98.9, 99.1], False),
+    ],
 )
-def test_the_subject_is_worse_where_the_interval_or_a_lone_value_says_so(subject, worse):
+def test_the_subject_is_worse_where_the_interval_or_a_lone_value_is_beyond_the_margin(subject, worse):
     assert a_row(subject=subject, other=[100] * len(subject)).subject_is_worse is worse
 
 

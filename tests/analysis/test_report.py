@@ -67,6 +67,17 @@ def test_a_better_peer_is_said_before_anything_else():
     assert second.endswith("(6 pairs): slower.")
 
 
+def test_a_peer_that_is_better_on_one_topology_is_said_with_it():
+    session, runs = made_up(cells=1)
+    without = [
+        run
+        if run.spec.topology.name == "multi"
+        else replace(run, samples=[sample for sample in run.samples if sample.arm != "numpy-one-by-one"])
+        for run in runs
+    ]
+    assert analysis.build(session, without).answer[0].endswith("does 1.3 times the throughput on multi.")
+
+
 def test_without_a_better_peer_the_second_sentence_is_about_the_ceiling():
     arms = tuple(arm for arm in made_up(blocks=1)[0].arms["inference"] if arm.role != "peer")
     first, second = a_report(arms=arms, cells=1).answer

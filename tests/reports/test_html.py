@@ -82,6 +82,11 @@ def test_answer_and_doubts_stand_above_the_numbers():
     assert places == sorted(places)
 
 
+def test_pictures_come_after_the_first_table_and_before_the_rest_of_them():
+    page = Page(a_page(cells=1)[1]).words
+    assert page.index("could show") < page.index("Pictures") < page.index("What ray used for it")
+
+
 def test_the_page_asks_nothing_of_a_network_and_runs_nothing():
     _, text = a_page(with_everything, cells=2)
     page = Page(text)

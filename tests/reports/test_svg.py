@@ -31,6 +31,11 @@ def test_ticks_of_a_known_axis():
     assert Axis(0.9, 1100.0, 0, 1, is_log=True).ticks() == [1, 10, 100, 1000]
 
 
+def test_ticks_are_round_in_the_unit_that_is_written():
+    assert [tick / 1024 for tick in Axis(0.0, 10_240.0, 0, 1).ticks(1024)] == [0, 2, 4, 6, 8, 10]
+    assert [tick / 1024 for tick in Axis(900.0, 1.1e6, 0, 1, is_log=True).ticks(1024)] == [1, 10, 100, 1000]
+
+
 def test_on_a_logarithmic_axis_equal_ratios_are_equal_distances():
     axis = Axis(0.5, 2.0, 0.0, 100.0, is_log=True)
     assert axis.at(1.0) == 50.0
