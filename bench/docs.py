@@ -55,7 +55,16 @@ def exit_codes(_app: typer.Typer) -> str:
 
 def all_experiments(_app: typer.Typer) -> str:
     """A row for each experiment: what it asks."""
-    rows = [(f"[`{name}`](docs/experiments.md#{name})", _summary(name)) for name in experiments.NAMES]
+    return _experiments("docs/experiments/")
+
+
+def pages_of_experiments(_app: typer.Typer) -> str:
+    """The same, as seen from where those pages are."""
+    return _experiments("")
+
+
+def _experiments(folder: str) -> str:
+    rows = [(f"[`{name}`]({folder}{name}.md)", _summary(name)) for name in experiments.NAMES]
     return _table(("experiment", "what it is"), rows)
 
 
@@ -127,5 +136,6 @@ PARTS: dict[str, Callable[[typer.Typer], str]] = {
     "coverage": coverage,
     "experiments": all_experiments,
     "exit codes": exit_codes,
+    "pages of experiments": pages_of_experiments,
     **{f"experiment {name}": partial(_experiment, name=name) for name in experiments.NAMES},
 }

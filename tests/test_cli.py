@@ -13,7 +13,7 @@ from builders import a_session, a_spec, a_topology
 from fakes import FakeHead, FakeTarget, a_fake_target
 from filelock import FileLock
 
-from bench import cli, experiments, session, store
+from bench import cli, session, store
 from bench.commands import run
 from bench.targets import Choice, Options
 
@@ -200,10 +200,3 @@ def test_the_options_of_a_target_come_back_from_a_session() -> None:
     options = Options(name="a", link_rate="1gbit")
     kept = {name: value for name, value in vars(options).items() if value is not None}
     assert msgspec.convert(kept, Options) == options
-
-
-def test_every_experiment_has_a_section_that_is_written_from_its_code() -> None:
-    text = (Path(__file__).parents[1] / "docs/experiments.md").read_text()
-    for name in experiments.NAMES:
-        assert f"\n## {name}\n" in text
-        assert f"<!-- bench docs: experiment {name} -->" in text

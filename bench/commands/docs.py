@@ -7,12 +7,16 @@ from typing import Annotated
 
 import typer
 
-from bench import store
+from bench import experiments, store
 from bench.errors import RecordDamaged
 
 Check = Annotated[bool, typer.Option("--check", help="Write nothing; fail where the file is not what it would be.")]
 File = Annotated[list[Path], typer.Option(metavar="FILE", help="A file with marked parts.")]
-FILES = [Path("README.md"), *(Path(f"docs/{name}.md") for name in ("boards", "experiments", "json", "statistics"))]
+FILES = [
+    Path("README.md"),
+    *(Path(f"docs/{name}.md") for name in ("boards", "json", "statistics")),
+    *(Path(f"docs/experiments/{name}.md") for name in ("index", *experiments.NAMES)),
+]
 
 
 def command(check: Check = False, file: File = FILES) -> None:

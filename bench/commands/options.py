@@ -46,7 +46,7 @@ Chaos = Annotated[
     str,
     typer.Option(
         metavar="PLAN",
-        help="What befalls the run on purpose, as in worker:5+driver:3; for experiments that get over it. See docs/experiments.md.",
+        help="What befalls the run on purpose, as in worker:5+driver:3; for experiments that get over it. See docs/experiments/clustering.md.",
     ),
 ]
 TopologyName = Annotated[

@@ -1,0 +1,130 @@
+"""The pages under docs/: each experiment has its own, every link leads somewhere, every command is one, the example works."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+from test_ci_example import parsed
+
+from bench import experiments
+from bench import params as parameters
+from bench.commands.docs import FILES
+from bench.experiments import Experiment
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+FENCE = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
+HEADINGS = (
+    "What it asks",
+    "How it is measured",
+    "How to read it",
+    "What the study found",
+    "What we find",
+    "Parameters, metrics, arms, profiles",
+)
+
+
+def commands() -> list[tuple[str, str]]:
+    """Each line of each sh block, with the name of its page."""
+    return [
+        (page.relative_to(DOCS).as_posix(), line.strip())
+        for page in PAGES
+        for block in FENCE.findall(page.read_text())
+        for line in block.splitlines()
+        if line.strip()
+    ]
+
+
+@pytest.mark.parametrize("name", experiments.NAMES)
+def test_every_experiment_has_a_page_that_says_all_of_it_in_one_order(name: str) -> None:
+    text = (DOCS / "experiments" / f"{name}.md").read_text()
+    assert text.startswith(f"# {name}\n")
+    assert tuple(re.findall("^## (.*)$", text, re.MULTILINE)) == HEADINGS
+    assert f"<!-- bench docs: experiment {name} -->" in text
+    assert Path(f"docs/experiments/{name}.md") in FILES
+
+
+@pytest.mark.parametrize("name", experiments.NAMES)
+def test_what_we_find_has_the_command_that_measured_it(name: str) -> None:
+    text = (DOCS / "experiments" / f"{name}.md").read_text()
+    found = text.split("## What we find")[1].split("\n## ")[0]
+    assert re.search(r"`bench run [^`]+`", found)
+    for command in re.findall(r"`(bench [^`]+)`", found):
+        parsed(shlex.split(command)[1:])
+
+
+@pytest.mark.parametrize(("page", "command"), commands())
+def test_every_command_is_one_that_the_command_line_takes(page: str, command: str) -> None:
+    inner = re.search(r"\$\((.*?)\)", command)
+    outer = re.sub(r"\$\(.*?\)", "FILE", command)
+    for each in (outer, *([inner[1]] if inner else [])):
+        words = shlex.split(each, comments=True)
+        if words[0].endswith("bench"):
+            parsed(words[1:])
+        else:
+            assert each == "pip install go-task-bin && task setup", page
+
+
+def test_params_that_the_pages_set_are_in_bounds() -> None:
+    seen = 0
+    found = [match for page in PAGES for match in re.findall(r"`(bench run [^`]+)`", page.read_text())]
+    for command in (*(line for _, line in commands()), *found):
+        words = shlex.split(command, comments=True)
+        if words[1:2] != ["run"] or words[2] not in experiments.NAMES:
+            continue
+        given = [each for word, each in pairwise(words) if word == "--set"]
+        parameters.settings(experiments.load(words[2]).Params, given)  # raises where one is not
+        seen += len(given)
+    assert seen > 20
+
+
+def test_every_page_is_in_the_site_and_every_link_and_anchor_of_it_leads_somewhere(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    built = {path.relative_to(tmp_path).with_suffix(".md").as_posix() for path in tmp_path.rglob("*.html")}
+    assert built - {"404.md"} == {page.relative_to(DOCS).as_posix() for page in PAGES}
+    for page in tmp_path.rglob("*.html"):
+        asked = re.findall(r"<(?:link|script|img)[^>]+(?:href|src)=\"(https?:[^\"]+)", page.read_text())
+        assert asked == [], f"{page.name} would ask {asked} of a network"
+
+
+def test_the_navigation_has_each_page_once() -> None:
+    def of(item: Any) -> list[str]:
+        if isinstance(item, str):
+            return [item]
+        return [page for each in (item.values() if isinstance(item, dict) else item) for page in of(each)]
+
+    pages = of(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])
+    assert sorted(pages) == [page.relative_to(DOCS).as_posix() for page in PAGES]
+
+
+@pytest.fixture
+def broadcast(monkeypatch: pytest.MonkeyPatch) -> Experiment:
+    (code,) = re.findall(r"^```python\n(.*?)^```", (DOCS / "extending.md").read_text(), re.DOTALL | re.MULTILINE)
+    module = ModuleType("broadcast_of_docs")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(compile(code, "extending.md", "exec"), module.__dict__)  # noqa: S102, it is our own text
+    return module  # type: ignore[return-value]
+
+
+def test_the_example_declares_what_the_command_line_needs(broadcast: Experiment) -> None:
+    assert set(parameters.declared(broadcast.Params)) == {"object_kib", "readers"}
+    assert broadcast.METRICS[0].name == "broadcast_seconds"
+    assert broadcast.guess_pass_seconds(broadcast.Params()) > 0
