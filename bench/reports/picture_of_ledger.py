@@ -26,7 +26,12 @@ def of_cell(cell: CellReport, look: Look) -> Iterator[Picture]:
 def _picture(ledger: Ledger, cell: CellReport, look: Look) -> Picture:
     scale = scale_of(ledger)
     steps = list(_steps(ledger, look))
-    ends = [end for _, begin, value, _ in steps for end in (begin, begin + value.value)]
+    ends = [
+        begin + end
+        for _, begin, value, _ in steps
+        for end in (0.0, value.value, value.low, value.high)
+        if end is not None
+    ]
     along = Axis.around(ends, _BEGIN, RIGHT - 60, holds=(0.0,))
     bottom = 12 + _ROW * len(steps)
     canvas = Canvas(height=bottom + 44)
@@ -37,13 +42,15 @@ def _picture(ledger: Ledger, cell: CellReport, look: Look) -> Picture:
         is_part = number not in (0, len(steps) - 1)
         canvas.words(_BEGIN - 8, y + 16, name, anchor="end", kind="t" if is_part else "t strong")
         canvas.box(near, y + 2, max(far - near, 1.5), 20, kind="part", colour=colour)
+        after = far
         if value.low is not None and value.high is not None:
+            after = max(far, along.at(begin + value.high))  # beyond the interval, which would strike the number out
             reach = [(along.at(begin + value.low), y + 12), (along.at(begin + value.high), y + 12)]
             canvas.line(reach, kind="one")
         if number < len(steps) - 1:
             end = along.at(begin + value.value)
             canvas.line([(end, y + 2), (end, y + _ROW + 22)], kind="thin")
-        canvas.words(far + 8, y + 16, plain(value.value / scale.divisor))
+        canvas.words(after + 8, y + 16, plain(value.value / scale.divisor))
     canvas.words((_BEGIN + RIGHT) / 2, bottom + 36, scale.unit, anchor="middle")
     base = ledger.seconds[ledger.baseline].value
     said = ", ".join(
