@@ -139,7 +139,7 @@ def test_a_set_that_a_person_must_seed_is_missed_before_anything_starts(
     monkeypatch.setenv("RAYMETER_DATA", str(tmp_path))
     spec = SimpleNamespace(experiment="parameter-server", params={"data": "cifar10"})
     with pytest.raises(DataMissing, match="cifar10"):
-        needs.check(cast("Any", spec), [shape(4096)])
+        needs.check(cast("Any", spec), [shape(4096)], "local")
 
 
 def test_targets_are_those_of_the_study_unless_one_is_given() -> None:
