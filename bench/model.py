@@ -37,6 +37,7 @@ class Metric:
     kind: Kind
     help: str = ""
     axis: str = ""  # of a curve: what its steps count, "iterations". A curve is shown, and never summed up to one value
+    load: str = ""  # the metric that says at which load it was measured: two sides are compared at an equal one
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,7 @@ RULES: tuple[Rule, ...] = (
     numbers.overhead_dominated,
     numbers.short_samples,
     numbers.partly_missing,
+    numbers.loads_missing,
     numbers.uneven_work,
     conditions.throttled,
     host.began_busy,

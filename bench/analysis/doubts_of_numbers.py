@@ -198,6 +198,23 @@ def partly_missing(evidence: Evidence) -> Iterator[Doubt]:
             yield Doubt(severity="weakens", about=about(cell), text=text)
 
 
+def loads_missing(evidence: Evidence) -> Iterator[Doubt]:
+    """Loads at which some runs have a response time and others a reason: those that were overloaded are the slowest."""
+    for cell in evidence.cells:
+        told: set[tuple[str, str]] = set()  # percentiles of one load are missing together
+        reasons = {sample.reason for run in evidence.usable_of(cell) for sample in run.samples if sample.reason}
+        for row in cell.sweeps if reasons else ():
+            for topology, side in row.sides.items():
+                gaps = [why for why in side.missing.values() if why in reasons]
+                if row.metric.load and side.values and gaps and (topology, row.point) not in told:
+                    told.add((topology, row.point))
+                    text = (
+                        f"{row.point} on {topology}: {len(gaps)} of {plural(len(gaps) + len(side.values), 'run')} without"
+                        f" {row.metric.name}, and the others may be the better ones: {gaps[0]}."
+                    )
+                    yield Doubt(severity="weakens", about=about(cell), text=text)
+
+
 def uneven_work(evidence: Evidence) -> Iterator[Doubt]:
     """A node that did less than half of an equal share: the rest of the cluster did its part."""
     for cell in evidence.cells:

@@ -11,6 +11,8 @@ from bench.analysis.rows import MetricRow, Question, Specs
 from bench.analysis.usage import NOT_COUNTED, Quantity, quantities, use_at
 from bench.model import Metric, Run
 
+LOAD_TOLERANCE = 0.02  # between the medians of two loads that are the same
+
 
 def sweeps(question: Question, specs: Specs, metrics: Sequence[Metric], unit: str) -> Iterator[MetricRow]:
     """Every metric at every point that it was measured at; then what a unit of work used there."""
@@ -20,13 +22,29 @@ def sweeps(question: Question, specs: Specs, metrics: Sequence[Metric], unit: st
             (point, arm) for run in runs for name, arm, node, point in run.values if name == metric.name and point
         ):
             row = question.row(specs, metric, arm, partial(outcome, metric=metric, arm=arm, point=point))
-            yield replace(row, point=point)
+            yield _at_equal_load(replace(row, point=point), question, specs)
     watched = dict.fromkeys((row.point, row.arm) for run in runs for row in run.usage if row.point)
     for quantity in quantities(unit):
         for point, arm in watched if quantity.by_unit else ():
             read = partial(_used, quantity=quantity, arm=arm, point=point)
             row = question.row(specs, quantity.metric, arm, read, is_compared=quantity.compared)
             yield replace(row, point=point)
+
+
+def _at_equal_load(row: MetricRow, question: Question, specs: Specs) -> MetricRow:
+    """Without a verdict where the sides were measured at unequal loads: a slower one then answers fewer calls, sooner."""
+    found = row.comparison
+    if found is None or not row.metric.load:
+        return row
+    read = partial(outcome, metric=replace(row.metric, name=row.metric.load, kind="rate"), arm=row.arm, point=row.point)
+    sides = {name: question.side(those, read).estimate for name, those in specs.items()}
+    loads = {name: sides[name] for name in (found.baseline, found.candidate)}
+    known = [load.value for load in loads.values() if load]
+    if len(known) == 2 and max(known) <= (1 + LOAD_TOLERANCE) * min(known):
+        return row
+    said = ", ".join(f"{name} {load.value:.4g}" if load else f"{name} unknown" for name, load in loads.items())
+    why = f"measured at unequal loads ({row.metric.load}: {said})"
+    return replace(row, comparison=replace(found, verdict=None, refused=True, why=why))
 
 
 def _used(run: Run, *, quantity: Quantity, arm: str, point: str) -> Outcome:

@@ -63,6 +63,7 @@ RESPONSES = {
         better="lower",
         kind="time",
         help=f"From when a call was due until its answer was there, {per_mille / 10:g} % of calls; open loop.",
+        load=OFFERED.name,
     )
     for per_mille, name in ((500, "p50"), (900, "p90"), (990, "p99"), (999, "p999"))
 }

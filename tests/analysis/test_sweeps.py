@@ -17,6 +17,8 @@ from bench.reports.sweeps import BARS_WIDE, bars
 
 GOODPUT = Metric(name="goodput_bytes_per_second", unit="B/s", better="higher", kind="rate", help="what arrived")
 ACCURACY = Metric(name="accuracy_ratio", unit="1", better="higher", kind="ratio", axis="iterations")
+OFFERED = Metric(name="offered", unit="calls/s", better="higher", kind="rate")
+RESPONSE = Metric(name="response_time_p50_seconds", unit="s", better="lower", kind="time", load="offered")
 COVERS = Interval(100.0, 101.0)
 
 
@@ -42,6 +44,17 @@ def swept(run: Run) -> Run:
         for point in values
     ]
     return replace(run, samples=(*run.samples, *samples), usage=(*run.usage, *usage))
+
+
+def loaded(run: Run, *, multi_share: float, overloaded: int = 0) -> Run:
+    """With response times at one load, on multi at a share of single's; multi's first blocks were overloaded."""
+    is_multi = run.spec.topology.nodes > 1
+    point = "90 % poisson"
+    response = a_sample(RESPONSE, 0.01 * (1 + run.spec.block / 1000), point=point)
+    if is_multi and run.spec.block <= overloaded:
+        response = replace(response, value=None, reason="overloaded: 900 calls were unanswered")
+    offered = a_sample(OFFERED, 100.0 * (multi_share if is_multi else 1.0), point=point)
+    return replace(run, samples=(*run.samples, offered, response))
 
 
 def drawn(run: Run, steps: int = 10) -> Run:
@@ -140,3 +153,23 @@ def test_a_headline_at_points_alone_is_said_to_be_missing() -> None:
     headline = a_cell(there).headline
     assert headline is not None
     assert set(headline.sides["single"].missing.values()) == {"not measured"}
+
+
+def test_response_times_at_unequal_loads_have_no_verdict_and_the_loads_are_said() -> None:
+    _, runs = made_up(cells=1)
+    for share, refused in ((1.0, False), (1.01, False), (0.8, True)):
+        cell = a_cell([loaded(run, multi_share=share) for run in runs], OFFERED, RESPONSE)
+        found = rows_at(cell, "90 % poisson", RESPONSE.name)["ray"].comparison
+        assert found
+        assert (found.refused, found.verdict) == (refused, None if refused else "equivalent")
+        assert ("unequal loads (offered: single 100, multi 80)" in found.why) == refused
+
+
+def test_overloaded_runs_are_counted_and_named() -> None:
+    session, runs = made_up(cells=1, blocks=8)
+    session = replace(session, metrics={"inference": (*session.metrics["inference"], OFFERED, RESPONSE)})
+    for overloaded in (0, 2):
+        report = analysis.build(session, [loaded(run, multi_share=1.0, overloaded=overloaded) for run in runs])
+        told = [doubt.text for doubt in report.doubts if "overloaded" in doubt.text]
+        assert len(told) == (overloaded > 0)
+        assert all("90 % poisson on multi: 2 of 8 runs without response_time_p50_seconds" in text for text in told)
