@@ -16,7 +16,7 @@ MOST_OVER = 1.1  # of the budget: a run is not begun that would end later
 UNITS_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 
 Known = Mapping[tuple[str, str], float]
-"""Seconds that a run took in earlier sessions, by topology and `plan.run_key`."""
+"""Seconds that a run took in earlier sessions, by `plan.time_key`."""
 
 
 def seconds_of(text: str) -> float:

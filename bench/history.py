@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from bench import session_index, store
 from bench.errors import BadInput, RecordDamaged, did_you_mean
 from bench.model import Better, Kind, Metric, Run, to_json
-from bench.plan import JOB_SECONDS, run_key
+from bench.plan import JOB_SECONDS, run_key, time_key
 
 if TYPE_CHECKING:
     from bench.analysis.stats import Estimate
@@ -25,17 +25,18 @@ Series = tuple[str, str, str]
 SESSIONS = 10  # the last ones; older ones say little of this machine now
 
 
-def run_seconds(out: Path) -> dict[tuple[str, str], float]:
-    """Seconds that a run took, by topology and `plan.run_key`: the median over the last sessions in `out`."""
+def run_seconds(out: Path, target: str) -> dict[tuple[str, str], float]:
+    """Seconds that a run took on `target`, by `plan.time_key`: the median over the last sessions in `out`."""
     found: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for folder in store.session_folders(out)[-SESSIONS:]:
         try:
-            runs = store.load_runs(folder, store.load_session(folder))
+            session = store.load_session(folder)
+            runs = store.load_runs(folder, session) if session.target == target else []
         except RecordDamaged:
             continue  # `bench show` says so; it is no reason not to plan
         for run in runs:
             if run.status == "ok":
-                found[run.spec.topology.name, run_key(run.spec)].append(_seconds(run))
+                found[time_key(run.spec)].append(_seconds(run))
     return {key: median(values) for key, values in found.items()}
 
 

@@ -210,7 +210,7 @@ def _ordered(cell_specs: list[Spec], shapes: tuple[Topology, ...], *, blocks: in
 def estimate_seconds(session: Session, known: Mapping[tuple[str, str], float] | None = None) -> float:
     """How long the session will take: each cluster's start and end, and each run.
 
-    `known` has what a run took in earlier sessions, by (topology, run key); the rest is a guess from the Spec.
+    `known` has what a run took in earlier sessions, by `time_key`; the rest is a guess from the Spec.
     """
     return sum_seconds(session, session.specs, known or {})
 
@@ -225,7 +225,7 @@ def sum_seconds(session: Session, specs: Iterable[Spec], known: Mapping[tuple[st
 
 def run_seconds(session: Session, spec: Spec, known: Mapping[tuple[str, str], float]) -> float:
     """How long one run will take: as in earlier sessions, or else by a guess."""
-    took = known.get((spec.topology.name, run_key(spec)))
+    took = known.get(time_key(spec))
     return guess_run_seconds(session, spec) if took is None else took
 
 
@@ -235,6 +235,12 @@ def guess_run_seconds(session: Session, spec: Spec) -> float:
     pass_seconds = subject.guess_pass_seconds(subject.Params(**spec.params))
     turn_seconds = max(pass_seconds, len(session.arms[spec.experiment]) * spec.sample_seconds * 1.3)
     return JOB_SECONDS + pass_seconds + turn_seconds * (spec.samples + spec.warmups)
+
+
+def time_key(spec: Spec) -> tuple[str, str]:
+    """By what a run's time is known: its topology with the CPUs that it has, and what is run there."""
+    topology = spec.topology
+    return f"{topology.name}, {topology.nodes} x {topology.cpus_per_node} CPUs", run_key(spec)
 
 
 def run_key(spec: Spec) -> str:

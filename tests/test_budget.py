@@ -34,7 +34,7 @@ def a_plan(*, blocks: int, cells: int = 1, **changes: object) -> Session:
 
 
 def known(session: Session, seconds: float = 10.0) -> dict[tuple[str, str], float]:
-    return {(spec.topology.name, plan.run_key(spec)): seconds for spec in session.specs}
+    return {plan.time_key(spec): seconds for spec in session.specs}
 
 
 def fitted(blocks: int, cells: int, budget_seconds: float) -> tuple[int, int, tuple[str, ...]]:

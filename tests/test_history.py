@@ -16,7 +16,7 @@ from bench.commands import history as command
 from bench.errors import BadInput
 from bench.jobs.recorder import Recorder
 from bench.model import Interval, Metric
-from bench.plan import JOB_SECONDS, run_key
+from bench.plan import JOB_SECONDS, run_key, time_key
 
 
 def a_session_that_took(out: Path, name: str, seconds: float, status: str = "ok") -> None:
@@ -32,18 +32,21 @@ def test_the_median_of_good_runs_is_what_a_run_takes(tmp_path: Path) -> None:
     for number, seconds in enumerate((5.0, 7.0, 90.0)):
         a_session_that_took(tmp_path, f"s{number}", seconds)
     a_session_that_took(tmp_path, "s9", 1.0, status="failed")
-    known = history.run_seconds(tmp_path)
-    assert known == {("single", run_key(a_spec())): pytest.approx(7.0 + JOB_SECONDS)}
+    known = history.run_seconds(tmp_path, "local")
+    assert known == {time_key(a_spec()): pytest.approx(7.0 + JOB_SECONDS)}
+    assert history.run_seconds(tmp_path, "k8s") == {}
+    more_cpus = replace(a_spec(), topology=replace(a_spec().topology, cpus_per_node=64))
+    assert time_key(more_cpus) not in known
 
 
 def test_a_damaged_session_does_not_stop_a_plan(tmp_path: Path) -> None:
     a_session_that_took(tmp_path, "s1", 5.0)
     (tmp_path / "s1" / "session.json").write_text("{")
-    assert history.run_seconds(tmp_path) == {}
+    assert history.run_seconds(tmp_path, "local") == {}
 
 
 def test_an_empty_folder_says_nothing(tmp_path: Path) -> None:
-    assert history.run_seconds(tmp_path / "none") == {}
+    assert history.run_seconds(tmp_path / "none", "local") == {}
 
 
 def test_a_metric_goes_from_session_to_session_with_the_numbers_of_their_reports(tmp_path: Path) -> None:

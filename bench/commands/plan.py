@@ -56,7 +56,7 @@ def _plan(
     Example: bench plan inference --profile lab --set batch=1,10 --save plan.toml
     """
     chosen = choose(wish.target, options)
-    known = history.run_seconds(out)
+    known = history.run_seconds(out, chosen.target.name)
     session = budget.fit(plan.make(replace(wish, target=chosen.target.name)), known)
     for topology in plan.topologies(wish):
         chosen.target.check(topology)
@@ -81,7 +81,7 @@ def describe(session: Session, known: Mapping[tuple[str, str], float], *, why: s
     first = [spec for spec in specs if spec.block == 1 and spec.topology.name == specs[0].topology.name]
     topologies = {spec.topology.name: spec.topology for spec in specs}
     blocks = max(spec.block for spec in specs)
-    measured = sum((spec.topology.name, plan.run_key(spec)) in known for spec in specs)
+    measured = sum(plan.time_key(spec) in known for spec in specs)
     lines = [f"Target {session.target}: {why}. Seed {session.seed}, profile {session.profile}.", "", "Topologies"]
     lines += [
         f"  {t.name:8} {t.nodes} node(s), each {t.cpus_per_node} CPUs, {t.threads_per_node} native threads,"

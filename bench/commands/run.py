@@ -37,7 +37,7 @@ def _run(wish: Wish, options: Options, out: Path, as_json: AsJson = False) -> No
     chosen = choose(wish.target, options)
     target = chosen.target
     wanted = plan.make(replace(wish, target=target.name, options=as_options(chosen.options)))
-    session = budget.fit(wanted, history.run_seconds(out))
+    session = budget.fit(wanted, history.run_seconds(out, target.name))
     for topology in topologies:
         target.check(topology)
     folder = store.create(out, session)
@@ -80,7 +80,7 @@ def measure(folder: Path, session: Session, work: Work, *, target: Target) -> tu
 def left_out(folder: Path, session: Session) -> str:
     """What a session lacks, and how long it would take."""
     todo = remaining(folder, session).todo
-    seconds = plan.sum_seconds(session, todo, history.run_seconds(folder.parent))
+    seconds = plan.sum_seconds(session, todo, history.run_seconds(folder.parent, session.target))
     blocks = plural(len({spec.block for spec in todo}), "block")
     return f"{plural(len(todo), 'run')} in {blocks}, about {plan.in_words(seconds)}"
 
@@ -89,7 +89,7 @@ def _perform(folder: Path, session: Session, work: Work, *, target: Target) -> s
     """Do the work; why it ended before its end, where it did."""
     stays_up = target.status().cluster is not None
     stop = Stop()
-    known = history.run_seconds(folder.parent)
+    known = history.run_seconds(folder.parent, session.target)
     limits = Limits(session=session, todo=work.todo, known=known, is_precise=partial(is_precise, folder, session))
     listener = progress.Progress(session, todo=work.todo, known=known, left_seconds=lambda: limits.left_seconds)
     try:
