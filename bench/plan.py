@@ -218,8 +218,8 @@ def estimate_seconds(session: Session, known: Mapping[tuple[str, str], float] | 
 def sum_seconds(session: Session, specs: Iterable[Spec], known: Mapping[tuple[str, str], float]) -> float:
     """How long some of a session's specs will take, with the clusters that they need."""
     specs = tuple(specs)
-    clusters = {(spec.block, spec.topology.name, *sorted(needs.ray_settings(spec).items())) for spec in specs}
-    around = sum(UP_SECONDS.get(topology, UP_SECONDS["multi"]) + DOWN_SECONDS for _, topology, *_ in clusters)
+    clusters = {(spec.block, spec.topology.name, tuple(sorted(needs.ray_settings(spec).items()))) for spec in specs}
+    around = sum(UP_SECONDS.get(topology, UP_SECONDS["multi"]) + DOWN_SECONDS for _, topology, _ in clusters)
     return around + sum(run_seconds(session, spec, known) for spec in specs)
 
 

@@ -47,7 +47,7 @@ def _has_values(cell: CellReport) -> bool:
 
 
 def _last_topology(cells: Sequence[CellReport]) -> str:
-    return next((name for cell in cells if cell.headline for name in reversed(cell.headline.sides)), "")
+    return next((name for cell in cells if cell.headline for name in reversed(tuple(cell.headline.sides))), "")
 
 
 def _headlines(cells: Sequence[CellReport]) -> list[tuple[CellReport, MetricRow]]:
