@@ -30,6 +30,14 @@ def seconds_of(text: str) -> float:
     return float(seconds)
 
 
+def price_of(text: str) -> str:
+    """`0.04 EUR`, of any way to write it: amount first, then what it is counted in. Raises BadInput."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([^\W\d_]{1,8}|[$€£¥])", text.strip())
+    if not found or not float(found[1]) > 0:
+        raise BadInput(f"--price-per-cpu-hour {text} is no price.", "Say it as 0.04EUR: an amount, then its currency.")
+    return f"{found[1]} {found[2]}"
+
+
 def share_of(text: str) -> float:
     """0.03, of 3%. Raises BadInput."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text.strip())

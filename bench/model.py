@@ -295,6 +295,7 @@ class Session:
     allow_noise: bool = False  # use blocks that others disturbed too
     allow_unequal: bool = False  # give verdicts though facts confound them; what comes out is stamped
     budget_seconds: float | None = None  # of the whole session, clusters and waits included
+    price_per_cpu_hour: str = ""  # 0.04 EUR; empty: reports say nothing of cost
     precision: float | None = None  # of every headline's ratio, at which no block is added: 0.03 is 3 % to each side
     dropped: tuple[str, ...] = ()  # what was asked for and is not in the plan, since the budget has no room for it
     ended: str = ""  # why it is complete without the runs that it lacks

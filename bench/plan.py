@@ -51,6 +51,7 @@ class Wish:
     allow_noise: bool = False
     allow_unequal: bool = False
     budget_seconds: float | None = None
+    price_per_cpu_hour: str = ""  # 0.04 EUR
     precision: float | None = None  # 0.03 is 3 %
     command: str = ""
 
@@ -166,6 +167,7 @@ def make(wish: Wish, *, now: datetime | None = None, suffix: str | None = None) 
         allow_noise=wish.allow_noise,
         allow_unequal=wish.allow_unequal,
         budget_seconds=wish.budget_seconds,
+        price_per_cpu_hour=wish.price_per_cpu_hour,
         precision=wish.precision,
     )
 

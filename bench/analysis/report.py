@@ -10,6 +10,7 @@ from bench.analysis import apart, doubts, stats, veto
 from bench.analysis.answer import answer, question
 from bench.analysis.cells import CellReport, build_cell
 from bench.analysis.comparison import MARGIN, Comparison, last_attempts
+from bench.analysis.costs import Cost, costs
 from bench.analysis.doubts_of_numbers import order_test
 from bench.analysis.evidence import SESSION, Doubt, Evidence, about
 from bench.analysis.facts import differences, measured_totals, planned_totals
@@ -87,6 +88,8 @@ class Report:
     ended: str = ""  # why the session is complete without all that it planned
     left_out_blocks: int = 0  # not begun, since it ended early
     dropped: tuple[str, ...] = ()  # asked for, and not planned: the budget had no room
+    price_per_cpu_hour: str = ""  # 0.04 EUR
+    costs: tuple[Cost, ...] = ()  # where there is a price
     version: int = VERSION
 
 
@@ -187,6 +190,8 @@ def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Doub
         stamps=tuple(_stamps(evidence, facts)),
         ended=session.ended,
         dropped=session.dropped,
+        price_per_cpu_hour=session.price_per_cpu_hour,
+        costs=tuple(costs(cells, evidence.topologies, session.price_per_cpu_hour)),
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 import typer
 
 from bench import params, store
-from bench.budget import seconds_of, share_of
+from bench.budget import price_of, seconds_of, share_of
 from bench.commands import completion
 from bench.errors import BadInput, did_you_mean
 from bench.model import Value, as_builtins
@@ -96,6 +96,10 @@ AllowUnequal = Annotated[
 Budget = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="Most time for the whole: 20m. What has no room is dropped and named."),
+]
+Price = Annotated[
+    str | None,
+    typer.Option(metavar="PRICE", help="Of one CPU: 0.04EUR. Reports then say what a million units of work cost."),
 ]
 Precision = Annotated[
     str | None, typer.Option(metavar="PERCENT", help="End when every headline's interval is within it: 3%.")
@@ -192,6 +196,7 @@ PLANNED: dict[str, Any] = {
     "allow_noise": AllowNoise,
     "allow_unequal": AllowUnequal,
     "budget": Budget,
+    "price_per_cpu_hour": Price,
     "precision": Precision,
     **OF_TARGET,
     "out": Out,
@@ -219,6 +224,7 @@ def as_plan(wish: Wish, options: Options, out: Path) -> Plan:
         **vars(options),
         "out": str(out),
         "budget": None if wish.budget_seconds is None else f"{wish.budget_seconds:.0f}s",
+        "price_per_cpu_hour": wish.price_per_cpu_hour or None,
         "precision": None if wish.precision is None else f"{100 * wish.precision:.10g}%",
     }
     return Plan(
@@ -276,6 +282,7 @@ def asking(work: Callable[..., None]) -> Callable[..., None]:
         allow_noise: AllowNoise = False,
         allow_unequal: AllowUnequal = False,
         budget: Budget = None,
+        price_per_cpu_hour: Price = None,
         precision: Precision = None,
         options: Options,
         out: Out = DEFAULT_OUT,
@@ -298,6 +305,7 @@ def asking(work: Callable[..., None]) -> Callable[..., None]:
             allow_noise=allow_noise,
             allow_unequal=allow_unequal,
             budget_seconds=None if budget is None else seconds_of(budget),
+            price_per_cpu_hour="" if price_per_cpu_hour is None else price_of(price_per_cpu_hour),
             precision=None if precision is None else share_of(precision),
         )
         work(wish, options, out, **said)

@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from bench import store
+from bench.budget import price_of
 from bench.commands.answers import say_json
-from bench.commands.options import DEFAULT_OUT, AllowNoise, AllowUnequal, AsJson, Out, SessionName
+from bench.commands.options import DEFAULT_OUT, AllowNoise, AllowUnequal, AsJson, Out, Price, SessionName
 from bench.errors import BadInput, did_you_mean
 
 Format = Annotated[
@@ -28,6 +29,7 @@ def command(
     out: Out = DEFAULT_OUT,
     allow_noise: AllowNoise = False,
     allow_unequal: AllowUnequal = False,
+    price_per_cpu_hour: Price = None,
     as_json: AsJson = False,
 ) -> None:
     """Print what a session means: both topologies side by side, intervals, verdicts and doubts.
@@ -47,6 +49,7 @@ def command(
         planned,
         allow_noise=planned.allow_noise or allow_noise,
         allow_unequal=planned.allow_unequal or allow_unequal,
+        price_per_cpu_hour=price_of(price_per_cpu_hour) if price_per_cpu_hour else planned.price_per_cpu_hour,
     )
     runs = store.load_runs(folder, planned)
     found = analysis.build(planned, runs)

@@ -10,6 +10,7 @@ from io import StringIO
 from bench.analysis import Report
 from bench.analysis.cells import CellReport, NodeMetric
 from bench.analysis.comparison import Comparison, Side
+from bench.analysis.costs import Cost
 from bench.analysis.curves import Curve
 from bench.analysis.network_ledger import Ledger
 from bench.analysis.rows import MetricRow
@@ -45,7 +46,7 @@ COLUMNS = (
     "missing",
     "stamps",  # what no number may be taken without
 )
-WHAT = ("median", "ratio", "invocation", "share", "node", "curve", "ledger")
+WHAT = ("median", "ratio", "invocation", "share", "node", "curve", "ledger", "cost")
 _MEASURES = tuple(field.name for field in fields(NodeRow) if field.name not in ("topology", "node", "n"))
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -68,7 +69,8 @@ def render(report: Report, _: Sequence[Run] = ()) -> str:
             "params": to_json(dict(cell.params)).decode(),
             "stamps": ", ".join(report.stamps),
         }
-        for line in _lines(cell):
+        own = [each for each in report.costs if (each.experiment, each.cell) == (cell.experiment, cell.cell)]
+        for line in (*_lines(cell), *map(_of_cost, own)):
             writer.writerow({name: _safe(value) for name, value in (about | line).items()})
     return page.getvalue()
 
@@ -101,6 +103,11 @@ def _lines(cell: CellReport) -> Iterator[Line]:
         about = {**_metric_of(curve), "arm": curve.arm, "point": curve.point, "topology": curve.topology}
         for step, middle, low, high, n in zip(curve.steps, curve.middle, curve.low, curve.high, curve.n, strict=True):
             yield {"what": "curve", **about, "step": step, "value": middle, "low": low, "high": high, "n": n}
+
+
+def _of_cost(cost: Cost) -> Line:
+    about: Line = {"metric": f"cost_of_a_million_{cost.unit}s", "unit": cost.currency, "topology": cost.topology}
+    return {"what": "cost", **about, **_estimate(cost.per_million)}
 
 
 def _of_node(node: NodeRow) -> Iterator[Line]:

@@ -9,9 +9,21 @@ from bench.analysis import Report
 from bench.analysis.answer import shape
 from bench.analysis.cells import CellReport
 from bench.analysis.evidence import SESSION, Doubt, Severity, about
-from bench.analysis.numbers import label, percent, plain, plural
+from bench.analysis.numbers import label, percent, plain, plural, with_interval
 from bench.model import Run
-from bench.reports import convergence, environment, ledger, levels, more_cpus, profiles, scaling, steps, sweeps, tables
+from bench.reports import (
+    convergence,
+    environment,
+    grid,
+    ledger,
+    levels,
+    more_cpus,
+    profiles,
+    scaling,
+    steps,
+    sweeps,
+    tables,
+)
 from bench.reports.grid import Table
 
 DOUBTS = "Reasons to doubt it"
@@ -173,6 +185,7 @@ def _sections(report: Report, cell: CellReport, runs: Sequence[Run]) -> Iterator
         )
     for title, table in steps.ladders(cell, topologies):
         yield Section(title=title, table=table, source=f"one value an invocation of each arm, in {record}")
+    yield from _cost(report, cell)
     yield from _ledger(cell)
     for title, table in (*sweeps.sweeps(cell, topologies), *sweeps.curves(cell)):
         yield Section(title=title, table=table, source=f"one value an invocation and point, in {record}")
@@ -193,6 +206,20 @@ def _sections(report: Report, cell: CellReport, runs: Sequence[Run]) -> Iterator
         )
     for title, profile, source in profiles.of_cell(cell, runs):
         yield Section(title=title, listing=tuple(profile.splitlines()), source=source)
+
+
+def _cost(report: Report, cell: CellReport) -> Iterator[Section]:
+    """What the work cost on each topology, where there is a price."""
+    own = [each for each in report.costs if (each.experiment, each.cell) == (cell.experiment, cell.cell)]
+    if own:
+        yield Section(
+            title=f"What a million {own[0].unit}s cost, at {report.price_per_cpu_hour} a CPU hour",
+            table=grid.table(
+                [("topology", False), (own[0].currency, True), ("n", True)],
+                (grid.row([each.topology, with_interval(each.per_million), str(each.per_million.n)]) for each in own),
+            ),
+            source="the price of all CPUs of the topology, busy or not, over the steady rate; start-up is not in it",
+        )
 
 
 def _ledger(cell: CellReport) -> Iterator[Section]:

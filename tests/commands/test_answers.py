@@ -34,7 +34,7 @@ ANSWERS = {
     "findings": ["doctor", "--target", "local"],
     "history": ["history", "throughput_inputs_per_second"],
     "plan": ["plan", "inference", "--cpus", "2", "--blocks", "1", "--target", "local"],
-    "report": ["report", FIRST],
+    "report": ["report", FIRST, "--price-per-cpu-hour", "1EUR"],
     "run": ["show", FIRST, RUN],
     "runs": ["show", FIRST],
     "sessions": ["list", "sessions"],
