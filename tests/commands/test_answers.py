@@ -1,4 +1,4 @@
-"""What `--json` prints is a promise: the envelope, and every key, are those of the golden file."""
+"""What `--json` prints is a promise: the envelope, and every key of the golden file, is there."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def keys(value: Any, place: str = "") -> Iterator[str]:
             yield from keys(each, way)
 
 
-def test_no_key_of_an_answer_goes_or_comes_unseen(said: Callable[[list[str]], Any]) -> None:
+def test_no_promised_key_of_an_answer_goes_without_a_new_version(said: Callable[[list[str]], Any]) -> None:
     found = {}
     for name, words in ANSWERS.items():
         answer = said(words)
@@ -108,7 +108,8 @@ def test_no_key_of_an_answer_goes_or_comes_unseen(said: Callable[[list[str]], An
         GOLDEN.write_text(json.dumps(found, indent=1) + "\n")
     golden = json.loads(GOLDEN.read_text())
     for name, answer in found.items():
-        assert answer == golden[name], f"{name}: write it anew with RAYMETER_WRITE_GOLDEN=1"
+        assert answer["version"] == golden[name]["version"]
+        assert not set(golden[name]["keys"]) - set(answer["keys"]), f"{name} has lost these: give it a new version"
 
 
 def test_every_schema_is_held_to_the_golden_file() -> None:
