@@ -66,7 +66,7 @@ def test_a_budget_without_room_for_one_block_is_refused() -> None:
 
 
 def test_an_experiment_without_a_cell_is_no_part_of_the_session() -> None:
-    spec = a_spec(experiment="network", id="b01-single-network-c01")
+    spec = a_spec(experiment="network", id="b01-single-network-c01", params={})
     metrics = {"inference": (RATE,), "network": (RATE,)}
     session = a_session((a_spec(), spec), metrics=metrics, arms=dict.fromkeys(metrics, ()), budget_seconds=20.0)
     found = fit(session, known(session))
