@@ -5,11 +5,10 @@ JSON both ways is `to_json` and `from_json`; a file from elsewhere is checked ag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -300,149 +299,6 @@ class Session:
     dropped: tuple[str, ...] = ()  # what was asked for and is not in the plan, since the budget has no room for it
     ended: str = ""  # why it is complete without the runs that it lacks
     version: int = SCHEMA_VERSION
-
-
-# What an experiment is given. It iterates, measures and yields; how often, where and what for is not its business.
-
-
-@dataclass(frozen=True, kw_only=True)
-class NodeSlot:
-    """A node as an experiment sees it: where to place work, and how much of it may run at once."""
-
-    name: str  # "head", "worker-1"
-    node_id: str  # Ray's
-    cpus: int
-    threads: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Measured(Generic[T]):
-    """What a timed piece of work gave, pass by pass, and what it is called in the record."""
-
-    results: Sequence[T]
-    interval: Interval
-    arm: str
-    turn: int
-    warmup: bool
-    point: str = ""
-
-    def sample(self, metric: Metric, value: float, *, node: str | None = None, step: float | None = None) -> Sample:
-        """This interval's value of `metric`; with a `step`, where `metric` is a curve."""
-        return Sample(
-            metric=metric.name,
-            unit=metric.unit,
-            value=value,
-            interval=self.interval,
-            arm=self.arm,
-            turn=self.turn,
-            warmup=self.warmup,
-            node=node,
-            point=self.point,
-            step=step,
-        )
-
-    def missing(self, metric: Metric, reason: str) -> Sample:
-        """The reason that this interval has no value of `metric`."""
-        return Sample(
-            metric=metric.name,
-            unit=metric.unit,
-            value=None,
-            reason=reason,
-            interval=self.interval,
-            arm=self.arm,
-            turn=self.turn,
-            warmup=self.warmup,
-            point=self.point,
-        )
-
-
-class Turn(Protocol):
-    """One repetition, in which every arm has its go, in an order of its own."""
-
-    warmup: bool
-
-    def order(self, arms: Sequence[Arm]) -> Sequence[Arm]:
-        """`arms` in this turn's seeded order."""
-        ...
-
-    def measure(
-        self, arm: Arm, work: Callable[[], T], credit: Callable[[T], Mapping[str, float]], *, point: str = ""
-    ) -> Measured[T]:
-        """Do `work` until the sample is long enough, with clock and probes around it.
-
-        `work` returns when every result is in hand, counted and checked. `credit` says, after the clock has
-        stopped, how much of one pass each node (by name) did. `point` names the point of a sweep that this is.
-        """
-        ...
-
-
-class Context(Protocol):
-    """All that an experiment may know of the place where it runs."""
-
-    @property
-    def seed(self) -> int: ...
-
-    @property
-    def attempt(self) -> int:
-        """At this run: 1 for the first."""
-        ...
-
-    @property
-    def block(self) -> int:
-        """That this run is of, from 1: what is drawn anew in each block is drawn by it."""
-        ...
-
-    @property
-    def nodes(self) -> Sequence[NodeSlot]: ...
-
-    def time_once(self, arm: str, work: Callable[[], T]) -> Measured[T]:
-        """Do `work` once, on the clock, outside any turn: start-up, first result."""
-        ...
-
-    def turns(self) -> Iterator[Turn]:
-        """The warm-ups, then as many turns as the Spec asks for."""
-        ...
-
-    def same_everywhere(self, name: str, digest: str) -> None:
-        """Declare a checksum that must be equal over turns, arms, cells and topologies, or the run is invalid."""
-        ...
-
-    def invalid(self, reason: str) -> None:
-        """Say why this run's numbers cannot be trusted. It goes on, and everything is kept."""
-        ...
-
-    def leaves_idle(self, names: Sequence[str]) -> None:
-        """Declare nodes that get no work by the params: that they do none is then no fault."""
-        ...
-
-    def expects_losses(self) -> None:
-        """Declare that the run goes on without nodes that are lost: the experiment, and nobody else, then says what of it."""
-        ...
-
-    def data(self, name: str, sha256: str) -> None:
-        """Declare a data set that was used."""
-        ...
-
-    def record(self, sample: Sample) -> None:
-        """Keep `sample` at once, in the midst of a timed interval: long work is watched while it goes.
-
-        It is on the disk when this returns, which takes a millisecond or so: not for the inner loop of anything.
-        """
-        ...
-
-    def progress(self, done: float, total: float) -> None:
-        """Say how far long work is. Most calls do nothing but look at the clock."""
-        ...
-
-    @property
-    def folder(self) -> Path:
-        """A folder on the driver's node for files of this run. What is appended to them comes home while it goes."""
-        ...
-
-    @property
-    def earlier(self) -> Sequence[Path]:
-        """The files `done.jsonl` that attempts at this run before this one left in their folders, the first attempt's first."""
-        ...
 
 
 def to_json(value: object) -> bytes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bench.model import Arm, Context, Interval, Metric, Sample, Session, Spec, Topology, Value
+from bench.context import Context
+from bench.model import Arm, Interval, Metric, Sample, Session, Spec, Topology, Value
 
 RATE = Metric(name="throughput_inputs_per_second", unit="inputs/s", better="higher", kind="rate")
 

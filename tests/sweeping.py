@@ -8,7 +8,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar
 
-from bench.model import Arm, Interval, Measured
+from bench.context import Measured
+from bench.model import Arm, Interval
 
 T = TypeVar("T")
 

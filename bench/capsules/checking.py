@@ -45,8 +45,8 @@ def verify(path: Path) -> Verified:
     with tempfile.TemporaryDirectory(prefix="raymeter-capsule-") as place:
         manifest = unpack(path, Path(place))
         session, runs = load(Path(place))
-        report = _check_report(Path(place), session, runs)
         same_code = (manifest.code_hash, manifest.look) == (identity.code_hash(), html.look())
+        report = _check_report(Path(place), session, runs, same_code=same_code)
         if same_code:
             _check_page(Path(place), report, runs)
     return Verified(
@@ -69,7 +69,7 @@ def load(folder: Path) -> tuple[Session, list[Run]]:
     return session, store.load_runs(folder, session)
 
 
-def _check_report(folder: Path, session: Session, runs: list[Run]) -> Report:
+def _check_report(folder: Path, session: Session, runs: list[Run], *, same_code: bool) -> Report:
     from bench import analysis
 
     try:
@@ -81,23 +81,28 @@ def _check_report(folder: Path, session: Session, runs: list[Run]) -> Report:
         report = analysis.build(session, runs, margin=margin)
     except (ArithmeticError, ValueError) as error:
         raise RecordDamaged(f"The samples of {session.id} cannot be summed up: {error}.") from error
-    for difference in _differences(said, msgspec.json.decode(to_json(report)), ""):
+    for difference in _differences(said, msgspec.json.decode(to_json(report)), "", may_lack=not same_code):
         raise RecordDamaged(f"{REPORT} does not follow from the samples: {difference}.")
     return report
 
 
-def _differences(said: Any, found: Any, place: str) -> Iterator[str]:
-    """Where two JSON values differ, in words; what both say of a number need not be equal to the last digit."""
+def _differences(said: Any, found: Any, place: str, *, may_lack: bool) -> Iterator[str]:
+    """Where two JSON values differ, in words; what both say of a number need not be equal to the last digit.
+
+    `may_lack`: the capsule is of other code, and what this raymeter says besides is no contradiction.
+    """
     if isinstance(said, dict) and isinstance(found, dict):
         for name in (*found, *(name for name in said if name not in found)):
             where = f"{place}.{name}".removeprefix(".")
+            if name not in said and may_lack:
+                continue
             if name not in said or name not in found:
                 yield f"{where} is in one of them only"
             else:
-                yield from _differences(said[name], found[name], where)
+                yield from _differences(said[name], found[name], where, may_lack=may_lack)
     elif isinstance(said, list) and isinstance(found, list) and len(said) == len(found):
         for number, (one, other) in enumerate(zip(said, found, strict=True)):
-            yield from _differences(one, other, f"{place}[{number}]")
+            yield from _differences(one, other, f"{place}[{number}]", may_lack=may_lack)
     elif not _equal(said, found):
         yield f"{place} is {said!r:.80}, and from the samples {found!r:.80}"
 

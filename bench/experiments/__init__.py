@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol, cast
 
-from bench.model import Arm, Context, Metric, Sample, Value
+from bench.context import Context
+from bench.model import Arm, Metric, Sample, Value
 
 
 @dataclass(frozen=True, kw_only=True)

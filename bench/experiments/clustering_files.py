@@ -14,12 +14,13 @@ from typing import Annotated, Literal, cast
 
 from typer import Option
 
+from bench.context import Context, Measured
 from bench.errors import DoesNotFit
 from bench.experiments import Profile
 from bench.experiments.clustering import files
 from bench.experiments.clustering.files import Read, Written
 from bench.experiments.clustering.formats import Format
-from bench.model import Arm, Context, Measured, Metric, Sample, Topology
+from bench.model import Arm, Metric, Sample, Topology
 
 BUFFERS = {"8 KiB": 2**13, "64 KiB": 2**16, "1 MiB": 2**20, "64 MiB": 2**26}
 HEADLINE = "1 MiB"

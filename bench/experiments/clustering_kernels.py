@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Option
 
+from bench.context import Context, Measured
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import Profile
 from bench.experiments.clustering import workers
 from bench.experiments.clustering.inputs import check_path, open_input
 from bench.experiments.clustering.metrics import PROJECTED, STUDY_JOBS
 from bench.experiments.clustering.workers import Job, Shape
-from bench.model import Arm, Context, Measured, Metric, Sample, Topology
+from bench.model import Arm, Metric, Sample, Topology
 
 if TYPE_CHECKING:
     from bench.experiments.clustering.inputs import Points

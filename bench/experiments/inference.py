@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+from bench.context import Context, Measured
 from bench.data import digits
 from bench.errors import BadInput
 from bench.experiments import Profile, inference_load, mlp, parts, response_times
 from bench.experiments.peers import Peers, start_peers
 from bench.experiments.placement import Place, Span, places, spans
 from bench.experiments.predictors import DataPath, Predictors
-from bench.model import Arm, Context, Interval, Measured, Metric, Sample, Value
+from bench.model import Arm, Interval, Metric, Sample, Value
 
 if TYPE_CHECKING:
     from bench.experiments.actor_pool import Answers

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from bench.context import Context
 from bench.experiments.open_loop import RayCalls
 from bench.experiments.placement import Span, spans
 from bench.experiments.predictors import Predictors
 from bench.experiments.response_times import MOST_OUTSTANDING, ResponseTimes, Subject
-from bench.model import Arm, Context
+from bench.model import Arm
 
 if TYPE_CHECKING:
     from bench.experiments.inference import Params

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from statistics import fmean, median_low
 from typing import Any
 
-from bench.model import Measured, Metric, Sample
+from bench.context import Measured
+from bench.model import Metric, Sample
 
 BUSY = Metric(
     name="busy_seconds",

@@ -12,11 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bench.context import NodeSlot
 from bench.errors import RunInvalid
 from bench.experiments import mlp
 from bench.experiments.placement import Span, get_in_time, on, shares, spans
 from bench.experiments.spawning import THREAD_VARIABLES, environment, without_main_script
-from bench.model import NodeSlot
 
 if TYPE_CHECKING:
     from bench.experiments.mlp import Array, Layers

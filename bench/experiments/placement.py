@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bench.context import NodeSlot
 from bench.errors import RunFailed
-from bench.model import NodeSlot
 
 Span = tuple[int, int]  # inputs from the first, up to and without the second
 

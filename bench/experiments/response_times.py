@@ -16,9 +16,10 @@ from typing import Annotated, Any, Literal
 
 from typer import Option
 
+from bench.context import Context, Measured, Turn
 from bench.experiments.histograms import added, calls_needed, encoded, histogram, seconds_at
 from bench.experiments.open_loop import Calls, Load, Schedule, closed_loop, due_seconds, open_loop
-from bench.model import Arm, Context, Interval, Measured, Metric, Sample, Turn
+from bench.model import Arm, Interval, Metric, Sample
 
 Choice = Annotated[
     Literal["off", "poisson", "constant", "both"],

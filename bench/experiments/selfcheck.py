@@ -14,8 +14,9 @@ from typing import Annotated, Any
 
 from typer import Option
 
+from bench.context import Context, Measured
 from bench.experiments import Profile
-from bench.model import Arm, Context, Measured, Metric, Sample
+from bench.model import Arm, Metric, Sample
 
 UNIT = Metric(name="unit_seconds", unit="s", better="lower", kind="time", help="One call, of those in a sample.")
 CALL_P50 = Metric(name="call_p50_seconds", unit="s", better="lower", kind="time", help="Of all calls of the run.")

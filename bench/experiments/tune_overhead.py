@@ -18,9 +18,10 @@ from typing import Annotated
 
 from typer import Option
 
+from bench.context import Context
 from bench.errors import RunInvalid
 from bench.experiments import Profile
-from bench.model import Arm, Context, Metric, Sample
+from bench.model import Arm, Metric, Sample
 
 OVERHEAD = Metric(
     name="overhead_ratio",

@@ -106,8 +106,8 @@ def start_probes(spec: Spec) -> list[NodeProbe]:
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+    from bench.context import NodeSlot
     from bench.jobs.probe import Probe
-    from bench.model import NodeSlot
 
     alive = [node for node in ray.nodes() if node["Alive"]]
     check_resources(spec, [node["Resources"] for node in alive])

@@ -13,8 +13,9 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
+from bench.context import Measured, NodeSlot
 from bench.jobs.recorder import Recorder
-from bench.model import Arm, Interval, Measured, NodeSlot, NodeUsage, Sample, Spec
+from bench.model import Arm, Interval, NodeUsage, Sample, Spec
 from bench.store import DATA, DONE, FILES
 
 T = TypeVar("T")

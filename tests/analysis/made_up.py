@@ -7,20 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bench.model import (
-    Arm,
-    Facts,
-    Interval,
-    Metric,
-    NodeFacts,
-    NodeUsage,
-    Run,
-    Sample,
-    Session,
-    Spec,
-    Topology,
-    Value,
-)
+from bench.model import Arm, Facts, Interval, Metric, NodeFacts, NodeUsage, Run, Sample, Session, Spec, Topology, Value
 
 RATE = Metric(name="throughput_inputs_per_second", unit="inputs/s", better="higher", kind="rate")
 LATENCIES = tuple(

@@ -124,6 +124,23 @@ def test_a_report_that_does_not_follow_from_the_samples_is_named_with_the_number
         checking.verify(rewritten(packed, tmp_path, better))
 
 
+def test_a_report_of_older_code_may_lack_what_is_said_today_and_one_of_this_code_may_not(
+    packed: Path, tmp_path: Path
+) -> None:
+    def before(content: Content, code_hash: str | None = None) -> None:
+        report = json.loads(content[REPORT])
+        del report["cells"][0]["rows"][0]["sides"]
+        content[REPORT] = json.dumps(report).encode()
+        manifest = json.loads(content[MANIFEST])
+        content[MANIFEST] = json.dumps(manifest | ({"code_hash": code_hash} if code_hash else {})).encode()
+        with_manifest(content)
+
+    with pytest.raises(RecordDamaged, match=r"is in one of them only"):
+        checking.verify(rewritten(packed, tmp_path, before))
+    older = rewritten(packed, tmp_path, lambda content: before(content, "0" * 16), name="older.zip")
+    assert not checking.verify(older).same_code
+
+
 def test_samples_that_were_changed_with_their_checksums_are_found(packed: Path, tmp_path: Path) -> None:
     def faster(content: Content) -> None:
         name = "runs/b01-multi-inference-c01/samples.jsonl"

@@ -12,7 +12,8 @@ from typing import TypeVar
 import pytest
 
 from bench import gate
-from bench.model import Arm, Interval, Measured, NodeSlot, Sample
+from bench.context import Measured, NodeSlot
+from bench.model import Arm, Interval, Sample
 
 T = TypeVar("T")
 

@@ -616,7 +616,7 @@ sys.path.insert(0, sys.argv[1])
 import ray
 from conftest import LocalContext
 from bench.experiments import clustering
-from bench.model import NodeSlot
+from bench.context import NodeSlot
 
 address, folder, params, earlier = sys.argv[2], Path(sys.argv[3]), json.loads(sys.argv[4]), sys.argv[5:]
 ray.init(address=address, log_to_driver=False, logging_level="ERROR")

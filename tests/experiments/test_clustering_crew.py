@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ray.exceptions import ObjectLostError, RayActorError
 
+from bench.context import NodeSlot
 from bench.errors import RunFailed
 from bench.experiments.clustering import crew as module
 from bench.experiments.clustering.crew import IN_FLIGHT, LOSSES, OVERDUE_SECONDS, STALL_SECONDS, Crew, Tally
 from bench.experiments.clustering.split import Part
 from bench.experiments.clustering.work import Outcome
 from bench.experiments.placement import Place
-from bench.model import NodeSlot
 
 NEVER = 1e9
 

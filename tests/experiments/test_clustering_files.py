@@ -15,12 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from bench.context import Measured
 from bench.errors import DoesNotFit
 from bench.experiments import clustering_files as experiment
 from bench.experiments.clustering import files, formats
 from bench.experiments.clustering.files import Read, Written
 from bench.experiments.clustering_files import ARMS, BUFFERS, Params
-from bench.model import Interval, Measured, Topology
+from bench.model import Interval, Topology
 
 EVERY = get_args(formats.Format)
 COMPRESSED = ("zlib", "lz4", "zstd")

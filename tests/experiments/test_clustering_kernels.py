@@ -13,12 +13,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
+from bench.context import Measured, NodeSlot
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import clustering_kernels as experiment
 from bench.experiments.clustering import kernels, points, workers
 from bench.experiments.clustering.workers import Job, Shape
 from bench.experiments.clustering_kernels import ARMS, Checks, Params
-from bench.model import Interval, Measured, NodeSlot, Topology
+from bench.model import Interval, Topology
 
 SMALL = Params(points=300, dimensions=5, clusters=7, iterations=6, jobs=5)
 

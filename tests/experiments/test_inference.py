@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from bench import params as parameters
+from bench.context import Measured
 from bench.errors import BadInput
 from bench.experiments import inference, inference_load, load, response_times
 from bench.experiments.actor_pool import Answers
 from bench.experiments.inference import Params
 from bench.experiments.peers import Peers
 from bench.experiments.predictors import Predictors
-from bench.model import Interval, Measured, Sample
+from bench.model import Interval, Sample
 
 ANSWERS = "inference: answers to 600 mnist inputs, seed 7"
 

@@ -14,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sweeping import SweepContext
 
+from bench.context import Measured
 from bench.errors import BadInput, RunFailed
 from bench.experiments import network
 from bench.experiments.network import figures, iperf, payload, tcp, ways
 from bench.experiments.network.points import MOST_IN_FLIGHT_BYTES, Point, in_words, sweep
 from bench.experiments.network.ways import Burst
-from bench.model import Interval, Measured
+from bench.model import Interval
 
 SMALL, LARGE = Point(size=64, streams=1), Point(size=2**20, streams=1)
 

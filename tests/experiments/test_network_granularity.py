@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sweeping import SweepContext
 
+from bench.context import Measured
 from bench.errors import BadInput
 from bench.experiments import granularity
 from bench.experiments.granularity import LABEL, Done, Params, Point
 from bench.experiments.granularity.numbers import batch_for, least_task_seconds, overhead_seconds
-from bench.model import Interval, Measured
+from bench.model import Interval
 
 
 def simulated(overhead: float, lengths: Sequence[float]) -> dict[float, float]:

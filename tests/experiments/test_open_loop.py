@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sweeping import SweepContext
 
+from bench.context import Measured
 from bench.errors import RunFailed
 from bench.experiments.histograms import added, decoded, encoded, histogram, seconds_at
 from bench.experiments.open_loop import Answer, RayCalls, closed_loop, due_seconds, open_loop
@@ -28,7 +29,7 @@ from bench.experiments.response_times import (
     percentiles,
     turn_seconds,
 )
-from bench.model import Arm, Interval, Measured, Sample
+from bench.model import Arm, Interval, Sample
 
 RAY = Arm(name="ray", help="", role="subject")
 ANY_NUMBER = 1_000_000_000

@@ -15,6 +15,7 @@ import pytest
 
 from bench import needs
 from bench import params as parameters
+from bench.context import Measured, NodeSlot
 from bench.data import images
 from bench.errors import BadInput, DataMissing, DoesNotFit, RunFailed
 from bench.experiments import load, parameter_server
@@ -27,7 +28,7 @@ from bench.experiments.parameter_server.server import Plan, Snapshot
 from bench.experiments.parameter_server.study import Study
 from bench.experiments.parameter_server.training import Pass, Setting, Trainers
 from bench.experiments.placement import places
-from bench.model import Interval, Measured, NodeSlot, Sample, Topology
+from bench.model import Interval, Sample, Topology
 
 SOME = Params(
     model="convolution",

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from bench import analysis
 from bench.analysis import ledger_amounts
+from bench.context import Measured
 from bench.experiments import inference, parts, predictors
 from bench.experiments.parts import WorkDone, compute_and_straggler, work_samples
 from bench.experiments.placement import on
-from bench.model import Interval, Measured
+from bench.model import Interval
 
 
 def workers(*done: tuple[float, float]) -> list[WorkDone]:

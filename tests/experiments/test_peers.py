@@ -9,10 +9,10 @@ from dataclasses import replace
 import psutil
 import pytest
 
+from bench.context import NodeSlot
 from bench.errors import RunInvalid
 from bench.experiments import mlp
 from bench.experiments.peers import Peers, start_peers
-from bench.model import NodeSlot
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(60)]
 

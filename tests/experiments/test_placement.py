@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.context import NodeSlot
 from bench.experiments.placement import places, shares, spans
-from bench.model import NodeSlot
 
 
 def some_nodes(*cpus: int) -> list[NodeSlot]:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from bench.context import NodeSlot
 from bench.errors import RunInvalid
 from bench.experiments import mlp
 from bench.experiments.placement import places, spans
 from bench.experiments.predictors import DataPath, Predictor, Predictors
-from bench.model import NodeSlot
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(60)]
 

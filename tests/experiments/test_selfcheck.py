@@ -8,8 +8,8 @@ from statistics import median
 import pytest
 from experiments.conftest import LocalContext
 
+from bench.context import NodeSlot
 from bench.experiments import NAMES, load, selfcheck
-from bench.model import NodeSlot
 
 pytestmark = pytest.mark.ray
 

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from bench import params as parameters
+from bench.context import Measured, NodeSlot
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import load, tune
 from bench.experiments.tune import Params, metrics
@@ -23,7 +24,7 @@ from bench.experiments.tune.peers import deal
 from bench.experiments.tune.search import Found
 from bench.experiments.tune.storage import storage
 from bench.experiments.tune.training import Config, Course, Report
-from bench.model import Interval, Measured, NodeSlot, Sample, Topology
+from bench.model import Interval, Sample, Topology
 
 COURSE = Course(batch=1, iteration_samples=1, max_iterations=9, target=0.9, judged_by="training", threads=1, seed=1)
 NODES = [NodeSlot(name=name, node_id=name, cpus=1, threads=1) for name in ("head", "worker-1")]

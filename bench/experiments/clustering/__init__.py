@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from typer import Option
 
+from bench.context import Context
 from bench.errors import BadInput
 from bench.experiments import Profile, chaos
 from bench.experiments.clustering import split
@@ -17,7 +18,7 @@ from bench.experiments.clustering.kernels import Kernel
 from bench.experiments.clustering.metrics import CHECKED_SHARE, JOBS_PER_SECOND, METRICS, of_crew, of_round
 from bench.experiments.clustering.site import Source
 from bench.experiments.clustering.work import Given, Job, Kind
-from bench.model import Arm, Context, Sample
+from bench.model import Arm, Sample
 
 __all__ = ["ARMS", "CHAOS", "METRICS", "PROFILES", "Params", "breaks_cluster", "guess_pass_seconds", "run"]
 

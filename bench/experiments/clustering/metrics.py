@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median_low
 
+from bench.context import Measured, NodeSlot
 from bench.experiments.clustering.crew import Tally
 from bench.experiments.clustering.work import MODULUS, Aside, Outcome
 from bench.experiments.parts import SERIALISE, WORK_METRICS, WorkDone, jain, work_samples
 from bench.experiments.recovery import Recovery
-from bench.model import Measured, Metric, NodeSlot, Sample
+from bench.model import Metric, Sample
 
 STUDY_JOBS = 8_000_000
 

@@ -9,12 +9,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from bench.context import NodeSlot
 from bench.experiments.clustering import work
 from bench.experiments.clustering.split import Part
 from bench.experiments.clustering.work import Job, Outcome
 from bench.experiments.placement import get_in_time, on, shares
 from bench.experiments.spawning import THREAD_VARIABLES, environment, without_main_script
-from bench.model import NodeSlot
 
 READY_SECONDS = 180.0
 TASKS_PER_CPU = 2  # under way at once

@@ -11,6 +11,7 @@ from secrets import token_hex
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from bench.context import Context, NodeSlot
 from bench.errors import DataMissing, RunFailed
 from bench.experiments import chaos, recovery
 from bench.experiments.clustering import peers, site, split, work
@@ -21,7 +22,7 @@ from bench.experiments.clustering.reference import Reference
 from bench.experiments.clustering.split import Part
 from bench.experiments.clustering.work import Given, Job, Outcome
 from bench.experiments.placement import Place, get_in_time, on
-from bench.model import Context, NodeSlot, to_json
+from bench.model import to_json
 
 if TYPE_CHECKING:
     from bench.experiments.clustering import Params

@@ -11,11 +11,11 @@ from itertools import chain, pairwise
 from time import process_time
 from typing import TYPE_CHECKING, Any, cast
 
+from bench.context import NodeSlot
 from bench.errors import RunInvalid
 from bench.experiments.clustering import kernels, points, work
 from bench.experiments.clustering.kernels import AnyKernel
 from bench.experiments.placement import Span, get_in_time, on, shares
-from bench.model import NodeSlot
 
 if TYPE_CHECKING:
     from bench.experiments.clustering.kernels import Points

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from typer import Option
 
+from bench.context import Context, NodeSlot, Turn
 from bench.errors import BadInput, RunInvalid
 from bench.experiments import Profile
 from bench.experiments.network import figures
@@ -19,7 +20,7 @@ from bench.experiments.network.points import WORD_BYTES, Point, in_words, sweep
 from bench.experiments.network.ray_ways import SMALL_BYTES
 from bench.experiments.network.ways import Burst
 from bench.experiments.placement import get_in_time, on
-from bench.model import Arm, Context, NodeSlot, Sample, Turn
+from bench.model import Arm, Sample
 
 METRICS = figures.METRICS
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
+from bench.context import Measured
 from bench.experiments.network.points import Point
 from bench.experiments.network.ways import Burst
-from bench.model import Interval, Measured, Metric, Sample
+from bench.model import Interval, Metric, Sample
 
 GOODPUT = Metric(
     name="goodput_bytes_per_second",

@@ -9,11 +9,12 @@ from typing import Annotated, Literal
 
 from typer import Option
 
+from bench.context import Context
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import Profile
 from bench.experiments.parameter_server import metrics, models, wire
 from bench.experiments.parameter_server.metrics import ARMS, METRICS
-from bench.model import Arm, Context, Sample, Topology, Value
+from bench.model import Arm, Sample, Topology, Value
 
 __all__ = ["ARMS", "METRICS", "PROFILES", "Params", "check_fits", "data_sets", "guess_pass_seconds", "run"]
 

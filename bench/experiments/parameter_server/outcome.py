@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from bench.context import Measured
 from bench.experiments.parameter_server import metrics as m
 from bench.experiments.parameter_server.learner import Learner
 from bench.experiments.parameter_server.server import Snapshot
-from bench.model import Measured, Metric, Sample
+from bench.model import Metric, Sample
 
 if TYPE_CHECKING:
     import numpy as np

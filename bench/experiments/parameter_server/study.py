@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.context import Context, Measured
 from bench.data import images
 from bench.errors import RunInvalid
 from bench.experiments import parts
@@ -32,7 +33,7 @@ from bench.experiments.parameter_server.outcome import (
 from bench.experiments.parameter_server.server import Plan
 from bench.experiments.parameter_server.training import Pass, Setting, Trainers
 from bench.experiments.placement import places
-from bench.model import Arm, Context, Measured, Sample
+from bench.model import Arm, Sample
 
 if TYPE_CHECKING:
     from bench.experiments.parameter_server import Params

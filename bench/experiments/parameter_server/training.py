@@ -9,13 +9,13 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from bench.context import NodeSlot
 from bench.errors import RunFailed
 from bench.experiments.parameter_server import checkpoints, models
 from bench.experiments.parameter_server.host import Host, Report, Schedule, Task
 from bench.experiments.parameter_server.server import Checkpoint, Plan, Server, Snapshot, Tally
 from bench.experiments.parameter_server.wire import Transport, parts
 from bench.experiments.placement import Place, get_in_time, on
-from bench.model import NodeSlot
 
 if TYPE_CHECKING:
     import numpy as np

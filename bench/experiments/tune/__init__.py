@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 from typer import Option
 
+from bench.context import Context, NodeSlot
 from bench.data import images
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import Profile
@@ -23,7 +24,7 @@ from bench.experiments.tune.search import Found, Plan, Scheduler, Searcher
 from bench.experiments.tune.space import LEAST_HIDDEN, Search, configurations, fingerprint
 from bench.experiments.tune.storage import storage
 from bench.experiments.tune.training import Config, Course, Report
-from bench.model import Arm, Context, Interval, NodeSlot, Sample, Topology, Value
+from bench.model import Arm, Interval, Sample, Topology, Value
 
 __all__ = ["ARMS", "METRICS", "PROFILES", "Params", "check_fits", "data_sets", "guess_pass_seconds", "run"]
 

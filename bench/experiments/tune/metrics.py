@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bench.context import Measured, NodeSlot
 from bench.experiments.parts import jain
 from bench.experiments.tune import numbers
 from bench.experiments.tune.numbers import Outcome, TrialRun
 from bench.experiments.tune.training import Course
-from bench.model import Better, Kind, Measured, Metric, NodeSlot, Sample
+from bench.model import Better, Kind, Metric, Sample
 
 if TYPE_CHECKING:
     from bench.experiments.tune.search import Found

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bench.context import NodeSlot
 from bench.data.images import Images
 from bench.errors import RunFailed, RunInvalid
 from bench.experiments.placement import get_in_time, on
@@ -19,7 +20,6 @@ from bench.experiments.tune.numbers import TrialRun
 from bench.experiments.tune.search import Found
 from bench.experiments.tune.space import LEAST_HIDDEN, LR, MOMENTUM
 from bench.experiments.tune.training import Config, Course, Report
-from bench.model import NodeSlot
 
 SEARCH_SECONDS = 8 * 3600.0
 READY_SECONDS = 60.0

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.context import NodeSlot
 from bench.errors import BadInput
 from bench.experiments.placement import get_in_time, on
-from bench.model import NodeSlot
 
 SHARED_SECONDS = 30.0
 
