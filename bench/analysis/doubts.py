@@ -26,6 +26,7 @@ RULES: tuple[Rule, ...] = (
     numbers.partly_missing,
     numbers.loads_missing,
     numbers.uneven_work,
+    numbers.held_up,
     conditions.throttled,
     host.began_busy,
     host.not_seen,

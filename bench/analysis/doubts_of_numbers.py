@@ -12,12 +12,13 @@ from bench.analysis.comparison import Side, last_attempts
 from bench.analysis.evidence import SESSION, Doubt, Evidence, Severity, about
 from bench.analysis.numbers import label, plain, plural, quantity, span
 from bench.analysis.steadiness import Label, Steadiness
-from bench.model import Metric
+from bench.model import Metric, Run
 
 SHORT_SECONDS = 0.1
 OVERHEAD_SECONDS = 0.010  # a call that is shorter measures Ray, not the work
 ORDER_P = 0.05
 LEAST_SHARE = 0.5  # of an equal share of the work
+MOST_WAITING = 0.05  # of what all CPUs had
 _SIZE = Metric(name="size", unit="B", better="lower", kind="size")
 
 
@@ -224,6 +225,34 @@ def uneven_work(evidence: Evidence) -> Iterator[Doubt]:
                 if row.share_of_work is not None and row.share_of_work < LEAST_SHARE / len(rows):
                     text = f"{row.node} of {topology.name} did {row.share_of_work:.0%} of the work: the others did its part."
                     yield Doubt(severity="weakens", about=about(cell), text=text)
+
+
+def held_up(evidence: Evidence) -> Iterator[Doubt]:
+    """Workers that waited long for the last of them, and the node where that one was."""
+    for cell in evidence.cells:
+        for metric in (row.metric.name for row in cell.rows if row.metric.is_wait):
+            for topology in (each for each in evidence.topologies if each.nodes > 1):
+                runs = [run for run in evidence.usable_of(cell) if run.spec.topology == topology]
+                had, waited, by_node = _waits(runs, metric)
+                if by_node and waited > MOST_WAITING * had * topology.totals["CPUs"]:
+                    last = min(by_node, key=lambda node: by_node[node])
+                    text = (
+                        f"workers on {topology.name} waited {waited / had / topology.totals['CPUs']:.0%} of the CPUs' time"
+                        f" for the last of them: {last} held them up, with {by_node[last] / waited:.0%} of the waiting."
+                    )
+                    yield Doubt(severity="note", about=about(cell), text=text)
+
+
+def _waits(runs: Sequence[Run], metric: str) -> tuple[float, float, dict[str, float]]:
+    """Seconds that samples took, seconds that workers waited in them, and those by node."""
+    had = waited = 0.0
+    by_node: dict[str, float] = {}
+    for sample in (s for run in runs for s in run.samples if s.metric == metric and not s.warmup):
+        if sample.node is None:
+            had, waited = had + sample.interval.seconds, waited + (sample.value or 0.0)
+        else:
+            by_node[sample.node] = by_node.get(sample.node, 0.0) + (sample.value or 0.0)
+    return had, waited, by_node
 
 
 def luck(evidence: Evidence) -> Iterator[Doubt]:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from analysis.made_up import MULTI, RATE, SINGLE, a_facts, made_up
+from analysis.made_up import METRICS, MULTI, RATE, SINGLE, a_facts, made_up
 
 from bench import analysis
 from bench.analysis.doubts import RULES
-from bench.model import Gate, Run, Session
+from bench.model import Gate, Interval, Metric, Run, Sample, Session
 
 Change = Callable[[Session, list[Run]], list[Run]]
 
@@ -104,7 +104,31 @@ def idle_worker(_session, runs):
     return [replace(run, usage=but_one(run.usage)) for run in runs]
 
 
+WAIT = Metric(name="lost_seconds", unit="s", better="lower", kind="time", is_wait=True)
+
+
+def waiting(**by_node: float) -> Change:
+    """On multi, in every run a sample of 10 s in which workers waited, as they are told by node."""
+
+    def change(session, runs):
+        values = {None: sum(by_node.values()), **{name.replace("_", "-"): value for name, value in by_node.items()}}
+        waits = tuple(
+            Sample(metric=WAIT.name, arm="ray", value=value, node=node, interval=Interval(0.0, 10.0), turn=1)
+            for node, value in values.items()
+        )
+        return [replace(run, samples=run.samples + waits) if run.spec.topology == MULTI else run for run in runs]
+
+    return change
+
+
+WAITS = {"metrics": (*METRICS, WAIT)}
 CASES = [
+    (
+        waiting(head=3.9, worker_1=0.1),
+        WAITS,
+        "note",
+        "workers on multi waited 20% of the CPUs' time for the last of them: worker-1 held them up, with 2% of the waiting.",
+    ),
     (of_multi(kernel="6.19"), {}, "refuses", "kernel differs between the topologies"),
     (of_multi(cpus_granted=2), {}, "refuses", "unequal totals of granted CPUs: single has 2, multi has 4"),
     (first(digests={"predictions": "other"}), {}, "refuses", "do not agree on predictions"),
@@ -148,6 +172,7 @@ def test_a_reason_to_doubt_is_found_and_weighed(change, wish, severity, words):
 
 
 QUIET = [
+    (waiting(head=0.4, worker_1=0.1), "held them up"),
     (under_a_quota(usage(periods=3076, throttled_periods=34)), "throttled"),  # 1.1 %
     (samples(slow_calls), "overhead-dominated"),
     (None, "outliers"),
@@ -163,7 +188,7 @@ QUIET = [
 
 @pytest.mark.parametrize(("change", "words"), QUIET, ids=[case[1] for case in QUIET])
 def test_a_sound_session_brings_no_such_doubt(change, words):
-    assert not [doubt for doubt in doubts_of(change, noise=0.005) if words in doubt.text]
+    assert not [doubt for doubt in doubts_of(change, noise=0.005, **WAITS) if words in doubt.text]
 
 
 def test_every_rule_stays_silent_where_nothing_was_run():

@@ -42,7 +42,7 @@ def test_seeding_prints_the_file_and_the_list_then_has_it(tmp_path: Path, monkey
 
 
 def test_files_that_are_not_there_are_missing_data(tmp_path: Path) -> None:
-    with pytest.raises(DataMissing, match="There is no .*nothing"):
+    with pytest.raises(DataMissing, match=r"There is no .*nothing"):
         invoke("seed", "mnist", str(tmp_path / "nothing"))
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataMissing, match="has no mnist in it"):

@@ -67,6 +67,7 @@ LOST_SECONDS = Metric(
     better="lower",
     kind="time",
     help="That workers waited at the end for the last of them: all together, and of each node. Who waited least is to blame.",
+    is_wait=True,
 )
 PACE = Metric(
     name="slowest_pace",
