@@ -7,7 +7,7 @@ import math
 import os
 import random
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -202,11 +202,23 @@ def _ordered(cell_specs: list[Spec], shapes: tuple[Topology, ...], *, blocks: in
     for block in range(1, blocks + 1):
         draw = random.Random(f"{seed}/{block}")
         order = order[::-1] if block % 2 == 0 else draw.sample(order, len(order))
-        in_turn = draw.sample(cell_specs, len(cell_specs))
+        in_turn = _together(draw.sample(cell_specs, len(cell_specs)))
         for topology in order:
             for spec in in_turn:
                 identity = f"b{block:02d}-{topology.name}-{spec.experiment}-{spec.cell}"
                 yield replace(spec, id=identity, block=block, topology=topology)
+
+
+def _together(specs: Sequence[Spec]) -> list[Spec]:
+    """The same order, but what Ray's settings are the same for stays together: each set of them takes a cluster of its own."""
+    settings = [str(sorted(needs.ray_settings(spec).items())) for spec in specs]
+    places = {each: place for place, each in reversed(list(enumerate(settings)))}
+    return [
+        spec
+        for _, _, spec in sorted(
+            (places[own], place, spec) for place, (own, spec) in enumerate(zip(settings, specs, strict=True))
+        )
+    ]
 
 
 def estimate_seconds(session: Session, known: Mapping[tuple[str, str], float] | None = None) -> float:

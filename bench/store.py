@@ -164,7 +164,10 @@ def find(out: Path, name: str) -> Path:
         raise BadInput(f"{name} could be any of {len(matching)} sessions.", f"Such as {matching[0].name}.")
     known = ", ".join(folder.name for folder in folders[-3:]) or "none"
     # The beginning of an id is enough, so what is as long as that is what it is held against.
-    beginnings = {"latest": "latest", **{folder.name[: len(name)]: folder.name for folder in folders}}
+    beginnings = {
+        **({} if name == "latest" else {"latest": "latest"}),
+        **{folder.name[: len(name)]: folder.name for folder in folders},
+    }
     close = did_you_mean(name, beginnings, meaning=beginnings)
     raise BadInput(f"There is no session {name} in {out}.", f"{close}The last ones there: {known}.")
 
@@ -201,7 +204,10 @@ def latest_attempt(folder: Path, spec: Spec) -> Spec | None:
 
 def changes(folder: Path, tried: Spec) -> list[str]:
     """What is not as it was when the attempt `tried` was begun: `params.jobs was 48 and is 60`."""
-    was, now = (_flat(spec) for spec in (_read(run_folder(folder, tried) / "spec.json", Spec), tried))
+    begun = run_folder(folder, tried) / "spec.json"
+    if not begun.exists():  # it was cut off before it could say: nothing was done
+        return []
+    was, now = (_flat(spec) for spec in (_read(begun, Spec), tried))
     return [
         f"{name} was {was.get(name)} and is {now.get(name)}" for name in now | was if was.get(name) != now.get(name)
     ]

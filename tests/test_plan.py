@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections import Counter
 from dataclasses import replace
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench import plan
+from bench import needs, plan
 from bench.errors import BadInput, DoesNotFit
 from bench.plan import Wish
 
@@ -97,6 +98,15 @@ def test_both_topologies_of_a_block_run_the_cells_in_the_same_order() -> None:
             for name in ("single", "multi")
         )
         assert single == multi
+
+
+def test_what_wants_the_same_settings_of_ray_stays_together_and_takes_one_cluster() -> None:
+    sets = ("chunk_bytes=1048576,5242880", "largest=65536,131072,262144")
+    session = plan.make(replace(A_WISH, experiments=("network",), sets=sets))
+    for block in {spec.block for spec in session.specs}:
+        settings = [str(needs.ray_settings(s)) for s in session.specs if (s.block, s.topology.name) == (block, "multi")]
+        assert len(settings) == 6
+        assert sum(a != b for a, b in itertools.pairwise(settings)) == 1
 
 
 def test_a_linear_drift_cancels_over_two_blocks() -> None:

@@ -116,8 +116,10 @@ def _refusal(submission: Sequence[float], reference: Sequence[float]) -> str:
     missed = max(sum(map(math.isinf, values)) for values in (submission, reference))
     if missed > 1:
         return f"{missed} runs did not reach the target, and one may miss it"
-    if len(set(reference)) == 1:
-        return "every run of the reference needed the same: seeds that differ are needed"
+    if len(set(_olympic(reference))) == 1:
+        return (
+            "the runs of the reference that count needed the same: seeds that differ are needed, or a look more often"
+        )
     return ""
 
 

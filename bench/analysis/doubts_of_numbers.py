@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bench.analysis import stats
 from bench.analysis.arms import ArmRow
@@ -19,6 +19,7 @@ OVERHEAD_SECONDS = 0.010  # a call that is shorter measures Ray, not the work
 ORDER_P = 0.05
 LEAST_SHARE = 0.5  # of an equal share of the work
 MOST_WAITING = 0.05  # of what all CPUs had
+TO_BLAME = 0.5  # of an equal share of the waiting: who waited less was waited for
 _SIZE = Metric(name="size", unit="B", better="lower", kind="size")
 
 
@@ -235,12 +236,18 @@ def held_up(evidence: Evidence) -> Iterator[Doubt]:
                 runs = [run for run in evidence.usable_of(cell) if run.spec.topology == topology]
                 had, waited, by_node = _waits(runs, metric)
                 if by_node and waited > MOST_WAITING * had * topology.totals["CPUs"]:
-                    last = min(by_node, key=lambda node: by_node[node])
-                    text = (
-                        f"workers on {topology.name} waited {waited / had / topology.totals['CPUs']:.0%} of the CPUs' time"
-                        f" for the last of them: {last} held them up, with {by_node[last] / waited:.0%} of the waiting."
-                    )
+                    share = waited / had / topology.totals["CPUs"]
+                    text = f"workers on {topology.name} waited {share:.0%} of the CPUs' time for the last of them: {_culprit(by_node)}."
                     yield Doubt(severity="note", about=about(cell), text=text)
+
+
+def _culprit(by_node: Mapping[str, float]) -> str:
+    """Who waited much less than an equal share was waited for; where nobody did, it was now this one and now that one."""
+    last = min(by_node, key=lambda node: by_node[node])
+    waited = math.fsum(by_node.values())
+    if by_node[last] < TO_BLAME * waited / len(by_node):
+        return f"{last} held them up, with {by_node[last] / waited:.0%} of the waiting"
+    return "no node more than another"
 
 
 def _waits(runs: Sequence[Run], metric: str) -> tuple[float, float, dict[str, float]]:

@@ -62,11 +62,15 @@ _OF_ONE_TOPOLOGY = (  # these differ between topologies, and not between two ses
 
 def differences(runs: Sequence[Run]) -> Iterator[Difference]:
     """What differs between the topologies of a block, or between the blocks."""
-    for experiment in dict.fromkeys(run.spec.experiment for run in runs):  # each has data of its own
-        yield from _of_one_experiment([run for run in runs if run.spec.experiment == experiment])
+    # Each cell has data of its own, and may have Ray's settings of its own: what is said of several is said once.
+    cells = dict.fromkeys((run.spec.experiment, run.spec.cell) for run in runs)
+    found = [
+        each for cell in cells for each in _of_one_cell([r for r in runs if (r.spec.experiment, r.spec.cell) == cell])
+    ]
+    yield from dict.fromkeys(found)
 
 
-def _of_one_experiment(runs: Sequence[Run]) -> Iterator[Difference]:
+def _of_one_cell(runs: Sequence[Run]) -> Iterator[Difference]:
     with_facts = [(run, _without_cluster(run.facts)) for run in runs if run.facts is not None]
     kinds = {key: run.facts for run, key in with_facts if run.facts is not None}  # few: each is read once
     for fact in _FACTS:

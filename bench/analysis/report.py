@@ -129,7 +129,7 @@ def build(session: Session, runs: Sequence[Run], *, margin: float = MARGIN) -> R
     return replace(
         _assemble(evidence, cells, found),
         ladders=ladders(asked),
-        more_cpus=more_cpus(asked),
+        more_cpus=tuple(_as_doubted(step, found, vetoed) for step in more_cpus(asked)),
         planned=len(whole.specs),
         left_out_blocks=len(_blocks(whole) - _blocks(session)),
     )
@@ -300,6 +300,24 @@ def _undecided(cell: CellReport, why: str) -> CellReport:
     """With all that was not refused undecided: the host was too noisy for a verdict."""
     found = _with_comparisons(cell, lambda each: each if each.refused else replace(each, verdict="undecided", why=why))
     return replace(found, arms=tuple(replace(row, verdict="undecided") if row.verdict else row for row in found.arms))
+
+
+def _as_doubted(step: MoreCpus, found: Sequence[Doubt], vetoed: Veto) -> MoreCpus:
+    """Without its verdicts, where a doubt refuses them to the session or to a cell of the experiment, or the host was too noisy."""
+    refusing = (doubt for doubt in found if doubt.severity == "refuses")
+    whys = [
+        doubt.text.removesuffix(".")
+        for doubt in refusing
+        if doubt.about.partition(" ")[0] in (SESSION, step.experiment)
+    ]
+    why = whys[0] if whys else vetoed.noise if vetoed.is_noisy else ""
+    if not why:
+        return step
+    rows = (
+        replace(row, comparison=replace(row.comparison, verdict=None, refused=True, why=why)) if row.comparison else row
+        for row in step.rows
+    )
+    return replace(step, rows=tuple(rows))
 
 
 def _without_pairs(cell: CellReport, vetoed: Veto) -> CellReport:

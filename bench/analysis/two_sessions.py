@@ -14,6 +14,7 @@ from bench.analysis.facts import Difference
 from bench.analysis.numbers import plural, ratio
 from bench.analysis.report import Report, build
 from bench.analysis.rows import MetricRow
+from bench.analysis.sweeps import LOAD_TOLERANCE
 from bench.analysis.two_samples import TwoSamples, two_samples
 from bench.model import Metric, Run, Session, Spec, Value
 
@@ -210,6 +211,8 @@ def _rows(
         values, others = _values(earlier), _values(row)
         for where in [name for name in others if name in values]:
             if values[where] and others[where]:
+                found = two_samples(row.metric, values[where], others[where], margin=margin, level=level)
+                unequal = _unequal_loads((earlier, there), (row, here), where)
                 yield SessionRow(
                     experiment=here.experiment,
                     cell=here.cell,
@@ -219,8 +222,36 @@ def _rows(
                     arm=row.arm,
                     point=row.point,
                     headline=row.headline,
-                    found=two_samples(row.metric, values[where], others[where], margin=margin, level=level),
+                    found=replace(found, verdict=None, why=unequal) if unequal else found,
                 )
+
+
+def _unequal_loads(one: tuple[MetricRow, CellReport], other: tuple[MetricRow, CellReport], where: str) -> str:
+    """Why these may not be compared: at a lower load calls are answered sooner. Nothing: the metric knows no load, or it was equal."""
+    if not other[0].metric.load:
+        return ""
+    if where in other[0].sides:
+        return _loads_apart(one, other, where)
+    refused = (row.comparison for row, _ in (one, other) if row.comparison and row.comparison.refused)
+    return next((found.why for found in refused), "")
+
+
+def _loads_apart(one: tuple[MetricRow, CellReport], other: tuple[MetricRow, CellReport], where: str) -> str:
+    loads = [_load(row, cell, where) for row, cell in (one, other)]
+    known = [load for load in loads if load]
+    if len(known) == 2 and max(known) <= (1 + LOAD_TOLERANCE) * min(known):
+        return ""
+    said = ", then ".join("unknown" if load is None else f"{load:.4g}" for load in loads)
+    return f"measured at unequal loads ({other[0].metric.load}: {said})"
+
+
+def _load(row: MetricRow, cell: CellReport, where: str) -> float | None:
+    """The median load at which a row was measured on a topology."""
+    for each in (*cell.rows, *cell.sweeps):
+        if (each.metric.name, each.arm, each.point) == (row.metric.load, row.arm, row.point):
+            estimate = each.sides[where].estimate if where in each.sides else None
+            return estimate.value if estimate else None
+    return None
 
 
 def _name(row: MetricRow) -> tuple[str, str, str, str]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bench.analysis import Report
 
 CLOSE = 1e-9  # relative: another processor may round the last digits otherwise
+_WORDS = ("answer", "doubts", "why", "question", "estimator", "randomised")  # what a report says in words
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
@@ -81,28 +82,28 @@ def _check_report(folder: Path, session: Session, runs: list[Run], *, same_code:
         report = analysis.build(session, runs, margin=margin)
     except (ArithmeticError, ValueError) as error:
         raise RecordDamaged(f"The samples of {session.id} cannot be summed up: {error}.") from error
-    for difference in _differences(said, msgspec.json.decode(to_json(report)), "", may_lack=not same_code):
+    for difference in _differences(said, msgspec.json.decode(to_json(report)), "", other_code=not same_code):
         raise RecordDamaged(f"{REPORT} does not follow from the samples: {difference}.")
     return report
 
 
-def _differences(said: Any, found: Any, place: str, *, may_lack: bool) -> Iterator[str]:
+def _differences(said: Any, found: Any, place: str, *, other_code: bool) -> Iterator[str]:
     """Where two JSON values differ, in words; what both say of a number need not be equal to the last digit.
 
-    `may_lack`: the capsule is of other code, and what this raymeter says besides is no contradiction.
+    `other_code`: the capsule is of another raymeter. What this one says besides is no contradiction, and neither are other words.
     """
     if isinstance(said, dict) and isinstance(found, dict):
         for name in (*found, *(name for name in said if name not in found)):
             where = f"{place}.{name}".removeprefix(".")
-            if name not in said and may_lack:
+            if other_code and (name not in said or name in _WORDS):
                 continue
             if name not in said or name not in found:
                 yield f"{where} is in one of them only"
             else:
-                yield from _differences(said[name], found[name], where, may_lack=may_lack)
+                yield from _differences(said[name], found[name], where, other_code=other_code)
     elif isinstance(said, list) and isinstance(found, list) and len(said) == len(found):
         for number, (one, other) in enumerate(zip(said, found, strict=True)):
-            yield from _differences(one, other, f"{place}[{number}]", may_lack=may_lack)
+            yield from _differences(one, other, f"{place}[{number}]", other_code=other_code)
     elif not _equal(said, found):
         yield f"{place} is {said!r:.80}, and from the samples {found!r:.80}"
 

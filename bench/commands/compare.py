@@ -70,6 +70,10 @@ def command(
 
     Example: bench compare main latest --fail-on slower:5%
     """
+    if as_json and (output is not None or format != "text"):
+        raise BadInput(
+            "--json is printed, in its envelope.", "Leave out --format and -o, or take --format json -o FILE."
+        )
     from bench import reports
     from bench.analysis import two_sessions
 

@@ -43,6 +43,10 @@ def command(
             f"There is no format {format}.",
             f"{did_you_mean(format, reports.FORMATS)}There are: {', '.join(reports.FORMATS)}.",
         )
+    if as_json and (output is not None or format != "text"):
+        raise BadInput(
+            "--json is printed, in its envelope.", "Leave out --format and -o, or take --format json -o FILE."
+        )
     folder = store.find(out, session)
     planned = store.load_session(folder)
     planned = replace(

@@ -40,7 +40,7 @@ def command(sessions: Names, yes: Yes = False, as_json: AsJson = False, out: Out
     if not yes:
         if not sys.stdin.isatty():
             raise BadInput("Nobody is there to be asked.", "Say --yes, if you mean it.")
-        typer.confirm(f"Take {len(folders)} of them away for good?", abort=True)
+        typer.confirm(f"Take {len(folders)} of them away for good?", abort=True, err=True)
     for folder in folders:
         with _at_rest(folder):
             _remove(folder)

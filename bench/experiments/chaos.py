@@ -10,7 +10,7 @@ import os
 import random
 import signal
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from bench.errors import BadInput
@@ -53,6 +53,11 @@ def changes_nodes(text: str) -> bool:
     return any(kind in ("raylet", "pause", "head", "join") for kind, _ in read_plan(text))
 
 
+def needs_others(text: str) -> bool:
+    """Whether the plan strikes nodes besides the head's."""
+    return any(kind in ("raylet", "pause") for kind, _ in read_plan(text))
+
+
 def check_target(text: str, target: str) -> None:
     """Raise BadInput where the plan cannot be done on a target."""
     if target != JOINS_ON and any(kind == "join" for kind, _ in read_plan(text)):
@@ -90,6 +95,7 @@ class Chaos:
     depots: dict[str, Any]  # by the name of the node; the head's first
     fill: Callable[[], None]  # from then on, what is done cannot be written down
     struck: Callable[[Kind, str], None] = lambda _kind, _node: None  # is told of each strike, and its node
+    killed: set[tuple[str, int]] = field(default_factory=set)
 
     def skip(self, attempt: int) -> None:
         """What the attempts before this one, the first of which is 1, have been through does not come again."""
@@ -108,10 +114,13 @@ class Chaos:
         if strike.kind == "driver":
             os.kill(os.getpid(), signal.SIGKILL)
         elif strike.kind == "worker":
-            there = self.workers()
+            there = [
+                each for each in self.workers() if each not in self.killed
+            ]  # one that was struck is listed until it is buried
             if not there:
                 return False
             node, process = there[int(strike.draw * len(there))]
+            self.killed.add((node, process))
             self.struck("worker", node)
             self.depots[node].kill.remote(process)
         elif strike.kind == "fill-disk":

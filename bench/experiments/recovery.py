@@ -46,7 +46,7 @@ class Recoveries:
 
     workers: Callable[[], Iterable[str]]  # the names of those there are now, NODE/NUMBER
     _strikes: list[_Struck] = field(default_factory=list)
-    _counted: set[str] = field(default_factory=set)  # workers that were some strike's recovery
+    _counted: set[str] = field(default_factory=set)  # workers that were some strike's recovery, and nodes that joined
 
     def struck(self, kind: Kind, node: str, at: float) -> None:
         """It has just been done, to this node."""
@@ -56,12 +56,13 @@ class Recoveries:
         """This worker has done a part. A worker that came is the recovery of one strike: of the first that waits for it."""
         for strike in self._strikes:
             has_come = worker not in strike.there
-            if strike.seconds is not None or (has_come and worker in self._counted):
+            comer = node if strike.kind == "join" else worker
+            if strike.seconds is not None or (has_come and comer in self._counted):
                 continue
             if _is_recovery(strike, node, worker, at):
                 strike.seconds = at - strike.at
                 if has_come:
-                    self._counted.add(worker)
+                    self._counted.add(comer)
                 return
 
     def recovered(self, losses: Sequence[tuple[str, float]]) -> Iterator[Recovery]:

@@ -36,7 +36,9 @@ def notes(step: MoreCpus) -> Iterator[str]:
         return
     low, high = found.ratio.low, found.ratio.high
     what = f"{label(row.metric)} of {row.arm} with {step.more} each is {ratio(found.ratio)} of that with {step.fewer}"
-    if low is None or high is None:
+    if found.refused:
+        yield f"{what}: no verdict, for {found.why}"
+    elif low is None or high is None:
         yield f"{what}: {plural(found.pairs, 'pair')}, too few for an interval"
     elif low <= 1 <= high:
         yield f"{what}: no difference is shown"

@@ -129,6 +129,12 @@ CASES = [
         "note",
         "workers on multi waited 20% of the CPUs' time for the last of them: worker-1 held them up, with 2% of the waiting.",
     ),
+    (
+        waiting(head=2.1, worker_1=1.9),
+        WAITS,
+        "note",
+        "waited 20% of the CPUs' time for the last of them: no node more than",
+    ),
     (of_multi(kernel="6.19"), {}, "refuses", "kernel differs between the topologies"),
     (of_multi(cpus_granted=2), {}, "refuses", "unequal totals of granted CPUs: single has 2, multi has 4"),
     (first(digests={"predictions": "other"}), {}, "refuses", "do not agree on predictions"),

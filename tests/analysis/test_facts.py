@@ -101,3 +101,13 @@ def test_a_plan_with_unequal_totals_is_named():
     assert [each.text for each in planned_totals([replace(MULTI, name="single"), bigger])] == [
         "unequal totals of CPUs: single has 2, multi has 4"
     ]
+
+
+def test_what_differs_between_cells_alone_is_what_is_varied():
+    _, runs = made_up(cells=2, blocks=2)
+    chunk = {"RAY_object_manager_default_chunk_size": "1048576"}
+    second = [
+        replace(r, facts=a_facts(r.spec.topology, ray_environment=chunk)) if r.spec.cell == "c02" else r for r in runs
+    ]
+    assert {run.spec.cell for run in runs} == {"c01", "c02"}
+    assert not [each for each in differences(second) if "chunk_size" in each.what]

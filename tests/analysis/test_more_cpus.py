@@ -133,3 +133,15 @@ def test_the_report_has_a_chapter_with_the_ratio_and_its_interval() -> None:
     rows = [[cell.words for cell in row.cells] for row in section.table.rows]
     assert [row[:3] for row in rows] == [["search", "ray", "s"], ["search", "pool", "s"], ["trial", "ray", "s"]]
     assert rows[0][-2:] == ["0.803 [0.801, 0.805]", "6"]
+
+
+def test_what_a_doubt_refuses_to_its_experiment_it_refuses_here_too() -> None:
+    runs = some_runs(6)
+    runs[0] = replace(runs[0], digests={"result": "one"})
+    runs[1] = replace(runs[1], digests={"result": "another"})
+    report = build(a_session(runs), runs)
+    assert any(doubt.severity == "refuses" for doubt in report.doubts)
+    (step,) = report.more_cpus
+    assert [row.comparison.verdict for row in step.rows if row.comparison] == [None] * len(step.rows)
+    (told,) = words.notes(step)
+    assert "no verdict, for " in told

@@ -46,14 +46,14 @@ def swept(run: Run) -> Run:
     return replace(run, samples=(*run.samples, *samples), usage=(*run.usage, *usage))
 
 
-def loaded(run: Run, *, multi_share: float, overloaded: int = 0) -> Run:
+def loaded(run: Run, *, multi_share: float, overloaded: int = 0, calls_per_second: float = 100.0) -> Run:
     """With response times at one load, on multi at a share of single's; multi's first blocks were overloaded."""
     is_multi = run.spec.topology.nodes > 1
     point = "90 % poisson"
     response = a_sample(RESPONSE, 0.01 * (1 + run.spec.block / 1000), point=point)
     if is_multi and run.spec.block <= overloaded:
         response = replace(response, value=None, reason="overloaded: 900 calls were unanswered")
-    offered = a_sample(OFFERED, 100.0 * (multi_share if is_multi else 1.0), point=point)
+    offered = a_sample(OFFERED, calls_per_second * (multi_share if is_multi else 1.0), point=point)
     return replace(run, samples=(*run.samples, offered, response))
 
 

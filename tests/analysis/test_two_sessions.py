@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from analysis.made_up import SINGLE, Wish, a_facts, made_up
+from analysis.test_sweeps import OFFERED, RESPONSE, loaded
 
 from bench.analysis import two_sessions
 from bench.analysis.two_sessions import Stored
@@ -180,3 +181,30 @@ def test_a_fresh_session_without_a_verdict_leaves_the_alarm_unconfirmed():
     first = two_sessions.compare(base, slow)
     again = two_sessions.compare(base, a_session("s3", seed=9, multi=0.6, blocks=3), level=0.98)
     assert {row.stand for row in two_sessions.confirmed(first, again).alarms} == {"not confirmed"}
+
+
+def under_load(name: str, *, calls_per_second: float, multi_share: float = 1.0) -> Stored:
+    stored = a_session(name)
+    metrics = (*stored.session.metrics["inference"], OFFERED, RESPONSE)
+    runs = [loaded(run, multi_share=multi_share, calls_per_second=calls_per_second) for run in stored.runs]
+    return Stored(session=replace(stored.session, metrics={"inference": metrics}), runs=runs)
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "refused"),
+    [
+        ((100.0, 1.0), (100.0, 1.0), ()),
+        ((100.0, 1.0), (70.0, 1.0), ("single", "multi")),
+        ((100.0, 1.0), (100.0, 0.8), ("multi", "multi/single")),
+    ],
+)
+def test_response_times_at_other_loads_get_no_verdict_between_sessions_either(then, now, refused):
+    one, other = (
+        under_load(name, calls_per_second=calls, multi_share=share)
+        for name, (calls, share) in (("s1", then), ("s2", now))
+    )
+    rows = two_sessions.compare(one, other, everything=True).rows
+    found = {row.where: row.found for row in rows if (row.cell, row.metric.name) == ("c01", RESPONSE.name)}
+    assert set(found) == {"single", "multi", "multi/single"}
+    assert {where for where, each in found.items() if each.verdict is None} == set(refused)
+    assert all("unequal loads" in found[where].why for where in refused)

@@ -384,9 +384,11 @@ def test_chaos_is_refused_where_a_loss_makes_a_run_invalid() -> None:
 
 
 def test_a_node_joins_on_this_machine_alone() -> None:
-    assert plan.make(a_wish(experiments=("clustering",), sets=("chaos=join:1",))).specs
+    assert plan.make(a_wish(experiments=("clustering",), sets=("chaos=join:1", "peers=none"))).specs
+    with pytest.raises(BadInput, match="do not get over nodes that come or go"):
+        plan.make(a_wish(experiments=("clustering",), sets=("chaos=join:1",)))
     with pytest.raises(BadInput, match="on k8s"):
-        plan.make(a_wish(experiments=("clustering",), sets=("chaos=join:1",), target="k8s"))
+        plan.make(a_wish(experiments=("clustering",), sets=("chaos=join:1", "peers=none"), target="k8s"))
 
 
 def test_a_ledger_that_is_filled_up_holds_whole_rows_and_half_a_one_and_the_next_attempt_does_the_rest(

@@ -38,6 +38,15 @@ def test_one_worker_is_the_recovery_of_one_strike() -> None:
     assert seconds(found) == [3.0, None]
 
 
+def test_a_node_that_joins_is_the_recovery_of_one_strike_however_many_its_workers_are() -> None:
+    found = after("join", "")
+    found.struck("join", "", 101.0)
+    found.saw("joined-1", "joined-1/3", 103.0)
+    found.saw("joined-1", "joined-1/4", 103.5)
+    found.saw("joined-2", "joined-2/5", 105.0)
+    assert seconds(found) == [3.0, 4.0]
+
+
 def test_a_node_is_got_over_when_all_that_it_had_in_hand_is_done_elsewhere() -> None:
     found = after("raylet")
     found.saw("head", "head/0", 101.0)

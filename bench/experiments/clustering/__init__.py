@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from typer import Option
 
 from bench.context import Context
-from bench.errors import BadInput
+from bench.errors import BadInput, DoesNotFit
 from bench.experiments import Profile, chaos
 from bench.experiments.clustering import split
 from bench.experiments.clustering.inputs import check_path, open_input
@@ -18,9 +18,19 @@ from bench.experiments.clustering.kernels import Kernel
 from bench.experiments.clustering.metrics import CHECKED_SHARE, JOBS_PER_SECOND, METRICS, of_crew, of_round
 from bench.experiments.clustering.site import Source
 from bench.experiments.clustering.work import Given, Job, Kind
-from bench.model import Arm, Sample
+from bench.model import Arm, Sample, Topology
 
-__all__ = ["ARMS", "CHAOS", "METRICS", "PROFILES", "Params", "breaks_cluster", "guess_pass_seconds", "run"]
+__all__ = [
+    "ARMS",
+    "CHAOS",
+    "METRICS",
+    "PROFILES",
+    "Params",
+    "breaks_cluster",
+    "check_fits",
+    "guess_pass_seconds",
+    "run",
+]
 
 RAY = Arm(name="ray", help="Actors that pull parts as they have room; a ledger; a merge.", role="subject")
 EMPTY_PARTS = Arm(name="empty-parts", help="As many parts without any job in them, by the same actors.", role="calls")
@@ -74,6 +84,8 @@ class Params:
             raise BadInput(f"{self.failing} of {self.jobs} jobs cannot fail.", "Lower failing.")
         if self.source == "pulled" and self.peers == "all":
             raise BadInput("The peers cannot pull their input.", "Take peers=none, or source=local.")
+        if self.peers == "all" and chaos.changes_nodes(self.chaos):
+            raise BadInput("The peers do not get over nodes that come or go.", "Take peers=none with this chaos.")
         if self.source != "made" and self.job != "kmeans":
             raise BadInput(f"A job that is {self.job} has no input.", "Take source=made.")
         if self.input:
@@ -183,6 +195,15 @@ PROFILES = {
         sample_seconds=0.1,
     ),
 }
+
+
+def check_fits(params: Params, topology: Topology) -> None:
+    """Raise DoesNotFit where the chaos needs a node besides the head's."""
+    if topology.nodes == 1 and chaos.needs_others(params.chaos):
+        raise DoesNotFit(
+            f"chaos={params.chaos} strikes nodes besides the head, and {topology.name} has none.",
+            "Take --topology multi, or another plan.",
+        )
 
 
 def breaks_cluster(params: Params) -> bool:

@@ -66,7 +66,7 @@ LOST_SECONDS = Metric(
     unit="s",
     better="lower",
     kind="time",
-    help="That workers waited at the end for the last of them: all together, and of each node. Who waited least is to blame.",
+    help="That workers waited at the end of rounds for the last of them, in a sample: all together, and of each node.",
     is_wait=True,
 )
 PACE = Metric(
@@ -315,9 +315,9 @@ def _stragglers(measured: Measured[Round], rounds: Sequence[Round]) -> Iterator[
         middle = median_low(by_worker.values())
         for (node, _), of_a_job in by_worker.items():
             paces[node] = max(paces.get(node, 0.0), of_a_job / middle)
-    yield measured.sample(LOST_SECONDS, sum(waits.values()) / len(rounds))
+    yield measured.sample(LOST_SECONDS, sum(waits.values()))
     for name, wait in waits.items():
-        yield measured.sample(LOST_SECONDS, wait / len(rounds), node=name)
+        yield measured.sample(LOST_SECONDS, wait, node=name)
     for name, pace in paces.items():
         yield measured.sample(PACE, pace, node=name)
 

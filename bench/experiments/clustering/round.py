@@ -112,7 +112,7 @@ class Rounds:
     peers: peers.Peers
     ledger: Ledger
     reference: Reference
-    begun: float  # by the monotonic clock: when this attempt began
+    startup_seconds: float  # from this attempt's beginning until all were ready
     turn: int = 0
     passes: int = 0
     _done: int = 0  # jobs of the round that is going on
@@ -216,7 +216,7 @@ class Rounds:
         self._recoveries = watch
         ended = chaos.ended_the_last(plan, self.context.attempt)
         if ended and self.turn == self.passes == 1:
-            watch.struck(ended, "", self.begun)
+            watch.struck(ended, "", monotonic() - self.startup_seconds)  # arms that had their go before are no recovery
         self._chaos = chaos.Chaos(
             left=plan,
             struck=lambda kind, node: watch.struck(kind, node, monotonic()),
@@ -340,7 +340,7 @@ def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: 
         peers=hosts,
         ledger=ledger,
         reference=Reference(job=job, jobs=params.jobs, jobs_per_part=jobs_per_part),
-        begun=begun,
+        startup_seconds=monotonic() - begun,
     )
     crew.tick = rounds.tick
     return rounds
