@@ -55,23 +55,6 @@ def build() -> Dashboard:
         )
         .with_panel(
             curves(
-                "Work done, of how much",
-                "Of the work in hand of each run, where it says so: jobs, steps or trials that are done, and all of them.",
-                "short",
-                over_time(f"max by (run) (bench_run_work_done{{{RUN}}})", "done, {{run}}"),
-                over_time(f"max by (run) (bench_run_work_wanted{{{RUN}}})", "of, {{run}}"),
-            )
-        )
-        .with_panel(
-            curves(
-                "Work done a second",
-                "Over the last minute; a new round begins at nothing and is no step back.",
-                "short",
-                over_time(f"max by (run) (rate(bench_run_work_done{{{RUN}}}[1m]))", "{{run}}"),
-            )
-        )
-        .with_panel(
-            curves(
                 "$headline, sample by sample",
                 "The headline of every arm, each value until the next one comes. Warm-ups are left out.",
                 "short",
