@@ -352,7 +352,7 @@ def test_strikes_that_came_before_do_not_come_again() -> None:
     there = chaos.Chaos(
         left=strikes,
         done=lambda: done[0],
-        workers=lambda: [("head", 42)],
+        workers=lambda: [("head", 42), ("head", 43)],
         standing=set,
         depots={"head": Depot},
         fill=list,
@@ -361,7 +361,7 @@ def test_strikes_that_came_before_do_not_come_again() -> None:
     there.skip(attempt=1)
     done[0] = 1.0
     there.tick()
-    assert struck == [42, 42]
+    assert sorted(struck) == [42, 43]  # and the first one not twice, though it is listed until it is buried
 
 
 def test_every_attempt_has_one_strike_behind_it_that_ended_the_one_before() -> None:
