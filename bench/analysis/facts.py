@@ -63,11 +63,10 @@ _OF_ONE_TOPOLOGY = (  # these differ between topologies, and not between two ses
 def differences(runs: Sequence[Run]) -> Iterator[Difference]:
     """What differs between the topologies of a block, or between the blocks."""
     # Each cell has data of its own, and may have Ray's settings of its own: what is said of several is said once.
-    cells = dict.fromkeys((run.spec.experiment, run.spec.cell) for run in runs)
-    found = [
-        each for cell in cells for each in _of_one_cell([r for r in runs if (r.spec.experiment, r.spec.cell) == cell])
-    ]
-    yield from dict.fromkeys(found)
+    cells: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        cells.setdefault((run.spec.experiment, run.spec.cell), []).append(run)
+    yield from dict.fromkeys(each for those in cells.values() for each in _of_one_cell(those))
 
 
 def _of_one_cell(runs: Sequence[Run]) -> Iterator[Difference]:

@@ -39,12 +39,18 @@ def _at_equal_load(row: MetricRow, question: Question, specs: Specs) -> MetricRo
     read = partial(outcome, metric=replace(row.metric, name=row.metric.load, kind="rate"), arm=row.arm, point=row.point)
     sides = {name: question.side(those, read).estimate for name, those in specs.items()}
     loads = {name: sides[name] for name in (found.baseline, found.candidate)}
-    known = [load.value for load in loads.values() if load]
-    if len(known) == 2 and max(known) <= (1 + LOAD_TOLERANCE) * min(known):
+    if are_equal(*(load.value if load else None for load in loads.values())):
         return row
     said = ", ".join(f"{name} {load.value:.4g}" if load else f"{name} unknown" for name, load in loads.items())
     why = f"measured at unequal loads ({row.metric.load}: {said})"
     return replace(row, comparison=replace(found, verdict=None, refused=True, why=why))
+
+
+def are_equal(one: float | None, other: float | None) -> bool:
+    """Whether two loads are known and as good as the same."""
+    if not one or not other:
+        return False
+    return max(one, other) <= (1 + LOAD_TOLERANCE) * min(one, other)
 
 
 def _used(run: Run, *, quantity: Quantity, arm: str, point: str) -> Outcome:

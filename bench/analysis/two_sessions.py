@@ -14,7 +14,7 @@ from bench.analysis.facts import Difference
 from bench.analysis.numbers import plural, ratio
 from bench.analysis.report import Report, build
 from bench.analysis.rows import MetricRow
-from bench.analysis.sweeps import LOAD_TOLERANCE
+from bench.analysis.sweeps import are_equal
 from bench.analysis.two_samples import TwoSamples, two_samples
 from bench.model import Metric, Run, Session, Spec, Value
 
@@ -237,9 +237,8 @@ def _unequal_loads(one: tuple[MetricRow, CellReport], other: tuple[MetricRow, Ce
 
 
 def _loads_apart(one: tuple[MetricRow, CellReport], other: tuple[MetricRow, CellReport], where: str) -> str:
-    loads = [_load(row, cell, where) for row, cell in (one, other)]
-    known = [load for load in loads if load]
-    if len(known) == 2 and max(known) <= (1 + LOAD_TOLERANCE) * min(known):
+    loads = _load(*one, where), _load(*other, where)
+    if are_equal(*loads):
         return ""
     said = ", then ".join("unknown" if load is None else f"{load:.4g}" for load in loads)
     return f"measured at unequal loads ({other[0].metric.load}: {said})"
