@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import typer
 
 from bench.answers import envelope
+from bench.errors import BadInput
 from bench.model import to_json
 
 
@@ -19,3 +21,11 @@ def say_json(schema: str, data: Any) -> None:
 def say_plain(value: Any) -> None:
     """Print a JSON value by itself, where what it is like is another's to say."""
     typer.echo(msgspec.json.format(to_json(value), indent=2).decode())
+
+
+def refuse_beside_json(format: str, output: Path | None) -> None:
+    """Raise BadInput where --json, which is printed, was asked for with another format or a file."""
+    if output is not None or format != "text":
+        raise BadInput(
+            "--json is printed, in its envelope.", "Leave out --format and -o, or take --format json -o FILE."
+        )

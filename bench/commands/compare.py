@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from bench import baselines, confirming, fail_on, store
-from bench.commands.answers import say_json
+from bench.commands.answers import refuse_beside_json, say_json
 from bench.commands.options import DEFAULT_OUT, AsJson, Out, typed_command
 from bench.commands.run import judge, measure, report
 from bench.commands.talk import say
@@ -70,10 +70,8 @@ def command(
 
     Example: bench compare main latest --fail-on slower:5%
     """
-    if as_json and (output is not None or format != "text"):
-        raise BadInput(
-            "--json is printed, in its envelope.", "Leave out --format and -o, or take --format json -o FILE."
-        )
+    if as_json:
+        refuse_beside_json(format, output)
     from bench import reports
     from bench.analysis import two_sessions
 

@@ -10,7 +10,7 @@ import typer
 
 from bench import store
 from bench.budget import price_of
-from bench.commands.answers import say_json
+from bench.commands.answers import refuse_beside_json, say_json
 from bench.commands.options import DEFAULT_OUT, AllowNoise, AllowUnequal, AsJson, Out, Price, SessionName
 from bench.errors import BadInput, did_you_mean
 
@@ -43,10 +43,8 @@ def command(
             f"There is no format {format}.",
             f"{did_you_mean(format, reports.FORMATS)}There are: {', '.join(reports.FORMATS)}.",
         )
-    if as_json and (output is not None or format != "text"):
-        raise BadInput(
-            "--json is printed, in its envelope.", "Leave out --format and -o, or take --format json -o FILE."
-        )
+    if as_json:
+        refuse_beside_json(format, output)
     folder = store.find(out, session)
     planned = store.load_session(folder)
     planned = replace(
