@@ -29,14 +29,21 @@ def plain(target: str, standing: targets.Standing) -> dict[str, object]:
     """What may be said to everyone: the token may not."""
     said = ("topology", "nodes", "link", "dashboard_url", "exporter_url", "prometheus_url", "grafana_url")
     cluster = standing.cluster and {name: getattr(standing.cluster, name) for name in said}
-    return {"target": target, "cluster": cluster, "leftovers": standing.leftovers, "options": standing.options}
+    return {
+        "target": target,
+        "cluster": cluster,
+        "leftovers": standing.leftovers,
+        "lack": standing.lack,
+        "options": standing.options,
+    }
 
 
 def _lines(target: str, standing: targets.Standing) -> list[str]:
     if standing.cluster is None and not standing.leftovers:
         return [f"{target}: nothing is up"]
     if standing.cluster is None:
-        return [f"{target}: nothing answers, and this is left (end it with `bench down`):"] + [
+        why = f" ({standing.lack})" if standing.lack else ""
+        return [f"{target}: nothing answers{why}, and this is left (end it with `bench down`):"] + [
             f"  {leftover}" for leftover in standing.leftovers
         ]
     cluster = standing.cluster

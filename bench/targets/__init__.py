@@ -52,6 +52,7 @@ class Standing:
     cluster: Cluster | None
     leftovers: tuple[str, ...] = ()  # what `down` would end: processes, namespaces, links, folders
     options: Options | None = None  # that it was stood up with, where they are known
+    lack: str = ""  # why it is not up, where that is known: who does not answer, or has ended
 
 
 def node_names(topology: Topology) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from bench.targets.bounds import check_name, check_sizes, mib
 from bench.targets.docker_plan import LINK, Plan
 from bench.targets.docker_readiness import Watch, raise_for_ended, why_ended
 from bench.targets.ledger import Home
+from bench.targets.readiness import in_words
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -203,14 +204,15 @@ class DockerTarget:
         there = Watch(client, self.options.name, "").containers()
         head = there.get("head")
         if head is None or head.status != "running":
-            return Standing(cluster=None, leftovers=leftovers)
+            return Standing(cluster=None, leftovers=leftovers, lack=why_ended(head) if head else "there is no head")
         try:
             token = engine.read_file(head, plan.TOKEN_PATH).decode().strip()
             topology = from_json(head.labels[plan.TOPOLOGY], Topology)
-            if Watch(client, self.options.name, token).missing(there, topology):
-                return Standing(cluster=None, leftovers=leftovers)
-        except TargetFailed:
-            return Standing(cluster=None, leftovers=leftovers)
+            lack = in_words(Watch(client, self.options.name, token).missing(there, topology))
+        except TargetFailed as error:
+            lack = error.what.rstrip(".")
+        if lack:
+            return Standing(cluster=None, leftovers=leftovers, lack=lack)
         cluster = _cluster(client, there, topology, token)
         options = from_json(head.labels[plan.OPTIONS], Options)
         return Standing(cluster=cluster, leftovers=leftovers, options=options)

@@ -132,13 +132,15 @@ class K8sTarget:
             return Standing(cluster=None)
         _use_kubeconfig(ledger)
         leftovers = self._there(ledger)
+        lack = "it was not stood up whole, or its context does not answer"
         with suppress(BenchError):
             kubectl = Kubectl(ledger.context)
             if ledger.topology is not None and ledger.ports and kubectl.answers():
                 cluster = self._cluster(kubectl, ledger)
-                if not self._lack(cluster):
+                lack = self._lack(cluster)
+                if not lack:
                     return Standing(cluster=cluster, leftovers=leftovers, options=ledger.options)
-        return Standing(cluster=None, leftovers=leftovers)
+        return Standing(cluster=None, leftovers=leftovers, lack=lack)
 
     def trouble(self) -> str:
         """What pods, events and control groups say befell the nodes."""

@@ -87,11 +87,19 @@ class LocalTarget:
         ledger = self._home.read()
         if ledger is None:
             return Standing(cluster=None, leftovers=(str(self._home.path),) if self._home.path.exists() else ())
-        with suppress(BenchError):
-            if ledger.boot_id == boot_id() and not readiness.missing(ledger, self._home.token()):
-                options = replace(self._options, isolation=ledger.isolation, link_rate=ledger.link_rate)
-                return Standing(cluster=self._cluster(ledger), leftovers=self._there(ledger), options=options)
-        return Standing(cluster=None, leftovers=self._there(ledger))
+        lack = self._lack(ledger)
+        if not lack:
+            options = replace(self._options, isolation=ledger.isolation, link_rate=ledger.link_rate)
+            return Standing(cluster=self._cluster(ledger), leftovers=self._there(ledger), options=options)
+        return Standing(cluster=None, leftovers=self._there(ledger), lack=lack)
+
+    def _lack(self, ledger: Ledger) -> str:
+        if ledger.boot_id != boot_id():
+            return "this machine was started anew since"
+        try:
+            return readiness.in_words(readiness.missing(ledger, self._home.token()))
+        except BenchError as error:
+            return error.what.rstrip(".")
 
     def trouble(self) -> str:
         """What the nodes' control groups count; that a process of Ray has ended, a run notices by itself."""

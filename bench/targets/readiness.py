@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, Request, build_opener
@@ -37,6 +37,11 @@ def missing(ledger: Ledger, token: str) -> list[str]:
     if get(f"{ledger.exporter_url}/healthz")[0] != 200:
         late.append(EXPORTER)
     return late
+
+
+def in_words(late: Sequence[str]) -> str:
+    """Who does not answer; empty where all do."""
+    return f"{', '.join(late)} {'does' if len(late) == 1 else 'do'} not answer" if late else ""
 
 
 def wait(ledger: Ledger, home: Home, started: Mapping[str, subprocess.Popen[bytes]], deadline_seconds: float) -> None:

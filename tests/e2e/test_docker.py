@@ -105,8 +105,9 @@ class Appliance:
         return self.sessions[experiment]
 
     def urls(self) -> dict[str, str]:
-        code, out, _ = self.bench("status", *self.words)
-        assert code == 0
+        code, out, err = self.bench("status", *self.words)
+        assert code == 0, err
+        assert " is up: " in out, out  # else what is left of it, and why
         return {line.split()[0]: line.split()[1] for line in out.splitlines()[1:]}
 
 

@@ -19,7 +19,7 @@ from builders import a_topology
 from bench.errors import BadInput, DoesNotFit, TargetFailed
 from bench.model import Topology, to_json
 from bench.targets import Cluster, Options, create, local, namespaces, processes
-from bench.targets.ledger import Home, Ledger, run_folder
+from bench.targets.ledger import Home, Ledger, Node, Ports, boot_id, run_folder
 
 ONE_NODE = replace(a_topology(cpus=1), memory_bytes_per_node=2 * 2**30, object_store_bytes_per_node=100 * 2**20)
 TWO_NODES = replace(ONE_NODE, name="multi", nodes=2)
@@ -359,3 +359,28 @@ def assert_nothing_left(appliance: str, ledger_id: str | None) -> None:
 
 def listing(folder: str) -> list[str]:
     return [entry.name for entry in Path(folder).iterdir()] if Path(folder).is_dir() else []
+
+
+@pytest.mark.parametrize(
+    ("boot", "words"), [("another", "started anew"), (boot_id(), "head, worker-1, exporter do not answer")]
+)
+def test_status_says_why_what_was_stood_up_is_not_up(boot: str, words: str):
+    silent = Ports(dashboard=1, exporter=1, agent=1)  # nobody listens there
+    names = enumerate(("head", "worker-1"))
+    nodes = tuple(Node(name=name, index=i, address="127.0.0.1", cpus=(), ports=silent) for i, name in names)
+    gone = Ledger(
+        id="gone0000",
+        appliance="gone",
+        boot_id=boot,
+        created=0.0,
+        isolation="loopback",
+        link="loopback",
+        link_rate=None,
+        subnet=None,
+        run_folder=run_folder("gone0000"),
+        topology=TWO_NODES,
+        nodes=nodes,
+    )
+    Home("gone").write(gone)
+    assert words in create("local", Options(name="gone")).status().lack
+    create("local", Options(name="gone")).down()
