@@ -212,10 +212,10 @@ def _effect_size(n: int) -> float:
 
     # solve_power starts from a guess that is too near for 3 pairs, and power is NaN far beyond the answer.
     power = TTestPower().power
-    reach = 0.25
+    first = reach = min(0.25, 4 / math.sqrt(n))
     while power(reach, n, 1 - LEVEL) < POWER:
         reach *= 2
-    return float(brentq(lambda effect: power(effect, n, 1 - LEVEL) - POWER, reach / 2 if reach > 0.25 else 0.0, reach))
+    return float(brentq(lambda effect: power(effect, n, 1 - LEVEL) - POWER, reach / 2 if reach > first else 0.0, reach))
 
 
 def pairs_needed(spread: float, effect: float) -> int:

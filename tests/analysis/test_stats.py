@@ -159,6 +159,9 @@ def test_power_has_an_answer_at_the_edges():
     assert math.log1p(stats.smallest_effect(0.05, 6)) / 0.05 == pytest.approx(norm.ppf(0.8 ** (1 / 6)), rel=1e-3)
     assert stats.smallest_effect(0.05, 3) > stats.smallest_effect(0.05, 4)
     assert stats.smallest_effect(0.0, 12) == 0.0
+    many = 2500  # for so many statsmodels' power is NaN a little beyond the answer, which is that of the normal distribution
+    needed = (norm.isf((1 - stats.LEVEL) / 2) + norm.ppf(0.8)) / math.sqrt(many)
+    assert math.log1p(stats.smallest_effect(0.05, many)) / 0.05 == pytest.approx(needed, rel=1e-2)
     assert stats.pairs_needed(0.0, 0.02) == 3
 
 
