@@ -25,6 +25,7 @@ UP_SECONDS = {"single": 6.0, "multi": 9.0}
 DOWN_SECONDS = 1.0
 MOST_BLOCKS = 60  # where a precision is asked for, and no number of blocks
 JOB_SECONDS = 7.0
+MOST_RUNS = 10_000  # of a session: days of work, and plans that a person can wait for
 
 
 Levels = Mapping[str, tuple[Value, ...]]
@@ -125,6 +126,7 @@ def chosen_levels(wish: Wish, of: str) -> Levels:
 def cells(of: str, name: str, chosen: Levels) -> list[dict[str, Value]]:
     """The params of each cell of a profile, with what was chosen in place of what the profile says."""
     subject = experiment(of)
+    _check_many(sum(math.prod(map(len, {**grid, **chosen}.values())) for grid in profile(name, of).grids))
     found = []
     for grid in profile(name, of).grids:
         levels = {**grid, **chosen}
@@ -153,6 +155,7 @@ def make(wish: Wish, *, now: datetime | None = None, suffix: str | None = None) 
         needs.check(spec, shapes, wish.target)
     of_profile = max(profile(wish.profile, name).blocks for name in names)
     blocks = wish.blocks or (of_profile if wish.precision is None else MOST_BLOCKS)
+    _check_many(len(cell_specs) * len(shapes) * blocks)
     return Session(
         id=identity,
         created=now.isoformat(timespec="seconds"),
@@ -170,6 +173,15 @@ def make(wish: Wish, *, now: datetime | None = None, suffix: str | None = None) 
         price_per_cpu_hour=wish.price_per_cpu_hour,
         precision=wish.precision,
     )
+
+
+def _check_many(runs: int) -> None:
+    """Raise BadInput where a session would have so many runs that its plan alone fills the memory."""
+    if runs > MOST_RUNS:
+        raise BadInput(
+            f"That comes to {runs:,} runs or more, and {MOST_RUNS:,} are the most of a session.",
+            "Ask for fewer --blocks, or for fewer values with --set.",
+        )
 
 
 def _cell_specs(wish: Wish, name: str, *, session: str, topology: Topology) -> list[Spec]:
