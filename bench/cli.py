@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from bench.commands.talk import Level, set_level
-from bench.errors import BadInput, BenchError
+from bench.errors import BadInput, BenchError, CannotWrite
 
 NAMES = (
     *(
@@ -78,10 +79,34 @@ def _alone(name: str, command: Callable[..., None]) -> typer.Typer:
     return made
 
 
+_UsageError: Any = typer.BadParameter.__mro__[1]
+"""What is wrong with a command line; typer gives it no public name."""
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    """A command line that cannot be meant is told of like all that goes wrong: in one line."""
+    try:
+        yield
+    except _UsageError as error:
+        help_text = error.ctx.get_help() if error.ctx else ""
+        if error.message == help_text:  # no words at all: the help is the answer
+            raise
+        raise BadInput(error.format_message(), f"See `{error.ctx.command_path} --help`." if error.ctx else "") from None
+
+
 class _Group(TyperGroup):
     def __init__(self, **said: Any) -> None:
         super().__init__(**said)
         self.commands = _Commands()  # type: ignore[assignment]  # nothing is added to it
+
+    def make_context(self, *args: Any, **said: Any) -> Any:
+        with _one_line():
+            return super().make_context(*args, **said)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _one_line():
+            return super().invoke(ctx)
 
 
 app = typer.Typer(
@@ -119,6 +144,13 @@ def main() -> None:
             raise
         typer.echo(f"bench: {error}", err=True)
         sys.exit(error.exit_code)
+    except OSError as error:  # a disk, a folder or a socket that refuses, wherever that is met
+        if _debug:
+            raise
+        where = f"{error.filename} cannot be used" if error.filename else "This machine refused something"
+        refused = CannotWrite(f"{where}: {error.strerror or error}.", "Mend that; --debug shows where it was met.")
+        typer.echo(f"bench: {refused}", err=True)
+        sys.exit(refused.exit_code)
     except KeyboardInterrupt:
         typer.echo("bench: Stopped at once. End what is left with `bench down`.", err=True)
         sys.exit(130)

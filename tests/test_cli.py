@@ -72,6 +72,18 @@ def target(head: FakeHead, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTarg
         (["up", "--topology", "both"], 2, "single or multi"),
         (["up", "--name", "No Name"], 2, "name of an appliance"),
         (["docs", "--file", "none.md"], 8, "none.md is not there"),
+        (["plan", "inference", "--blocks", "1000000000"], 2, "10,000 are the most of a session"),
+        (["rn"], 2, "No such command 'rn'. Did you mean 'run'? See `bench --help`."),
+        (["--loud"], 2, "No such option: --loud"),
+        (["show"], 2, "Missing argument 'SESSION'. See `bench show --help`."),
+        (["plan", "inference", "--cpus", "many"], 2, "Invalid value for '--cpus'"),
+        (
+            ["plan", "inference", "--blok", "2"],
+            2,
+            "No such option: --blok (Possible options: --blocks) See `bench plan --help`.",
+        ),
+        (["data", "sed"], 2, "No such command 'sed'. Did you mean 'seed'? See `bench data --help`."),
+        (["data", "seed", "mnist"], 2, "Missing argument 'PATH'. See `bench data seed --help`."),
     ],
 )
 def test_bad_input_is_one_line_and_its_own_exit_code(bench, words: list[str], code: int, said: str) -> None:  # type: ignore[no-untyped-def]
@@ -86,6 +98,18 @@ def test_bad_input_is_one_line_and_its_own_exit_code(bench, words: list[str], co
 def test_nothing_is_written_when_the_input_is_bad(bench, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     bench("run", "inference", "--set", "actors=0")
     assert not (tmp_path / "results").exists()
+
+
+def test_a_folder_that_refuses_is_one_line_wherever_that_is_met(  # type: ignore[no-untyped-def]
+    bench, target: FakeTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "a file"))  # where the lock of the appliance would be
+    code, out, err = bench("run", "inference", "--blocks", "1", "--cpus", "2", "--set", "batch=1")
+    assert (code, out) == (10, "")
+    assert err.splitlines()[-1].startswith(f"bench: {tmp_path / 'a file'}")
+    assert "--debug shows where" in err
+    assert "Traceback" not in err
 
 
 def test_debug_shows_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
