@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from bench.errors import BadInput
+from bench.plain_file import open_plain
 
 MOST_BYTES = 16 * 1024
 MOST_LINES = 1000  # to find a line of TOML, a dozen of its beginnings are read
@@ -44,7 +45,7 @@ def read(path: Path) -> Text:
     if path.suffix not in SUFFIXES:
         raise BadInput(f"{path}: a plan's name ends in {', '.join(SUFFIXES)}.")
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             raw = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}.") from error

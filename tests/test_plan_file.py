@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -273,6 +274,14 @@ def test_a_file_that_cannot_be_a_plan_is_refused(tmp_path: Path, name: str, cont
         (tmp_path / name).write_bytes(content)
     with pytest.raises(BadInput, match=words):
         plan_text.read(tmp_path / name)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_what_is_no_file_is_no_plan_and_is_not_waited_for(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "plan.toml"
+    {"pipe": lambda: os.mkfifo(path), "device": lambda: path.symlink_to("/dev/zero")}[kind]()
+    with pytest.raises(BadInput, match="cannot be read: it is no regular file"):
+        plan_text.read(path)
 
 
 @pytest.mark.parametrize("name", ["plan.toml", "plan.yaml"])

@@ -25,6 +25,7 @@ from bench.capsules.packing import (
 )
 from bench.errors import RecordDamaged
 from bench.model import from_json
+from bench.plain_file import open_plain
 
 MOST_FILES = 100_000
 MOST_BYTES = 4 * 2**30  # of all files together, unpacked
@@ -41,13 +42,15 @@ def unpack(path: Path, into: Path) -> Manifest:
     Raises RecordDamaged, naming the first file that is not what the manifest says, and what is wrong with the archive.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_plain(path) as file, zipfile.ZipFile(file) as archive:
             infos = _checked(path, archive)
             manifest = _manifest(path, archive, infos)
             _agree(path, manifest, infos)
             for name in sorted(manifest.files):
                 _unpack(archive, infos[name], manifest, into)
-    except (OSError, zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise RecordDamaged(f"{path} is no whole capsule: {error.strerror or error}.") from error
+    except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
         raise RecordDamaged(f"{path} is no whole capsule: {error}.") from error
     named = _NAMED.search(path.name)
     if named and named[1] != address(path):

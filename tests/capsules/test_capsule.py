@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import stat
 import subprocess
@@ -248,6 +249,14 @@ def test_what_is_no_capsule_is_refused_in_one_line(tmp_path: Path, content: byte
         checking.verify(path)
     with pytest.raises(RecordDamaged, match="no whole capsule"):
         checking.verify(tmp_path / "none.zip")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_what_is_no_file_is_no_capsule_and_is_not_waited_for(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "some.zip"
+    {"pipe": lambda: os.mkfifo(path), "device": lambda: path.symlink_to("/dev/null"), "folder": path.mkdir}[kind]()
+    with pytest.raises(RecordDamaged, match="no whole capsule: it is no regular file"):
+        checking.verify(path)
 
 
 def test_a_file_that_is_missing_or_more_than_the_manifest_has_is_named(packed: Path, tmp_path: Path) -> None:
