@@ -62,9 +62,15 @@ def check_writable(folder: Path) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write `content` beside `path` and rename it there: the file is whole or not there."""
+    """Write `content` beside `path` and rename it there: the file is whole or not there.
+
+    What is there and is no file, as /dev/stdout, is written to: who may rename would put a file in its place.
+    """
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(content)
+            return
         with beside.open("wb") as file:
             file.write(content)
             file.flush()

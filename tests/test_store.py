@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -142,3 +143,15 @@ def test_an_attempt_that_was_cut_off_before_it_said_what_it_is_has_changed_nothi
     assert store.changes(folder, replace(a_spec(), seed=8)) == [f"seed was {a_spec().seed} and is 8"]
     (store.run_folder(folder, a_spec()) / "spec.json").unlink()
     assert store.changes(folder, replace(a_spec(), seed=8)) == []
+
+
+def test_a_device_is_written_to_and_no_file_takes_its_place(tmp_path: Path) -> None:
+    pipe = tmp_path / "like a device"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    store.write_whole(pipe, b"a report")
+    assert os.read(reading, 100) == b"a report"
+    os.close(reading)
+    assert pipe.is_fifo()
+    with pytest.raises(CannotWrite, match="Is a directory"):
+        store.write_whole(tmp_path, b"a report")
