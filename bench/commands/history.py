@@ -8,7 +8,7 @@ import typer
 
 from bench import history
 from bench.commands.answers import say_json
-from bench.commands.options import DEFAULT_OUT, AsJson, Out
+from bench.commands.options import DEFAULT_OUT, AsJson, Out, Since
 from bench.commands.talk import say
 from bench.history import Change, Number
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 MetricName = Annotated[str, typer.Argument(metavar="METRIC", help="Its name, as `bench list` has it.")]
 Experiment = Annotated[str, typer.Option(help="Of this experiment alone.")]
-Since = Annotated[str, typer.Option(metavar="DATE", help="Of sessions since then: 2026-01-31.")]
 
 
 def command(

@@ -9,7 +9,7 @@ import typer
 
 from bench import experiments, session_index, targets
 from bench.commands.answers import say_json
-from bench.commands.options import DEFAULT_OUT, AsJson, Out
+from bench.commands.options import DEFAULT_OUT, AsJson, Out, Since
 from bench.errors import BadInput, did_you_mean
 from bench.params import declared
 from bench.session_index import Entry, Filters
@@ -22,7 +22,6 @@ STATUSES = ("ok", "invalid", "failed", "stopped")
 Experiment = Annotated[str, typer.Option(help="Sessions of this experiment.")]
 TargetName = Annotated[str, typer.Option("--target", help="Sessions on this target.")]
 Profile = Annotated[str, typer.Option(help="Sessions of this profile.")]
-Since = Annotated[str, typer.Option(metavar="DATE", help="Sessions since then: 2026-01-31.")]
 Status = Annotated[str, typer.Option(help="Sessions with a run that is ok, invalid, failed or stopped.")]
 Last = Annotated[int, typer.Option(min=0, metavar="N", help="The last ones. [default: all]")]
 
