@@ -21,6 +21,7 @@ RULES: tuple[Rule, ...] = (
     conditions.pairs_apart,
     conditions.excluded_runs,
     conditions.not_run,
+    numbers.start_turns_it_round,
     numbers.overhead_dominated,
     numbers.short_samples,
     numbers.partly_missing,

@@ -15,6 +15,7 @@ from bench.analysis.steadiness import Label, Steadiness
 from bench.model import Metric, Run
 
 SHORT_SECONDS = 0.1
+WHOLE = "end_to_end"  # how the name of a metric begins that has all of the work in it, the start too
 OVERHEAD_SECONDS = 0.010  # a call that is shorter measures Ray, not the work
 ORDER_P = 0.05
 LEAST_SHARE = 0.5  # of an equal share of the work
@@ -153,6 +154,21 @@ def _where(experiment: str, names: Sequence[str], cells: Sequence[CellReport], e
     if len(distinct) == len(cells):
         return prefix + {1: "", 2: " in both cells"}.get(len(cells), f" in all {len(cells)} cells")
     return f"{prefix} in {', '.join(distinct)}"
+
+
+def start_turns_it_round(evidence: Evidence) -> Iterator[Doubt]:
+    """A topology that is faster once it runs, and slower when its start counts too: no winner on the whole."""
+    opposite = {"faster": "slower", "slower": "faster"}
+    for cell in evidence.cells:
+        headline = cell.headline.comparison if cell.headline else None
+        for row in cell.rows:
+            whole = row.comparison if row.metric.name.startswith(WHOLE) else None
+            if headline and whole and headline.verdict in opposite and whole.verdict == opposite[headline.verdict]:
+                text = (
+                    f"{headline.candidate} is {headline.verdict} than {headline.baseline} once it runs, and"
+                    f" {whole.verdict} end to end, its start counted: which is better depends on how long the work is."
+                )
+                yield Doubt(severity="weakens", about=about(cell), text=text)
 
 
 def skewed(evidence: Evidence) -> Iterator[Doubt]:

@@ -93,6 +93,13 @@ def one_stall(run, sample):
     return replace(sample, value=sample.value * 0.3) if slow else sample
 
 
+def fast_once_started(run, sample):
+    """On multi, twice the rate; and all in all twice the time."""
+    if run.spec.topology.name == "single" or sample.metric not in (RATE.name, "end_to_end_seconds"):
+        return sample
+    return replace(sample, value=sample.value * 2)
+
+
 def slow_calls(run, sample):
     return replace(sample, value=0.05) if sample.metric == "latency_p50_seconds" else sample
 
@@ -143,6 +150,12 @@ CASES = [
     (first(status="invalid", reasons=("worker-1 was idle",)), {}, "weakens", "(invalid: worker-1 was idle)"),
     (lambda _, runs: runs[:-2], {}, "weakens", "2 runs of 12 not done yet"),
     (None, {}, "weakens", "overhead-dominated: the median call takes"),
+    (
+        samples(fast_once_started),
+        {},
+        "weakens",
+        "multi is faster than single once it runs, and slower end to end, its start counted",
+    ),
     (samples(shorter), {}, "weakens", "shorter than 100 ms (the shortest 50 ms)"),
     (idle_worker, {}, "weakens", "worker-1 of multi did 0% of the work: the others did its part"),
     (samples(without_one), {}, "weakens", "12 samples of 36 without a value: a result was lost"),
@@ -184,6 +197,7 @@ QUIET = [
     (None, "outliers"),
     (None, "vetoed"),
     (began_busy_elsewhere, "busy machine"),
+    (None, "end to end"),
     (None, "differs"),
     (None, "spilled"),
     (None, "pairs of invocations"),
