@@ -173,8 +173,9 @@ def _index(index: sqlite3.Connection, folder: Path, stamp: str) -> None:
     """Read a session's plan and how its runs ended; their samples are not looked at."""
     values: dict[str, object] = {"folder": folder.name, "stamp": stamp, "is_closed": False}
     try:
-        session = store.load_session(folder)
-        values |= _about(session) | _endings(folder, session)
+        with store.readable(folder):
+            session = store.load_session(folder)
+            values |= _about(session) | _endings(folder, session)
     except RecordDamaged as error:
         values["damage"] = str(error)
     index.execute("delete from sessions where folder = ?", (folder.name,))

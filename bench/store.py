@@ -17,7 +17,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -183,6 +183,17 @@ def session_folders(out: Path) -> list[Path]:
     return sorted(path.parent for path in out.glob("*/session.json"))
 
 
+@contextmanager
+def readable(folder: Path) -> Iterator[None]:
+    """What of a session may not be read is damage to that session alone. Raises RecordDamaged, naming the file."""
+    try:
+        yield
+    except OSError as error:
+        raise RecordDamaged(
+            f"{error.filename or folder} cannot be read: {error.strerror}.", "Mend its rights."
+        ) from error
+
+
 def load_session(folder: Path) -> Session:
     """The plan. Raises RecordDamaged."""
     session = _read(folder / "session.json", Session)
@@ -198,7 +209,9 @@ def attempts(folder: Path, spec: Spec) -> Iterator[Spec]:
     """`spec` with the number of each attempt that was begun."""
     for number in itertools.count(1):
         tried = replace(spec, attempt=number)
-        if not run_folder(folder, tried).is_dir():
+        with readable(folder):
+            is_begun = run_folder(folder, tried).is_dir()
+        if not is_begun:
             return
         yield tried
 
@@ -239,9 +252,11 @@ def load_run(folder: Path, spec: Spec) -> Run:
     A run without run.json was cut off: what it had measured is kept, and it is `stopped`.
     """
     path = run_folder(folder, spec)
-    closing = _read(path / "run.json", Closing) if (path / "run.json").exists() else None
-    lines = list(read_lines(path / SAMPLES, is_closed=closing is not None))
-    if closing is not None and (len(lines), measure(path / SAMPLES)[1]) != (closing.lines, closing.sha256):
+    with readable(path):
+        closing = _read(path / "run.json", Closing) if (path / "run.json").exists() else None
+        lines = list(read_lines(path / SAMPLES, is_closed=closing is not None))
+        found, profiles = measure(path / SAMPLES)[1], dict(_profiles(path / FILES))
+    if closing is not None and (len(lines), found) != (closing.lines, closing.sha256):
         raise RecordDamaged(f"{path / SAMPLES} is not what run.json says: {len(lines)} of {closing.lines} lines.")
     digests = {line.digest[0]: line.digest[1] for line in lines if line.digest}
     data = {name.removeprefix(DATA): digest for name, digest in digests.items() if name.startswith(DATA)}
@@ -258,7 +273,7 @@ def load_run(folder: Path, spec: Spec) -> Run:
         alerts=closing.alerts if closing else (),
         log_end=closing.log_end if closing else "",
         gate=closing.gate if closing else None,
-        profiles=dict(_profiles(path / FILES)),
+        profiles=profiles,
     )
 
 

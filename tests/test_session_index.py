@@ -10,7 +10,7 @@ import pytest
 from analysis.made_up import made_up
 from made_up_sessions import a_session_on_disk, write_run
 
-from bench import session_index, store
+from bench import history, session_index, store
 from bench.session_index import Filters
 
 FIRST, SECOND = "20260105-100000-inference-lab-0001", "20260206-100000-inference-lab-0002"
@@ -83,6 +83,21 @@ def test_a_damaged_session_is_listed_with_its_damage(out: Path) -> None:
     first, second = session_index.entries(out)
     assert "session.json is not what it should be" in first.damage
     assert second.damage == ""
+
+
+def test_a_session_that_may_not_be_read_hides_no_other(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_dir = Path.is_dir
+
+    def refused(path: Path) -> bool:
+        if FIRST in path.parts and path.parent.name == "runs":
+            raise PermissionError(13, "Permission denied", str(path))
+        return is_dir(path)
+
+    monkeypatch.setattr(Path, "is_dir", refused)
+    first, second = session_index.entries(out)
+    assert "cannot be read: Permission denied" in first.damage
+    assert (second.damage, second.ok) == ("", 2)
+    assert history.run_seconds(out, "local") != {}
 
 
 def test_a_folder_that_is_not_there_has_no_sessions_and_is_not_made(tmp_path: Path) -> None:

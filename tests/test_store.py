@@ -69,6 +69,16 @@ def test_damaged_files_are_refused_by_name(tmp_path: Path, name: str, damage: by
         store.load_runs(folder, store.load_session(folder))
 
 
+@pytest.mark.parametrize("name", ["run.json", "samples.jsonl"])
+def test_a_file_that_may_not_be_read_is_damage_with_its_name(tmp_path: Path, name: str) -> None:
+    folder = a_recorded_run(tmp_path)
+    path = store.run_folder(folder, a_spec()) / name
+    path.unlink()
+    path.mkdir()  # rights do not keep root out; that it is no file does
+    with pytest.raises(RecordDamaged, match=f"{name} cannot be read: Is a directory"):
+        store.load_runs(folder, store.load_session(folder))
+
+
 def test_a_run_that_was_cut_off_keeps_its_whole_lines_and_is_stopped(tmp_path: Path) -> None:
     folder = a_recorded_run(tmp_path, a_sample(1.0), a_sample(2.0))
     path = store.run_folder(folder, a_spec())
