@@ -25,7 +25,7 @@ UP_SECONDS = {"single": 6.0, "multi": 9.0}
 DOWN_SECONDS = 1.0
 MOST_BLOCKS = 60  # where a precision is asked for, and no number of blocks
 JOB_SECONDS = 7.0
-MOST_RUNS = 10_000  # of a session: days of work, and plans that a person can wait for
+MOST_RUNS = 50_000  # of a session: weeks of work, and plans that a person can wait for
 
 
 Levels = Mapping[str, tuple[Value, ...]]

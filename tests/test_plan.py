@@ -53,11 +53,11 @@ def test_three_nodes_share_what_can_be_shared_equally() -> None:
         ({"memory_mib": 1}, BadInput, "at least 1 MiB a node"),
         ({"object_store_mib": 2048}, BadInput, "over 40 %"),
         ({"blocks": 0}, BadInput, "at least 1"),
-        ({"blocks": 10**9}, BadInput, "10,000 are the most of a session"),
+        ({"blocks": 10**9}, BadInput, "50,000 are the most of a session"),
         (
             {"sets": tuple(f"{name}={','.join(map(str, range(1, 101)))}" for name in ("batch", "in_flight"))},
             BadInput,
-            "10,000 are the most",
+            "50,000 are the most",
         ),
         ({"experiments": ("inferense",)}, BadInput, "There are: inference"),
         ({"experiments": ()}, BadInput, "No experiment"),
