@@ -27,8 +27,9 @@ class WorkInHand:
     def came(self, progress: tuple[float, float], now: float) -> None:
         """Take in how much is done of how much."""
         done, total = progress
-        if not self.words or done < self._last[0] or total != self._last[1]:
-            self._first = (now, done)  # other work than before
+        last_done, last_total = self._last
+        if not self.words or done < last_done or total != last_total or last_done >= last_total:
+            self._first = (now, done)  # other work than before: short work is heard of at its end alone
         self._last = progress
         begun, done_then = self._first
         rate = (done - done_then) / (now - begun) if now > begun else 0.0

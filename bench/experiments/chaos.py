@@ -109,7 +109,7 @@ class Chaos:
             self.left.pop(0)
 
     def _strike(self, strike: Strike) -> bool:
-        """Whether it could be done: while no worker is ready there is none to kill."""
+        """Whether it could be done: while no worker is there, none can be killed."""
         head, *others = self.depots
         if strike.kind == "driver":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -124,6 +124,8 @@ class Chaos:
             self.struck("worker", node)
             self.depots[node].kill.remote(process)
         elif strike.kind == "fill-disk":
+            if self.done() >= 1:
+                return False  # nothing more is written: a disk that is full then stops nobody
             self.fill()
         elif strike.kind == "join":
             self.struck("join", "")

@@ -200,7 +200,7 @@ def taken(params: Params, context: Context) -> Points:
             f"input={params.input} has {found.vectors} vectors: {found.jobs} jobs of {params.points}, not {params.jobs}.",
             "Lower jobs or points.",
         )
-    context.data(found.name, found.sha256)
+    context.data(params.input, found.sha256)  # two folders may have files of one name
     return np.stack([found.read(job) for job in range(params.jobs)])
 
 

@@ -23,6 +23,15 @@ def test_other_work_begins_anew() -> None:
     assert work.words == "25 of 1,000, 10/s, 2 min left"
 
 
+def test_short_rounds_of_which_the_end_alone_is_heard_have_no_rate() -> None:
+    work = WorkInHand()
+    work.came((40.0, 48.0), now=0.0)
+    work.came((48.0, 48.0), now=1.0)
+    assert work.words.startswith("48 of 48, 8/s")
+    work.came((48.0, 48.0), now=31.0)  # the next round, in 0.5 s, after arms that do not say how far they are
+    assert work.words == "48 of 48"
+
+
 def test_a_plain_log_is_told_now_and_then() -> None:
     work = WorkInHand()
     assert work.due(TELL_SECONDS) == ""

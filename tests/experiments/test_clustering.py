@@ -364,6 +364,24 @@ def test_strikes_that_came_before_do_not_come_again() -> None:
     assert sorted(struck) == [42, 43]  # and the first one not twice, though it is listed until it is buried
 
 
+def test_a_disk_is_not_filled_when_nothing_more_will_be_written() -> None:
+    filled: list[str] = []
+    done = [1.0]
+    there = chaos.Chaos(
+        left=chaos.strikes("fill-disk", 1),
+        done=lambda: done[0],
+        workers=list,
+        standing=set,
+        depots={"head": None},
+        fill=lambda: filled.append("once"),
+    )
+    there.tick()
+    assert (len(there.left), filled) == (1, [])  # and so the run says that the strike never came
+    done[0] = 0.95
+    there.tick()
+    assert (there.left, filled) == ([], ["once"])
+
+
 def test_every_attempt_has_one_strike_behind_it_that_ended_the_one_before() -> None:
     strikes = chaos.strikes("driver:2+head:1+worker:1", 3)
     for attempt, ends in ((1, 3), (2, 2), (4, 0), (5, 0)):
@@ -481,7 +499,7 @@ def test_a_file_of_ones_own_is_clustered_wherever_it_is_read(
     small = {"jobs": 8, "points": 100, "dimensions": 4, "clusters": 3, "iterations": 4}
     samples = run(two_halves, **small, source=source, input=str(path), peers=peers)
     assert not two_halves.is_invalid, two_halves.reasons
-    assert two_halves.sets == {"mine.npy": sha256(path.read_bytes()).hexdigest()}
+    assert two_halves.sets == {str(path): sha256(path.read_bytes()).hexdigest()}
     assert values(samples, "checked_share") == [1.0]
     found = np.fromfile(two_halves.folder / "results-1-1.f64")
     windows = np.load(path).astype(np.float32).reshape(8, 100, 4)
@@ -509,6 +527,19 @@ def test_a_file_that_will_not_do_is_refused_before_any_worker_starts(
     context: Any = SimpleNamespace(nodes=(), seed=1, data=pytest.fail)
     with pytest.raises(BadInput, match=refusal):
         next(clustering.run(params, context))
+
+
+def test_two_files_of_one_name_in_two_folders_are_two_sets(tmp_path: Path) -> None:
+    told: list[tuple[str, str]] = []
+    context: Any = SimpleNamespace(data=lambda *set_: told.append(set_))
+    for number, name in enumerate(("one", "two")):
+        path = tmp_path / name / "mine.npy"
+        path.parent.mkdir()
+        np.save(path, np.full((80, 4), float(number)))
+        clustering.given_by(
+            Params(jobs=8, points=10, clusters=2, dimensions=4, source="local", input=str(path)), context
+        )
+    assert len({name for name, _ in told}) == len({digest for _, digest in told}) == 2
 
 
 def test_a_node_with_another_file_under_that_path_has_not_the_one_that_was_given(tmp_path: Path) -> None:

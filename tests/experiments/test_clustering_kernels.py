@@ -209,7 +209,7 @@ class TestInput:
         params = Params(points=5, clusters=2, dimensions=3, jobs=2, input=str(tmp_path / "mine.npy"))
         found = experiment.taken(params, told)  # type: ignore[arg-type]
         assert np.array_equal(found, vectors[:10].reshape(2, 5, 3))
-        assert told.sets == {"mine.npy": hashlib.sha256((tmp_path / "mine.npy").read_bytes()).hexdigest()}
+        assert told.sets == {params.input: hashlib.sha256((tmp_path / "mine.npy").read_bytes()).hexdigest()}
 
     def test_a_file_with_fewer_vectors_than_the_jobs_take_is_refused(self, tmp_path: Path) -> None:
         np.save(tmp_path / "mine.npy", np.zeros((12, 3), dtype=np.float32))

@@ -141,7 +141,7 @@ def given_by(params: Params, context: Context) -> Given | None:
         )
     for job in range(params.jobs):
         found.read(job)
-    context.data(found.name, found.sha256)
+    context.data(params.input, found.sha256)  # two folders may have files of one name
     return Given(path=params.input, sha256=found.sha256)
 
 
