@@ -225,6 +225,18 @@ class Gate:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Extract:
+    """What a run's folder keeps of its series in Prometheus. `missing`: why that is nothing."""
+
+    series: int = 0
+    points: int = 0
+    every: int = 1  # of so many points of a series one is kept
+    left_out: int = 0  # series that were too many
+    sha256: str = ""  # of the file
+    missing: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Closing:
     """run.json, written last: how the run ended, and what samples.jsonl must then hold."""
 
@@ -236,6 +248,7 @@ class Closing:
     alerts: tuple[str, ...] = ()
     log_end: str = ""
     gate: Gate | None = None  # of the run's block
+    extract: Extract | None = None  # None: written before there were any
     version: int = SCHEMA_VERSION
 
 
@@ -254,6 +267,7 @@ class Run:
     alerts: tuple[str, ...] = ()  # "Throttled: head was ...": alert rules that held while it went
     log_end: str = ""
     gate: Gate | None = None
+    extract: Extract | None = None  # of Prometheus; None: the run is older than these
     profiles: Mapping[str, str] = field(default_factory=dict)  # by arm: where the time of its work went, as lines
 
     @cached_property

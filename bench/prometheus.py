@@ -54,6 +54,11 @@ class Prometheus:
         found = self._get("query_range", query=expr, start=begin, end=end, step=step_seconds)
         return tuple(Series(each["metric"], tuple(map(_point, each["values"]))) for each in found["result"])
 
+    def recorded(self, selector: str, *, begin: float, end: float) -> tuple[Series, ...]:
+        """What was scraped of `selector` after `begin` and until `end`, each point at its own moment."""
+        found = self._get("query", query=f"{selector}[{round(1000 * (end - begin))}ms]", time=end)
+        return tuple(Series(each["metric"], tuple(map(_point, each["values"]))) for each in found["result"])
+
     def label_values(self, label: str, selector: str, *, begin: float, end: float) -> tuple[str, ...]:
         """The values that `label` had in the series of `selector`."""
         found = self._get(f"label/{label}/values", **{"match[]": selector, "start": begin, "end": end})

@@ -25,11 +25,11 @@ def differences(spec: Spec, samples: Iterable[Sample], page: str) -> list[str]:
     count = 0.0
     for family in text_string_to_metric_families(page):
         for series in family.samples:
-            labels = series.labels
+            labels = series.labels  # in Prometheus none is empty
             if (labels.get("session"), labels.get("run")) != (spec.session, spec.folder):
                 continue
             if series.name == "bench_sample_value":
-                shown[labels["metric"], labels["arm"], labels["node"], labels["point"]] = series.value
+                shown[labels["metric"], labels["arm"], labels.get("node", ""), labels.get("point", "")] = series.value
             elif series.name == "bench_run_samples":
                 count = series.value
     found = [

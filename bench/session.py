@@ -13,13 +13,13 @@ from typing import Protocol
 
 import requests
 
-from bench import needs, reconcile, store, window
+from bench import extract, needs, reconcile, store, window
 from bench.errors import AuthFailed, BadInput, BenchError, RecordDamaged, TargetFailed
 from bench.gate import wait_for_quiet
 from bench.jobs.collect import Collector
 from bench.jobs.deliver import deliver, give_back
 from bench.jobs.submit import ENDED, JobsApi
-from bench.model import Closing, Gate, Line, Run, Sample, Session, Spec, Status, Topology, from_json
+from bench.model import Closing, Extract, Gate, Line, Run, Sample, Session, Spec, Status, Topology, from_json
 from bench.targets import Cluster, Target
 
 POLL_SECONDS = 0.5
@@ -322,14 +322,22 @@ def _closed_here(path: Path, status: Status, reason: str) -> Closing:
 
 
 def _look_through_window(collector: Collector, closing: Closing, cluster: Cluster) -> Closing:
-    """What the window says of the run: whether it shows what the record has, and which alerts it raised."""
+    """What the window says of the run: whether it shows what the record has, which alerts it raised; its series are kept."""
     if closing.status == "stopped":
-        return closing
+        return replace(closing, extract=Extract(missing="the run was stopped"))
     lines = store.read_lines(collector.path / store.SAMPLES, is_closed=False)
     samples = [line.sample for line in lines if line.sample]
-    if cluster.prometheus_url:
-        seen = window.look(cluster.prometheus_url, collector.spec, samples)
+    url = cluster.prometheus_url
+    if url:
+        seen = window.look(url, collector.spec, samples)
         closing = replace(closing, alerts=seen.alerts, reconciled=seen.reconciled)
+    if url and closing.reconciled is None:
+        kept, file = Extract(missing="Prometheus could not be asked"), b""
+    else:
+        kept, file = extract.extract(url, collector.spec)
+    if file:
+        store.write_whole(collector.path / store.SERIES, file)
+    closing = replace(closing, extract=kept)
     if closing.status == "ok" and closing.reconciled is None:
         closing = replace(closing, reconciled=_reconcile(collector, samples))
     return closing if closing.status == "ok" else replace(closing, reconciled=None)

@@ -4,6 +4,7 @@ results/<session>/session.json                    the plan, and why it ended ear
 results/<session>/runs/<run>/spec.json            what was asked
 results/<session>/runs/<run>/samples.jsonl        a Line a line: facts, samples, usage, checksums
 results/<session>/runs/<run>/run.json             how it ended, written last
+results/<session>/runs/<run>/prometheus.om.gz     what Prometheus had of it, where there was one
 results/<session>/runs/<run>/files/               what the experiment left beside its numbers: a profile, a ledger
 results/<session>/runs/<run>/job.log              the end of the driver's log
 results/<session>/report.txt, report.html         what it means, in words and with pictures
@@ -33,6 +34,7 @@ DEFAULT_FOLDER = Path("results")
 LEAST_FREE_BYTES = 2**30
 LOG_END_BYTES = 20_000
 SAMPLES = "samples.jsonl"
+SERIES = "prometheus.om.gz"
 FILES = "files"
 PROFILES = "profile-*.txt"
 MOST_PROFILES = 32  # of one run
@@ -273,6 +275,7 @@ def load_run(folder: Path, spec: Spec) -> Run:
         alerts=closing.alerts if closing else (),
         log_end=closing.log_end if closing else "",
         gate=closing.gate if closing else None,
+        extract=closing.extract if closing else None,
         profiles=profiles,
     )
 

@@ -35,6 +35,16 @@ class Rule:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Span:
+    """When a run was, on Prometheus' clock in seconds, and the labels of its own series."""
+
+    begin: float
+    end: float  # and the scrapes of what came last
+    now: float
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Seen:
     """What the window says of a run."""
 
@@ -80,10 +90,13 @@ def page_of(prometheus: Prometheus, spec: Spec) -> str:
 
 
 def _line(series: Series) -> str:
-    labels = {"node": "", "point": "", **series.labels}  # Prometheus has no empty labels
-    name = labels.pop("__name__")
-    inside = ",".join(f'{key}="{_escaped(value)}"' for key, value in labels.items())
-    return f"{name}{{{inside}}} {series.last!r}\n"
+    return f"{named(series.labels)} {series.last!r}\n"
+
+
+def named(labels: Mapping[str, str]) -> str:
+    """A series as pages of metrics write it: `name{label="value"}`."""
+    inside = ",".join(f'{key}="{_escaped(value)}"' for key, value in labels.items() if key != "__name__")
+    return f"{labels['__name__']}{{{inside}}}"
 
 
 def _escaped(text: str) -> str:
@@ -113,21 +126,17 @@ def alerts_of(prometheus: Prometheus, spec: Spec, rules: Sequence[Rule]) -> Iter
     They are evaluated here and not read from Prometheus' own alerts: so they need no rules in a Prometheus of
     somebody else's, and a run that is shorter than two evaluations is not missed.
     """
-    of_run = f'{{session="{spec.session}",run="{spec.folder}"}}'
-    begun = prometheus.query(f"last_over_time(bench_run_begun_timestamp_seconds{of_run}[{MEMORY}])")
-    if not begun:
+    span = span_of(prometheus, spec)
+    if span is None:
         yield f"{DISAGREE}: the window does not know this run, and no alert rule could be evaluated on it"
         return
-    ended = prometheus.query(f"last_over_time(bench_run_ended_timestamp_seconds{of_run}[{MEMORY}])")
-    (now,) = prometheus.query("time()")
-    own = {name: begun[0].labels[name] for name in IDENTITY if name in begun[0].labels}
+    own = {name: span.labels[name] for name in IDENTITY if name in span.labels}
     for rule in rules:
         held: dict[str, None] = {}
         for series in prometheus.query_range(
             rule.expr,
-            begin=begun[0].last,
-            # The samples of the end are scraped after it.
-            end=min(ended[0].last + SETTLE_SECONDS, now.last) if ended else now.last,
+            begin=span.begin,
+            end=span.end,
             step_seconds=scraping.SCRAPE_SECONDS,
         ):
             is_other = any(series.labels.get(name, value) != value for name, value in own.items())
@@ -135,6 +144,23 @@ def alerts_of(prometheus: Prometheus, spec: Spec, rules: Sequence[Rule]) -> Iter
             if worst is not None:
                 held[f"{rule.name}: {in_words(rule.summary, series.labels, worst)}"] = None
         yield from held
+
+
+def span_of(prometheus: Prometheus, spec: Spec) -> Span | None:
+    """When the run of `spec` was; None where Prometheus does not know it."""
+    of_run = f'{{session="{spec.session}",run="{spec.folder}"}}'
+    begun = prometheus.query(f"last_over_time(bench_run_begun_timestamp_seconds{of_run}[{MEMORY}])")
+    if not begun:
+        return None
+    ended = prometheus.query(f"last_over_time(bench_run_ended_timestamp_seconds{of_run}[{MEMORY}])")
+    (now,) = prometheus.query("time()")
+    return Span(
+        begin=begun[0].last,
+        # The samples of the end are scraped after it.
+        end=min(ended[0].last + SETTLE_SECONDS, now.last) if ended else now.last,
+        now=now.last,
+        labels=begun[0].labels,
+    )
 
 
 def worst_that_held(points: Sequence[tuple[float, float]], for_seconds: float) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import shutil
@@ -22,10 +23,12 @@ from builders import a_sample
 from fakes import TOKEN, running
 from made_up_records import MadeUpRun, made_up_spec
 
-from bench import dashboards, window
+from bench import dashboards, extract, window
 from bench.dashboards.queries import other_expressions, queries
 from bench.doctor import windows
+from bench.errors import RecordDamaged
 from bench.jobs.exporter import serve
+from bench.model import Extract, Run
 from bench.prometheus import Grafana, Prometheus
 from bench.scraping import MONITORING, PORTS, SCRAPE_SECONDS, Page, pages, rules, static_config
 from bench.targets import docker_windows
@@ -355,6 +358,30 @@ def test_a_run_that_prometheus_shows_otherwise_is_not_reconciled_and_it_says_whe
 def test_a_window_that_does_not_answer_is_none_and_no_failure(watched: Watched) -> None:
     seen = window.look(f"http://127.0.0.1:{free_port('127.0.0.1')}", watched.good.spec, watched.good.samples)
     assert seen == window.Seen(reconciled=None)
+
+
+def test_what_prometheus_has_of_a_run_is_kept_with_its_nodes_and_agrees_with_the_record(
+    watched: Watched, tmp_path: Path
+) -> None:
+    good = watched.good
+    said, file = extract.extract(watched.url, good.spec)
+    (tmp_path / "series").write_bytes(file)
+    run = Run(spec=good.spec, status="ok", samples=tuple(good.samples), reconciled=True, extract=said)
+    extract.check(tmp_path / "series", run)
+    with pytest.raises(RecordDamaged, match=r"the record has 5\.0"):
+        extract.check(tmp_path / "series", replace(run, samples=(*run.samples, a_sample(5.0, turn=4))))
+    text = gzip.decompress(file).decode()
+    families = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
+    assert {"bench_sample_value", "bench_node_usage", "ray_node_cpu_utilization", "up"} <= families
+    assert {*re.findall(r'run="([^"]*)"', text)} == {good.spec.folder}, "other runs have extracts of their own"
+    assert {*re.findall(r'instance="([^"]*)"', text)} == {*NODES}
+
+
+def test_a_run_that_prometheus_does_not_know_has_no_extract_and_says_so(watched: Watched) -> None:
+    said, file = extract.extract(watched.url, made_up_spec(id="of-another-day"))
+    assert (said, file) == (Extract(missing="Prometheus does not know this run"), b"")
+    said, _ = extract.extract(f"http://127.0.0.1:{free_port('127.0.0.1')}", watched.good.spec)
+    assert said.missing.startswith("Prometheus could not be asked: ")
 
 
 def test_throttling_in_a_run_is_an_alert_of_that_run_alone(watched: Watched) -> None:

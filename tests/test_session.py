@@ -17,7 +17,7 @@ from bench import gate, store
 from bench import session as sessions
 from bench.errors import BadInput
 from bench.jobs.recorder import Recorder
-from bench.model import Closing, Run, Session, Spec, to_json
+from bench.model import Closing, Extract, Run, Session, Spec, to_json
 from bench.session import Stop, perform, remaining
 
 SPECS = tuple(
@@ -66,6 +66,7 @@ def test_every_run_comes_home_whole_and_reconciled(tmp_path: Path, target: FakeT
     assert [run.status for run in runs] == ["ok"] * 4
     assert [run.samples[-1].value for run in runs] == [1001.0, 1001.0, 1002.0, 1002.0]
     assert [run.reconciled for run in runs] == [True] * 4
+    assert {run.extract for run in runs} == {Extract(missing="there is no Prometheus beside this cluster")}
 
 
 def test_every_topology_of_every_block_gets_a_fresh_cluster(tmp_path: Path, target: FakeTarget) -> None:

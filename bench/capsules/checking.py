@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from bench import identity, store
+from bench import extract, identity, store
 from bench.capsules.packing import PAGE, REPORT, Manifest
 from bench.capsules.reading import unpack
 from bench.errors import RecordDamaged
@@ -36,6 +36,7 @@ class Verified:
     runs: int
     samples: int
     numbers: int  # of the report, each computed anew
+    extract: str  # what it has of Prometheus, in words
     same_code: bool  # the page too was made anew, and is the same
 
 
@@ -46,6 +47,7 @@ def verify(path: Path) -> Verified:
     with tempfile.TemporaryDirectory(prefix="raymeter-capsule-") as place:
         manifest = unpack(path, Path(place))
         session, runs = load(Path(place))
+        extract.check_all(Path(place), runs)
         same_code = (manifest.code_hash, manifest.look) == (identity.code_hash(), html.look())
         report = _check_report(Path(place), session, runs, same_code=same_code)
         if same_code:
@@ -57,6 +59,7 @@ def verify(path: Path) -> Verified:
         runs=len(runs),
         samples=sum(len(run.samples) for run in runs),
         numbers=_count(msgspec.json.decode(to_json(report))),
+        extract=extract.in_words(runs),
         same_code=same_code,
     )
 

@@ -1,7 +1,8 @@
 """A capsule: one session in one file, whose name holds the checksum of its bytes, for others to check and to do again.
 
     manifest.json      the checksum and size of every other file; where the session was packed, by which code
-    session.json, runs/...         the record, as it is: plan, facts of each node, raw samples, usage, how each run ended
+    session.json, runs/...         the record, as it is: plan, facts of each node, raw samples, usage, how each run ended, and
+                                   what Prometheus had of it
     report.json, report.html       what it meant to the raymeter that packed it
     constraints.txt, versions.env  every version that was pinned
 
@@ -20,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench import identity, store
+from bench import extract, identity, store
 from bench.errors import BadInput, CannotWrite
 from bench.model import Run, Session, to_json
 
@@ -60,8 +61,16 @@ class Manifest:
     version: int = VERSION
 
 
-def pack(folder: Path, into: Path) -> Path:
-    """Write the capsule of the session in `folder` into the folder `into`; its path.
+@dataclass(frozen=True, kw_only=True)
+class Packed:
+    """A capsule that was made."""
+
+    path: Path
+    extract: str  # what it has of Prometheus, in words
+
+
+def pack(folder: Path, into: Path) -> Packed:
+    """Write the capsule of the session in `folder` into the folder `into`.
 
     Raises BadInput where runs are still open, RecordDamaged where the record is not whole, CannotWrite.
     """
@@ -71,6 +80,7 @@ def pack(folder: Path, into: Path) -> Path:
     runs = store.load_runs(folder, session)
     if not runs:
         raise BadInput(f"{session.id} has no run.", f"Run it with `bench resume {session.id}`.")
+    extract.check_all(folder, runs)
     report = analysis.build(session, runs)
     made = {name: reports.render(format, report, runs).encode() for name, format in ((REPORT, "json"), (PAGE, "html"))}
     root = identity.SOURCE.parent
@@ -80,9 +90,10 @@ def pack(folder: Path, into: Path) -> Path:
     entries |= {name: _entry(content) for name, content in made.items()}
     manifest = msgspec.json.format(to_json(_manifest(session, runs, entries)), indent=1)
     try:
-        return _written(into, session.id, {MANIFEST: manifest, **made}, record)
+        path = _written(into, session.id, {MANIFEST: manifest, **made}, record)
     except OSError as error:
         raise CannotWrite(f"{into} cannot be written to: {error.strerror}.", "Name another folder with -o.") from error
+    return Packed(path=path, extract=extract.in_words(runs))
 
 
 def _record(folder: Path) -> Iterator[tuple[str, Path]]:

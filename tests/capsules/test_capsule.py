@@ -25,7 +25,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("capsule")
     folder = a_session_on_disk(place, blocks=6)
     (folder / "runs" / "b01-single-inference-c01" / "files" / "profile.txt").write_text("what was left")
-    return packing.pack(folder, place / "out")
+    return packing.pack(folder, place / "out").path
 
 
 Content = dict[str, bytes]
@@ -71,7 +71,7 @@ def test_a_capsule_is_verified_with_every_number_of_its_report(packed: Path) -> 
 def test_the_same_session_is_the_same_file_byte_by_byte(packed: Path, tmp_path: Path) -> None:
     folder = a_session_on_disk(tmp_path, blocks=6)
     (folder / "runs" / "b01-single-inference-c01" / "files" / "profile.txt").write_text("what was left")
-    again = packing.pack(folder, tmp_path / "again")
+    again = packing.pack(folder, tmp_path / "again").path
     assert again.name == packed.name
     assert again.read_bytes() == packed.read_bytes()
     assert packing.address(packed) in packed.name
