@@ -51,9 +51,11 @@ def show(as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
 
 
 @app.command("rm")
-def take_away(name: Name, out: Out = DEFAULT_OUT) -> None:
+def take_away(name: Name, as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
     """Forget a name. The session stays.
 
     Example: bench baseline rm main
     """
     baselines.take_away(out, name)
+    if as_json:
+        say_json("baseline", {"name": name, "session": None})

@@ -7,12 +7,14 @@ from typing import Annotated
 import typer
 
 from bench import store
+from bench.commands.answers import say_json
+from bench.commands.options import AsJson
 from bench.errors import RecordDamaged
 
 Check = Annotated[bool, typer.Option("--check", help="Write nothing; fail where a file is not what it would be.")]
 
 
-def command(check: Check = False) -> None:
+def command(check: Check = False, as_json: AsJson = False) -> None:
     """Write Grafana's boards into grafana/dashboards, from the code.
 
     Example: bench dashboards --check
@@ -28,10 +30,16 @@ def command(check: Check = False) -> None:
         raise RecordDamaged(
             f"Not what the code says: {', '.join(drifted)} in {FOLDER.name}.", "Write them anew with `task dashboards`."
         )
-    for name in drifted:
-        if name in made:
-            store.write_whole(FOLDER / name, made[name].encode())
-            typer.echo(f"{name} was written anew.")
-        else:
-            (FOLDER / name).unlink()
-            typer.echo(f"{name} was removed: no board has this name.")
+    written = [name for name in drifted if name in made]
+    for name in written:
+        store.write_whole(FOLDER / name, made[name].encode())
+    removed = [name for name in drifted if name not in made]
+    for name in removed:
+        (FOLDER / name).unlink()
+    if as_json:
+        say_json("written", {"written": written, "removed": removed})
+        return
+    for name in written:
+        typer.echo(f"{name} was written anew.")
+    for name in removed:
+        typer.echo(f"{name} was removed: no board has this name.")

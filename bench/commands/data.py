@@ -42,7 +42,7 @@ def list_sets(as_json: AsJson = False) -> None:
 
 
 @app.command("seed")
-def seed(name: Name, path: From) -> None:
+def seed(name: Name, path: From, as_json: AsJson = False) -> None:
     """Check a person's downloaded files against the pinned SHA-256s, and keep them as the set NAME.
 
     mnist takes train-images-idx3-ubyte.gz and its three kin, or mnist.npz; cifar10 takes cifar-10-binary.tar.gz or
@@ -52,7 +52,11 @@ def seed(name: Name, path: From) -> None:
     """
     from bench.data import seeding
 
-    typer.echo(seeding.seed(name, path))
+    kept = seeding.seed(name, path)
+    if as_json:
+        say_json("data-set", {"name": name, "path": str(kept)})
+        return
+    typer.echo(kept)
 
 
 def _about(name: Source) -> dict[str, str | None]:

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from bench import experiments, store
+from bench.commands.answers import say_json
+from bench.commands.options import AsJson
 from bench.errors import RecordDamaged
 
 Check = Annotated[bool, typer.Option("--check", help="Write nothing; fail where the file is not what it would be.")]
@@ -19,7 +21,7 @@ FILES = [
 ]
 
 
-def command(check: Check = False, file: File = FILES) -> None:
+def command(check: Check = False, file: File = FILES, as_json: AsJson = False) -> None:
     """Write the tables of commands, experiments, boards and exit codes into README and docs/, from the code.
 
     Example: bench docs --check
@@ -27,6 +29,7 @@ def command(check: Check = False, file: File = FILES) -> None:
     from bench.cli import app
     from bench.docs import fill
 
+    written = []
     for each in file:
         if not each.is_file():
             raise RecordDamaged(
@@ -39,4 +42,9 @@ def command(check: Check = False, file: File = FILES) -> None:
         if check:
             raise RecordDamaged(f"{each} does not say what the code says.", "Write it anew with `task docs`.")
         store.write_whole(each, after.encode())
+        written.append(each)
+    if as_json:
+        say_json("written", {"written": list(map(str, written)), "removed": []})
+        return
+    for each in written:
         typer.echo(f"{each} was written anew.")

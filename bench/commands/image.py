@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from bench import image
+from bench.commands.answers import say_json
+from bench.commands.options import AsJson
 from bench.commands.talk import say
 from bench.targets import docker_engine
 
@@ -15,14 +17,17 @@ Tag = Annotated[
 ]
 
 
-def command(tag: Tag = None) -> None:
+def command(tag: Tag = None, as_json: AsJson = False) -> None:
     """Build the image of Ray and of this checkout's code, and print its size and digest.
 
     Example: bench image
     """
     plan = image.recipe(tag=tag)
     built = image.build(docker_engine.connect(), plan, say=say)
+    say(f"Built in {built.seconds:.0f} s.")
+    if as_json:
+        say_json("image", {**vars(built), "code_hash": plan.labels[image.CODE_HASH]})
+        return
     for each in built.tags:
         typer.echo(each)
     typer.echo(f"{built.id}, {built.size_bytes / 1e9:.2f} GB, code {plan.labels[image.CODE_HASH]}")
-    say(f"Built in {built.seconds:.0f} s.")

@@ -9,6 +9,7 @@ import yaml
 
 from bench import manifest, plan
 from bench.commands import options as o
+from bench.commands.answers import say_json
 from bench.errors import BadInput
 from bench.plan import Wish
 from bench.targets import Options
@@ -28,6 +29,7 @@ def command(
     seed: o.Seed = 1,
     name: o.Appliance = "raymeter",
     image: o.Image = None,
+    as_json: o.AsJson = False,
 ) -> None:
     """Print a RayJob that runs an experiment in Kubernetes by itself, once; KubeRay's operator must be there.
 
@@ -58,4 +60,7 @@ def command(
     rendered = K8sTarget(Options(name=name, image=image)).render(specs[0].topology)
     job_name = f"{experiment.replace('_', '-')}-{topology}-{session.id[-4:]}"
     objects = manifest.rayjob(rendered, specs, name=job_name, token=secrets.token_hex(32))
+    if as_json:
+        say_json("manifest", objects)
+        return
     typer.echo(yaml.safe_dump_all(objects, sort_keys=False), nl=False)

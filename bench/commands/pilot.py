@@ -5,11 +5,12 @@ from __future__ import annotations
 import typer
 
 from bench import store
-from bench.commands.options import DEFAULT_OUT, Out, SessionName
+from bench.commands.answers import say_json
+from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName
 from bench.errors import BadInput
 
 
-def command(session: SessionName = "latest", out: Out = DEFAULT_OUT) -> None:
+def command(session: SessionName = "latest", as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
     """Say where a session's variance is, how many samples an invocation would be best, and what more blocks would show.
 
     Three blocks of five samples are a pilot: `bench run inference --profile lab --blocks 3`.
@@ -21,10 +22,14 @@ def command(session: SessionName = "latest", out: Out = DEFAULT_OUT) -> None:
 
     folder = store.find(out, session)
     planned = store.load_session(folder)
-    chapters = list(pilot.chapters(analysis.build(planned, store.load_runs(folder, planned))))
-    if not chapters:
+    report = analysis.build(planned, store.load_runs(folder, planned))
+    found = list(pilot.outlooks(report))
+    if not found:
         raise BadInput(
             f"{folder.name} has no cell with 2 pairs of 2 samples: its levels cannot be told apart.",
             "Run it with --blocks 3 or more and a profile of several samples; 3 blocks of 5 samples are a pilot.",
         )
-    typer.echo(text.chapters(chapters), nl=False)
+    if as_json:
+        say_json("pilot", {"session": planned.id, "cells": found})
+        return
+    typer.echo(text.chapters(list(pilot.chapters(report))), nl=False)

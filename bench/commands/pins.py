@@ -8,13 +8,15 @@ from typing import Annotated
 import typer
 
 from bench import pins, store
+from bench.commands.answers import say_json
+from bench.commands.options import AsJson
 from bench.errors import BadInput
 from bench.targets import docker_engine
 
 File = Annotated[Path, typer.Option(metavar="FILE", help="Where the pins are.")]
 
 
-def command(file: File = Path("images/versions.env")) -> None:
+def command(file: File = Path("images/versions.env"), as_json: AsJson = False) -> None:
     """Ask the registries what the pinned images are now, and write their digests beside their tags.
 
     Example: bench pins
@@ -24,7 +26,14 @@ def command(file: File = Path("images/versions.env")) -> None:
     before = file.read_text()
     found = pins.digests(docker_engine.connect(), pins.images(before))
     after = pins.with_digests(before, found)
-    for key, digest in found.items():
-        typer.echo(f"{key.lower():12} {digest}{'' if f'{key}_DIGEST={digest}' in before else '  (new)'}")
     if after != before:
         store.write_whole(file, after.encode())
+    said = [
+        {"name": key.lower(), "digest": digest, "is_new": f"{key}_DIGEST={digest}" not in before}
+        for key, digest in found.items()
+    ]
+    if as_json:
+        say_json("pins", said)
+        return
+    for each in said:
+        typer.echo(f"{each['name']:12} {each['digest']}{'  (new)' if each['is_new'] else ''}")

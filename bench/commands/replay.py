@@ -11,7 +11,8 @@ import typer
 from bench import identity, store
 from bench.capsules import replaying
 from bench.commands import options as o
-from bench.commands.run import carry_on
+from bench.commands.answers import say_json
+from bench.commands.run import judge, measure, report
 from bench.commands.talk import say
 from bench.errors import BadInput
 from bench.session import remaining
@@ -30,6 +31,7 @@ def _replay(
     target: o.TargetName = "auto",
     *,
     options: Options,
+    as_json: o.AsJson = False,
     out: o.Out = o.DEFAULT_OUT,
 ) -> None:
     """Verify a capsule, run its session again on this machine, and say whether the verdicts agree.
@@ -59,11 +61,26 @@ def _replay(
         chosen.target.check(topology)
     folder = store.create(out, session)
     say(f"Target {chosen.target.name}: {chosen.why}. Session {session.id}, kept in {folder}.")
-    carry_on(folder, session, remaining(folder, session), target=chosen.target)
-    _compare(found.report, analysis.build(session, store.load_runs(folder, session)))
+    session, runs = measure(folder, session, remaining(folder, session), target=chosen.target)
+    text, here = report(folder, session, runs), analysis.build(session, runs)
+    if as_json:
+        _say(found.report, here)
+    else:
+        typer.echo(text)
+        _compare(found.report, here)
+    judge(session, runs)
 
 
 command = o.asking_target(_replay)
+
+
+def _say(there: Report, here: Report) -> None:
+    found = [
+        {"about": each.about, "there": each.there, "here": each.here, "agrees": each.agrees}
+        for each in replaying.agreements(there, here)
+    ]
+    differs = replaying.changed_versions(there, here)
+    say_json("replay", {"capsule": there.session, "differs": differs, "verdicts": found, "report": here})
 
 
 def _compare(there: Report, here: Report) -> None:

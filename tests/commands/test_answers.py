@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,11 @@ import pytest
 from builders import a_topology
 from fakes import FakeHead, a_fake_target
 from made_up_sessions import a_session_on_disk
+from typer.main import get_command
 
 from bench import cli
 from bench.answers import SCHEMAS
+from bench.image import Built
 from bench.model import Session
 from bench.session import Work
 from bench.targets import Choice, Options
@@ -28,11 +32,15 @@ ANSWERS = {
     "baselines": ["baseline", "list"],
     "capsule": ["export", FIRST, "-o", "capsules"],
     "comparison": ["compare", FIRST, SECOND],
+    "data-set": ["data", "seed", "mnist", "downloads"],
     "data-sets": ["data", "list"],
     "ended": ["down", "--target", "local"],
     "experiments": ["list"],
     "findings": ["doctor", "--target", "local"],
     "history": ["history", "throughput_inputs_per_second"],
+    "image": ["image"],
+    "pilot": ["pilot", FIRST],
+    "pins": ["pins", "--file", "versions.env"],
     "plan": ["plan", "inference", "--cpus", "2", "--blocks", "1", "--target", "local"],
     "report": ["report", FIRST, "--price-per-cpu-hour", "1EUR"],
     "run": ["show", FIRST, RUN],
@@ -42,9 +50,14 @@ ANSWERS = {
     "targets": ["list", "targets"],
     "up": ["up", "--cpus", "2"],
     "verified": ["verify", "CAPSULE"],
+    "replay": ["replay", "CAPSULE", "--other-code"],
+    "written": ["docs", "--file", "page.md"],
     "removed": ["rm", "--yes", SECOND],
 }
-UNPROMISED = {"selfcheck"}  # it measures for minutes; its own test reads it
+UNPROMISED = {
+    "selfcheck",
+    "manifest",
+}  # the one measures for minutes, and its own test reads it; the other is Kubernetes' own
 FREE = {
     "arms",
     "common_params",
@@ -71,7 +84,9 @@ def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
     (tmp_path / "records").mkdir()
     with a_fake_target(FakeHead(tmp_path / "records"), a_topology()) as fake:
         choice = Choice(target=fake, options=Options(), why="it is a fake")
-        monkeypatch.setattr("bench.commands.up.choose", lambda name, options: choice)
+        for command in ("up", "replay"):
+            monkeypatch.setattr(f"bench.commands.{command}.choose", lambda name, options: choice)
+        _stand_in_for_tools(monkeypatch, tmp_path)
 
         def typed(words: list[str]) -> Any:
             capsules = [str(path) for path in Path("capsules").glob("*")]
@@ -80,9 +95,32 @@ def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
             )
             with pytest.raises(SystemExit):
                 cli.main()
-            return json.loads(capsys.readouterr().out)
+            out, err = capsys.readouterr()
+            assert out, err
+            return json.loads(out)
 
         yield typed
+
+
+def _stand_in_for_tools(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
+    """Answers of what these commands ask: a Docker engine, a registry, downloaded files, and a cluster to measure on."""
+    from bench import store
+
+    (place / "versions.env").write_text("BASE_IMAGE=python:3.11\n")
+    (place / "page.md").write_text("<!-- bench docs: exit codes -->\n<!-- end -->\n")
+    built = Built(tags=("raymeter:1",), id="sha256:1", size_bytes=10**9, seconds=60.0)
+    monkeypatch.setattr("bench.targets.docker_engine.connect", lambda: None)
+    monkeypatch.setattr("bench.image.build", lambda client, plan, say: built)
+    monkeypatch.setattr("bench.pins.digests", lambda client, named: dict.fromkeys(named, "sha256:2"))
+    monkeypatch.setattr("bench.data.seeding.seed", lambda name, path: path / name)
+
+    def measured(_folder: Path, _session: Session, _work: Work, *, target: object) -> Any:
+        first = place / "results" / FIRST
+        return store.load_session(first), store.load_runs(first, store.load_session(first))
+
+    monkeypatch.setattr("bench.commands.replay.measure", measured)
+    # The made-up session has params that no experiment declares.
+    monkeypatch.setattr("bench.capsules.replaying.again", lambda session, **_own: replace(session, id="replayed"))
 
 
 def keys(value: Any, place: str = "") -> Iterator[str]:
@@ -103,7 +141,9 @@ def test_no_promised_key_of_an_answer_goes_without_a_new_version(said: Callable[
         answer = said(words)
         assert list(answer) == ["schema", "version", "data"]
         assert (answer["schema"], answer["version"]) == (f"raymeter.{name}", SCHEMAS[name][0])
-        found[name] = {"version": answer["version"], "keys": sorted(set(keys(answer["data"])))}
+        # Of a report inside another answer the schema of reports says more.
+        said_of = {key for key in keys(answer["data"]) if not key.startswith("report.")}
+        found[name] = {"version": answer["version"], "keys": sorted(said_of)}
     if os.environ.get("RAYMETER_WRITE_GOLDEN"):  # read what changed: does a version have to?
         GOLDEN.write_text(json.dumps(found, indent=1) + "\n")
     golden = json.loads(GOLDEN.read_text())
@@ -115,6 +155,36 @@ def test_no_promised_key_of_an_answer_goes_without_a_new_version(said: Callable[
 def test_every_schema_is_held_to_the_golden_file() -> None:
     assert ANSWERS.keys() | UNPROMISED == SCHEMAS.keys()
     assert json.loads(GOLDEN.read_text()).keys() == ANSWERS.keys()
+
+
+def leaves(command: Any, *path: str) -> Iterator[tuple[str, Any]]:
+    """Every command that does something, by what a person types."""
+    if found := getattr(command, "commands", None):
+        for name in found:
+            yield from leaves(found[name], *path, name)
+    else:
+        yield " ".join(path), command
+
+
+def test_every_command_has_json_and_a_schema_that_names_it() -> None:
+    commands = dict(leaves(get_command(cli.app)))
+    assert len(commands) > 20
+    without = [name for name, each in commands.items() if not any("--json" in option.opts for option in each.params)]
+    assert without == []
+    said = [text.partition(":")[0] for _, text in SCHEMAS.values()]
+    named = {words for text in said for words in re.findall(r"`([a-z ]+[a-z])", text)}
+    assert commands.keys() <= named, "a schema says what prints it, in front of its colon"
+
+
+def test_a_manifest_for_programs_has_the_objects_of_the_one_for_kubectl(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["bench", "manifest", "inference", "--cpus", "2", "--json"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["schema"] == "raymeter.manifest"
+    assert {each["kind"] for each in answer["data"]} >= {"Secret", "RayJob"}
 
 
 def test_run_and_resume_print_their_report_in_the_envelope(
