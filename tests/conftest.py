@@ -84,6 +84,16 @@ def lacks_browser() -> str | None:
     return None if found else "needs the command chromium, of the package chromium"
 
 
+@cache
+def lacks_prometheus() -> str | None:
+    return None if shutil.which("prometheus") else "needs the command prometheus"
+
+
+@cache
+def lacks_promtool() -> str | None:
+    return None if shutil.which("promtool") else "needs the command promtool, which comes with Prometheus"
+
+
 def answers(*command: str) -> bool:
     """Whether `command` succeeds, soon."""
     try:
@@ -97,5 +107,7 @@ LACKS: dict[str, Callable[[], str | None]] = {
     "ray": lacks_ray,
     "docker": lacks_docker,
     "k8s": lacks_k8s,
+    "prometheus": lacks_prometheus,
+    "promtool": lacks_promtool,
     "browser": lacks_browser,
 }
