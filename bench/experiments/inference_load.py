@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from bench.context import Context
 from bench.experiments.open_loop import RayCalls
@@ -12,8 +12,23 @@ from bench.experiments.predictors import Predictors
 from bench.experiments.response_times import MOST_OUTSTANDING, ResponseTimes, Subject
 from bench.model import Arm
 
-if TYPE_CHECKING:
-    from bench.experiments.inference import Params
+
+class Load(Protocol):
+    """What is read of inference's params."""
+
+    @property
+    def inputs(self) -> int: ...
+    @property
+    def batch(self) -> int: ...
+    @property
+    def actors(self) -> int: ...
+    @property
+    def in_flight(self) -> int: ...
+    @property
+    def open_loop(self) -> str: ...
+    @property
+    def open_loop_seconds(self) -> float: ...
+
 
 MOST_BYTES = 64 * 2**20  # that requests without an answer carry: they lie in the object store
 
@@ -24,7 +39,7 @@ def most_outstanding(bytes_per_request: float, in_flight: int) -> int:
 
 
 def response_times(
-    arm: Arm, predictors: Predictors, expected: bytes, *, params: Params, context: Context, bytes_per_request: float
+    arm: Arm, predictors: Predictors, expected: bytes, *, params: Load, context: Context, bytes_per_request: float
 ) -> ResponseTimes:
     """Those of the actors' answers to one batch each, over and over; `expected` has the answer to every input."""
     batches = spans(0, params.inputs, params.batch)
