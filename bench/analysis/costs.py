@@ -24,6 +24,11 @@ class Cost:
     currency: str
     per_million: Estimate
 
+    @property
+    def metric(self) -> str:
+        """What it is called where it stands among other numbers."""
+        return f"cost_of_a_million_{self.unit}s"
+
 
 def costs(cells: Sequence[CellReport], topologies: Sequence[Topology], price: str) -> Iterator[Cost]:
     """Of every cell whose headline is a rate of work. `price`: of a CPU hour, as `0.04 EUR`; empty: nothing is said."""

@@ -106,7 +106,7 @@ def _lines(cell: CellReport) -> Iterator[Line]:
 
 
 def _of_cost(cost: Cost) -> Line:
-    about: Line = {"metric": f"cost_of_a_million_{cost.unit}s", "unit": cost.currency, "topology": cost.topology}
+    about: Line = {"metric": cost.metric, "unit": cost.currency, "topology": cost.topology}
     return {"what": "cost", **about, **_estimate(cost.per_million)}
 
 

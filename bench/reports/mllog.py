@@ -32,6 +32,10 @@ def _lines(report: Report, runs: Sequence[Run]) -> Iterator[str]:
     yield _line(made, "submission_benchmark", ", ".join(report.common_params), about)
     yield _line(made, "submission_platform", report.target, {"session": report.session})
     yield _line(made, "seed", report.seed, {"session": report.session})
+    for cost in report.costs:
+        where = {"experiment": cost.experiment, "cell": cost.cell, "topology": cost.topology, "unit": cost.currency}
+        about = {"session": report.session, **where, "price_per_cpu_hour": report.price_per_cpu_hour}
+        yield _line(made, "tracked_stats", {cost.metric: cost.per_million.value}, about)
     places = offsets(report.created, runs)
     for run in runs:
         yield from _of_run(run, places[run.spec.folder])

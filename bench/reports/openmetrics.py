@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import GaugeMetricFamily, Metric
 
 LABELS = ("session", "stamps", "experiment", "cell", "arm", "metric", "unit", "point")
+COST_LABELS = ("session", "stamps", "experiment", "cell", "metric", "unit", "topology", "price_per_cpu_hour")
 FAMILIES = {
     "bench_invocation_value": ("What one invocation says of a metric, when it ended.", (*LABELS, "topology", "block")),
     "bench_median": ("Median of the invocations on a topology.", (*LABELS, "topology")),
@@ -24,6 +25,9 @@ FAMILIES = {
     "bench_ratio": ("Topology over baseline, over the pairs.", (*LABELS, "topology", "baseline", "verdict")),
     "bench_ratio_low": ("Lower end of the ratio's interval.", (*LABELS, "topology", "baseline", "verdict")),
     "bench_ratio_high": ("Upper end of the ratio's interval.", (*LABELS, "topology", "baseline", "verdict")),
+    "bench_cost": ("What a million units of work cost on a topology, in `unit`.", COST_LABELS),
+    "bench_cost_low": ("Lower end of the cost's interval.", COST_LABELS),
+    "bench_cost_high": ("Upper end of the cost's interval.", COST_LABELS),
     "bench_session_runs": (
         "Runs of a session by how they ended.",
         ("session", "stamps", "target", "profile", "status"),
@@ -46,6 +50,10 @@ def render(report: Report, runs: Sequence[Run] = ()) -> str:
     for cell in report.cells:
         for row in (*cell.rows, *cell.usage, *cell.sweeps):
             _add(families, (report.session, stamps), cell, row, made=made, ends=ends)
+
+    for cost in report.costs:
+        words = [report.session, stamps, cost.experiment, cost.cell, cost.metric, cost.currency, cost.topology]
+        _add_estimate(families, "bench_cost", cost.per_million, [*words, report.price_per_cpu_hour], made=made)
 
     class Shown(Collector):
         def collect(self) -> Iterator[Metric]:
@@ -78,18 +86,21 @@ def _add(
     ends: dict[tuple[str, str, str, int], float],
 ) -> None:
     labels = [*session, cell.experiment, cell.cell, row.arm, row.metric.name, row.metric.unit, row.point]
-
-    def add(name: str, found: Estimate | None, more: list[str]) -> None:
-        values = {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high} if found else {}
-        for family, value in values.items():
-            if value is not None:
-                families[family].add_metric([*labels, *more], value, timestamp=made)
-
     for topology, side in row.sides.items():
         for block, value in side.values.items():
             moment = ends.get((cell.experiment, cell.cell, topology, block), made)
             families["bench_invocation_value"].add_metric([*labels, topology, str(block)], value, timestamp=moment)
-        add("bench_median", side.estimate, [topology])
+        _add_estimate(families, "bench_median", side.estimate, [*labels, topology], made=made)
     if row.comparison:
         found = row.comparison
-        add("bench_ratio", found.ratio, [found.candidate, found.baseline, found.verdict or "none"])
+        between = [found.candidate, found.baseline, found.verdict or "none"]
+        _add_estimate(families, "bench_ratio", found.ratio, [*labels, *between], made=made)
+
+
+def _add_estimate(
+    families: dict[str, GaugeMetricFamily], name: str, found: Estimate | None, labels: list[str], *, made: float
+) -> None:
+    values = {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high} if found else {}
+    for family, value in values.items():
+        if value is not None:
+            families[family].add_metric(labels, value, timestamp=made)

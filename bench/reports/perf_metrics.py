@@ -9,7 +9,7 @@ from bench.analysis import Report
 from bench.model import Kind, Run
 
 TYPES: dict[Kind, str] = {"rate": "THROUGHPUT", "time": "LATENCY", "size": "MEMORY"}
-"""Ray has no type for ratios and counts: they are left out."""
+"""Ray has no type for ratios, counts and money: they are left out."""
 
 
 def render(report: Report, _: Sequence[Run] = ()) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -122,15 +121,40 @@ def test_no_series_of_openmetrics_is_there_twice():
     assert len(set(series)) == len(series) > 100
 
 
+@pytest.mark.promtool
 def test_prometheus_makes_blocks_of_it(tmp_path):
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("needs the command promtool")
     _, _, text = rendered("openmetrics", cells=1)
     (tmp_path / "session.om").write_text(text)
-    command = [promtool, "tsdb", "create-blocks-from", "openmetrics", tmp_path / "session.om", tmp_path / "data"]
+    command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", tmp_path / "session.om", tmp_path / "data"]
     subprocess.run(command, check=True, timeout=60, capture_output=True)
     assert list((tmp_path / "data").glob("*/meta.json"))
+
+
+# Cost
+
+
+def test_what_it_cost_is_for_other_tools_what_it_is_in_the_report():
+    session, runs = made_up(cells=2)
+    report = analysis.build(replace(session, price_per_cpu_hour="0.04 EUR"), runs)
+    wanted = {(cost.cell, cost.topology): cost.per_million for cost in report.costs}
+    assert len(wanted) == 4
+    families = {f.name: f for f in text_string_to_metric_families(render("openmetrics", report, runs))}
+    for name, end in (("bench_cost", "value"), ("bench_cost_low", "low"), ("bench_cost_high", "high")):
+        found = {(s.labels["cell"], s.labels["topology"]): s.value for s in families[name].samples}
+        assert found == {key: getattr(estimate, end) for key, estimate in wanted.items()}
+    about = families["bench_cost"].samples[0].labels
+    assert (about["metric"], about["unit"], about["price_per_cpu_hour"]) == (
+        *("cost_of_a_million_inputs", "EUR"),
+        "0.04 EUR",
+    )
+    lines = [json.loads(MLLOG.match(line)[1]) for line in render("mllog", report, runs).splitlines()]
+    said = [line for line in lines if line["metadata"].get("price_per_cpu_hour")]
+    assert {(line["metadata"]["cell"], line["metadata"]["topology"]): line["value"] for line in said} == {
+        key: {"cost_of_a_million_inputs": estimate.value} for key, estimate in wanted.items()
+    }
+    csv = [line for line in render("csv", report, runs).splitlines() if ",cost_of_a_million_inputs," in line]
+    assert len(csv) == 4
+    assert all(any(str(estimate.value) in line for line in csv) for estimate in wanted.values())
 
 
 # Ray
