@@ -6,6 +6,8 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
 
 from bench.errors import BadInput, did_you_mean
@@ -39,19 +41,24 @@ class Parameter:
         return f"{low}..{high}"
 
 
-def declared(params: type[Any]) -> dict[str, Parameter]:
+def declared(params: type[Any]) -> Mapping[str, Parameter]:
     """The parameters that the dataclass `params` declares, by name.
 
     The one clever function: it reads `Annotated[int, typer.Option(min=1, metavar="INPUTS", help="...")] = 10`, so that
     a parameter is written down in one place and everything else carries it without naming it.
     """
+    return _declared(params)  # type: ignore[arg-type]  # mypy takes no class for hashable
+
+
+@cache  # each cell of a plan asks, and to read the types takes milliseconds
+def _declared(params: type[Any]) -> Mapping[str, Parameter]:
     hints = get_type_hints(params, include_extras=True)
     found = {}
     for field in dataclasses.fields(params):
         if get_origin(hints[field.name]) is not Annotated:
             raise TypeError(f"{params.__qualname__}.{field.name} must be Annotated[type, typer.Option(...)]")
         found[field.name] = as_declared(field.name, hints[field.name], default=cast(Value, field.default))
-    return found
+    return MappingProxyType(found)
 
 
 def as_declared(name: str, annotation: Any, *, default: Value) -> Parameter:

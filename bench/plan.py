@@ -127,15 +127,14 @@ def cells(of: str, name: str, chosen: Levels) -> list[dict[str, Value]]:
     """The params of each cell of a profile, with what was chosen in place of what the profile says."""
     subject = experiment(of)
     _check_many(sum(math.prod(map(len, {**grid, **chosen}.values())) for grid in profile(name, of).grids))
-    found = []
+    found: dict[tuple[tuple[str, Value], ...], dict[str, Value]] = {}
     for grid in profile(name, of).grids:
         levels = {**grid, **chosen}
         for values in itertools.product(*levels.values()):
             cell = parameters.complete(subject.Params, dict(zip(levels, values, strict=True)))
             subject.Params(**cell)  # refuses what does not go together
-            if cell not in found:
-                found.append(cell)
-    return found
+            found.setdefault(tuple(cell.items()), cell)
+    return list(found.values())
 
 
 def make(wish: Wish, *, now: datetime | None = None, suffix: str | None = None) -> Session:
