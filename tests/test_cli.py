@@ -72,7 +72,7 @@ def target(head: FakeHead, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTarg
         (["up", "--topology", "both"], 2, "single or multi"),
         (["up", "--name", "No Name"], 2, "name of an appliance"),
         (["docs", "--file", "none.md"], 8, "none.md is not there"),
-        (["plan", "inference", "--blocks", "1000000000"], 2, "10,000 are the most of a session"),
+        (["plan", "inference", "--blocks", "1000000000"], 2, "50,000 are the most of a session"),
         (["list", "sessions", "--since", "yesterday"], 2, "--since yesterday is no date. Say it as 2026-01-31"),
         (["list", "sessions", "--since", "2026-02-30"], 2, "--since 2026-02-30 is no date"),
         (["list", "sessions", "--since", "2026-1"], 2, "--since 2026-1 is no date"),
