@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -146,6 +148,31 @@ def test_an_epoch_has_every_image_once_and_the_next_one_in_another_order() -> No
     sums = [[round(float(image.sum()), 1) for batch in epoch for image in batch.images] for epoch in (first, second)]
     assert sorted(sums[0]) == sorted(sums[1])
     assert sums[0] != sums[1]
+
+
+FAULTS = """
+import resource
+import sys
+from bench.experiments.parameter_server.memory import keep_freed_memory
+import numpy as np
+if sys.argv[1] == "kept":
+    keep_freed_memory()
+for _ in range(4):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    arrays = [np.ones(2**22, np.float32) for _ in range(6)]
+    del arrays
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+print(faults)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="page faults are counted as Linux counts them")
+def test_a_worker_gets_the_memory_of_its_last_step_back_without_the_kernel() -> None:
+    kept, given_back = (
+        int(subprocess.run([sys.executable, "-c", FAULTS, how], check=True, capture_output=True, text=True).stdout)
+        for how in ("kept", "given back")
+    )
+    assert kept * 10 < given_back
 
 
 # messages

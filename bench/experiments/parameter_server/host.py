@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.experiments.parameter_server import models
 from bench.experiments.parameter_server.learner import Batch, Batches, Learner
+from bench.experiments.parameter_server.memory import keep_freed_memory
 from bench.experiments.parameter_server.server import OVER, Snapshot
 from bench.experiments.parameter_server.wire import Transport, codec, parts
 
@@ -61,6 +62,7 @@ class Host:
     """One process with a network of its own, on as many threads as it has CPUs."""
 
     def __init__(self, name: models.Name, images: Any, classes: Any, *, size: int, seed: int, threads: int) -> None:
+        keep_freed_memory()
         self._learner = Learner(name, seed, threads=threads)
         self._batches = Batches(images, classes, size=size, seed=seed)
         self._initial = self._learner.state.copy()

@@ -12,6 +12,7 @@ from threading import Condition
 from time import monotonic, process_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bench.experiments.parameter_server.memory import keep_freed_memory
 from bench.experiments.parameter_server.wire import Transport, codec
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class Server:
     ) -> None:
         import numpy as np  # and no torch, which takes seconds to import
 
+        keep_freed_memory()
         self._codec = codec(transport, shapes, length)
         self._parameters = parameters
         self._state: Vector = np.zeros(length, np.float32)
