@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from bench.commands.talk import Level, set_level
-from bench.errors import BadInput, BenchError, CannotWrite
+from bench.errors import BadInput, BenchError, CannotWrite, Stopped
 
 NAMES = (
     *(
@@ -85,7 +85,7 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 
 @contextmanager
 def _one_line() -> Iterator[None]:
-    """A command line that cannot be meant is told of like all that goes wrong: in one line."""
+    """What typer would tell in its own way, or not at all, is told like all that goes wrong: in one line."""
     try:
         yield
     except _UsageError as error:
@@ -93,6 +93,8 @@ def _one_line() -> Iterator[None]:
         if error.message == help_text:  # no words at all: the help is the answer
             raise
         raise BadInput(error.format_message(), f"See `{error.ctx.command_path} --help`." if error.ctx else "") from None
+    except KeyboardInterrupt:  # typer would end without a word
+        raise Stopped("Stopped at once.", "End what is left with `bench down`.") from None
 
 
 class _Group(TyperGroup):
@@ -151,9 +153,6 @@ def main() -> None:
         refused = CannotWrite(f"{where}: {error.strerror or error}.", "Mend that; --debug shows where it was met.")
         typer.echo(f"bench: {refused}", err=True)
         sys.exit(refused.exit_code)
-    except KeyboardInterrupt:
-        typer.echo("bench: Stopped at once. End what is left with `bench down`.", err=True)
-        sys.exit(130)
 
 
 if __name__ == "__main__":

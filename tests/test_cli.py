@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from builders import a_session, a_spec, a_topology
-from fakes import FakeHead, FakeTarget, a_fake_target
+from fakes import FakeHead, FakeTarget, a_fake_target, good_driver
 from filelock import FileLock
 
 from bench import cli, session, store
 from bench.commands import run
+from bench.model import Spec
 from bench.targets import Choice, Options
 
 
@@ -102,6 +106,35 @@ def test_bad_input_is_one_line_and_its_own_exit_code(bench, words: list[str], co
 def test_nothing_is_written_when_the_input_is_bad(bench, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     bench("run", "inference", "--set", "actors=0")
     assert not (tmp_path / "results").exists()
+
+
+def test_ctrl_c_at_any_moment_is_one_line(bench, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    def interrupted(*_: object) -> Path:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(store, "find", interrupted)
+    for words in (["report"], ["baseline", "set", "main", "latest"]):
+        assert bench(*words) == (130, "", "bench: Stopped at once. End what is left with `bench down`.\n")
+
+
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_terminal_that_is_closed_ends_a_session_like_ctrl_c(  # type: ignore[no-untyped-def]
+    bench, target: FakeTarget, head: FakeHead, which: signal.Signals
+) -> None:
+    def struck(spec: Spec, folder: Path) -> str:
+        os.kill(os.getpid(), which)
+        time.sleep(0.2)
+        return good_driver(spec, folder)
+
+    head.driver = struck
+    before = signal.signal(which, lambda *_: None)  # whatever this test was started under
+    try:
+        code, _, err = bench("run", "inference", "--blocks", "1", "--cpus", "2", "--set", "batch=1")
+    finally:
+        signal.signal(which, before)
+    assert code == 130
+    assert "Go on with: bench resume" in err
+    assert not target.is_up
 
 
 def test_a_folder_that_refuses_is_one_line_wherever_that_is_met(  # type: ignore[no-untyped-def]

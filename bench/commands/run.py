@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -152,17 +152,21 @@ def judge(session: Session, runs: list[Run]) -> None:
 
 @contextmanager
 def _ctrl_c(stop: Stop) -> Iterator[None]:
-    """The first Ctrl-C ends the run and cleans up; the second ends everything at once."""
+    """The first Ctrl-C, or the terminal that is closed, ends the run and cleans up; the second ends everything at once."""
 
     def handle(_signal: int, _frame: FrameType | None) -> None:
         if stop.is_asked:
             raise KeyboardInterrupt
         stop.ask()
-        say("Stopping: the run is ended and the cluster taken down. Ctrl-C again stops at once.")
+        with suppress(OSError):  # a terminal that is closed hears nothing
+            say("Stopping: the run is ended and the cluster taken down. Ctrl-C again stops at once.")
         if stop.may_interrupt:
             raise Stopped("Stopped while a cluster was being stood up.")
 
-    previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # under nohup a terminal that is closed ends nothing
+        numbers.append(signal.SIGHUP)
+    previous = {number: signal.signal(number, handle) for number in numbers}
     try:
         yield
     except Stopped:
