@@ -176,6 +176,8 @@ def run_one(  # noqa: PLR0913, where, what, on what, and who is told: none of th
         store.close_run(folder, spec, replace(_closed_here(path, "failed", str(error)), gate=gate))
         raise  # no run after this one would do better
     except (BenchError, requests.RequestException) as error:
+        if job_id:
+            _end_job(api, job_id)  # on a cluster that stays up it would go on beside what comes next
         closing = _closed_here(path, "failed", str(error))
     if not needs.breaks_cluster(spec):
         closing = _ask_nodes(closing, trouble)

@@ -15,7 +15,7 @@ from fakes import FakeHead, FakeTarget, Heard, a_fake_target, good_driver
 
 from bench import gate, store
 from bench import session as sessions
-from bench.errors import BadInput
+from bench.errors import BadInput, CannotWrite
 from bench.jobs.recorder import Recorder
 from bench.model import Closing, Extract, Run, Session, Spec, to_json
 from bench.session import Stop, perform, remaining
@@ -246,6 +246,26 @@ def test_a_stop_ends_the_job_keeps_what_was_measured_and_can_be_resumed(
     folder = tmp_path / "results" / "s1"
     head.driver = good_driver
     assert len(again(folder, a_session(SPECS), target).begun) == 4
+
+
+def test_a_record_that_is_taken_away_ends_the_job_and_is_told(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    over = threading.Event()
+
+    def driver(spec: Spec, folder: Path) -> str:
+        shutil.rmtree(tmp_path / "results")
+        Recorder(folder, spec).sample(a_sample(1.0))
+        over.wait(20)
+        return "SUCCEEDED"
+
+    head.driver = driver
+    try:
+        with pytest.raises(CannotWrite, match="b01-single-inference-c01.* cannot be written"):
+            do(tmp_path, target)
+        assert list(head.jobs.values()) == ["STOPPED"]
+    finally:
+        over.set()
 
 
 def test_a_cluster_that_goes_away_fails_the_run(
