@@ -261,7 +261,7 @@ def test_a_record_that_is_taken_away_ends_the_job_and_is_told(
 
     head.driver = driver
     try:
-        with pytest.raises(CannotWrite, match="b01-single-inference-c01.* cannot be written"):
+        with pytest.raises(CannotWrite, match=r"b01-single-inference-c01.* cannot be written"):
             do(tmp_path, target)
         assert list(head.jobs.values()) == ["STOPPED"]
     finally:
