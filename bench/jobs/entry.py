@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -168,6 +168,7 @@ def collect_facts(spec: Spec, probes: list[NodeProbe]) -> Facts:
     for node in nodes:
         check_code(node.node, node.code_hash)
         check_node(spec, node)
+    check_versions(nodes)
     images: dict[str, str] = json.loads(os.environ.get(IMAGES, "{}"))  # as who stood the nodes up has seen them
     return Facts(
         nodes=tuple(replace(node, image_digest=images.get(node.node, node.image_digest)) for node in nodes),
@@ -195,6 +196,19 @@ def check_node(spec: Spec, node: NodeFacts) -> None:
         raise Unfit(
             f"{node.node} may run on {node.cpus_allowed} CPUs, and the topology has {spec.topology.cpus_per_node}"
         )
+
+
+def check_versions(nodes: Sequence[NodeFacts]) -> None:
+    """Raise Unfit where nodes of one cluster have different versions of anything: who is slower is not told by them."""
+    names = sorted({name for node in nodes for name in node.versions})
+    by_name = {name: {node.node: node.versions.get(name, "none") for node in nodes} for name in names}
+    mixed = [
+        f"{name} is {', '.join(f'{version} on {node}' for node, version in has.items())}"
+        for name, has in by_name.items()
+        if len(set(has.values())) > 1
+    ]
+    if mixed:
+        raise Unfit(f"the nodes have different versions: {'; '.join(mixed)}. Run one image on all of them")
 
 
 def idle_nodes(work_by_node: Mapping[str, float], names: list[str]) -> list[str]:

@@ -12,7 +12,14 @@ import pytest
 from builders import a_spec, a_topology
 
 from bench.identity import CALLERS_CODE, code_hash
-from bench.jobs.entry import Unfit, check_code, check_node, check_resources, idle_nodes
+from bench.jobs.entry import (
+    Unfit,
+    check_code,
+    check_node,
+    check_resources,
+    check_versions,
+    idle_nodes,
+)
 from bench.model import Closing, NodeFacts, from_json, to_json
 
 MULTI = a_spec(topology=a_topology("multi", nodes=2))
@@ -59,6 +66,14 @@ def test_other_nodes_are_refused_with_the_numbers(resources: list[dict[str, floa
 def test_a_node_that_cannot_give_what_the_topology_says_is_refused(changes: dict[str, object], words: str) -> None:
     with pytest.raises(Unfit, match=words):
         check_node(MULTI, a_node(**changes))
+
+
+def test_nodes_of_different_versions_are_refused_with_each_of_them() -> None:
+    head = a_node(versions={"python": "3.11.9", "numpy": "2.4.6", "torch": "2.13.0"})
+    worker = a_node(node="worker-1", versions={"python": "3.11.9", "numpy": "2.4.5"})
+    check_versions([head, replace(head, node="worker-1")])
+    with pytest.raises(Unfit, match=r"numpy is 2\.4\.6 on head, 2\.4\.5 on worker-1; torch is .* none on worker-1"):
+        check_versions([head, worker])
 
 
 def test_a_node_that_did_nothing_is_named() -> None:
