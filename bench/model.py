@@ -99,7 +99,7 @@ class Spec:
         return self.id if self.attempt == 1 else f"{self.id}.attempt-{self.attempt}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Interval:
     """From `begin` to `end`, seconds on the driver's monotonic clock."""
 
@@ -111,7 +111,7 @@ class Interval:
         return self.end - self.begin
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Sample:
     """One value of one metric in one interval, or the reason that there is none."""
 
@@ -132,7 +132,7 @@ class Sample:
             raise ValueError(f"a sample of {self.metric} has either a value or a reason that there is none")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class NodeUsage:
     """What one node used in one interval. None: it could not be counted here, which is not zero."""
 
@@ -273,8 +273,8 @@ class Run:
     @cached_property
     def covered(self) -> Interval | None:
         """From the first thing that was timed to the last, on the driver's clock; None where nothing was."""
-        every = [*(sample.interval for sample in self.samples), *(usage.interval for usage in self.usage)]
-        return Interval(min(i.begin for i in every), max(i.end for i in every)) if every else None
+        every = [each.interval for each in (*self.samples, *self.usage)]
+        return Interval(min([i.begin for i in every]), max([i.end for i in every])) if every else None
 
     @cached_property
     def usage_of(self) -> Mapping[str, Sequence[NodeUsage]]:

@@ -70,6 +70,7 @@ def build_cell(question: Question, experiment: str, cell: str, title: str) -> Ce
     usable = question.usable(everything)
     uses = {run.spec.id: use_of(run, subject.name, metrics[0]) for run in usable} if metrics else {}
     unit = unit_of_work(metrics[0]) if metrics else "unit"
+    rows = _metric_rows(question, by_topology, metrics, subject.name)
     return CellReport(
         experiment=experiment,
         cell=cell,
@@ -77,9 +78,9 @@ def build_cell(question: Question, experiment: str, cell: str, title: str) -> Ce
         unit=unit,
         params=everything[0].params if everything else {},
         subject=subject.name,
-        rows=_metric_rows(question, by_topology, metrics, subject.name),
+        rows=rows,
         usage=_usage_rows(question, by_topology, subject.name, unit, uses) if metrics else (),
-        arms=_arm_rows(question, by_topology, metrics, arms, subject),
+        arms=_arm_rows(question, by_topology, rows, arms, subject),
         nodes=_node_rows(question, by_topology, uses) if metrics else (),
         sweeps=tuple(sweeps(question, by_topology, metrics, unit)),
         curves=tuple(curves(question, by_topology, metrics)),
@@ -91,7 +92,7 @@ def build_cell(question: Question, experiment: str, cell: str, title: str) -> Ce
         if metrics
         else (),
         declared_warmups=max((spec.warmups for spec in everything), default=0),
-        warmups=max((sample.turn for run in usable for sample in run.samples if sample.warmup), default=0),
+        warmups=max([sample.turn for run in usable for sample in run.samples if sample.warmup], default=0),
     )
 
 
@@ -135,18 +136,17 @@ def _used(run: Run, *, quantity: Quantity, uses: Mapping[str, Use]) -> Outcome:
 
 
 def _arm_rows(
-    question: Question, specs: Specs, metrics: Sequence[Metric], arms: Sequence[Arm], subject: Arm
+    question: Question, specs: Specs, of_subject: Sequence[MetricRow], arms: Sequence[Arm], subject: Arm
 ) -> tuple[ArmRow, ...]:
     """By metric, topology and arm, where the arm has a value of the metric."""
     rows = []
     measured = {
         (topology, *key) for topology, those in specs.items() for run in question.usable(those) for key in run.values
     }
-    for metric in metrics:
-        if metric.name in PART_METRICS:
-            continue
+    for row in of_subject:
+        metric = row.metric
         for topology, those in specs.items():
-            subjects = question.side(those, partial(outcome, metric=metric, arm=subject.name))
+            subjects = row.sides[topology]
             for arm in arms:
                 if (topology, metric.name, arm.name, None, "") not in measured:
                     continue
@@ -182,7 +182,12 @@ def _node_metrics(question: Question, specs: Specs, metrics: Sequence[Metric], a
         for topology, those in specs.items():
             runs = question.usable(those)
             seen = dict.fromkeys(
-                s.node for run in runs for s in run.samples if s.metric == metric.name and s.arm == arm and s.node
+                [
+                    node
+                    for run in runs
+                    for name, whose, node, _ in run.values
+                    if node and name == metric.name and whose == arm
+                ]
             )
             for node in seen:
                 found = side({run.spec.block: outcome(run, metric, arm, node=node) for run in runs})

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter, mul
+from statistics import fmean
 from typing import Literal
 
-from bench.analysis import stats
+from bench.analysis import power, stats
 from bench.analysis.numbers import percent, plural
 from bench.analysis.stats import Estimate, Spread
 from bench.model import Metric, Run, Sample
@@ -57,15 +59,15 @@ def invocation_value(metric: Metric, samples: Sequence[Sample]) -> float | None:
     Rates: total work over total time. A rate is work over its interval, so weighting by the interval gives exactly
     that, also where samples did unequal work; with equal work it is the harmonic mean. All else: the arithmetic mean.
     """
-    counted = [(s.value, s.interval.seconds) for s in samples if s.value is not None and not s.warmup]
-    if not counted:
+    counted = [s for s in samples if s.value is not None and not s.warmup]
+    values = [s.value for s in counted if s.value is not None]
+    if not values:
         return None
     if metric.kind == "rate":
-        seconds = math.fsum(time for _, time in counted)
-        if seconds > 0:
-            return math.fsum(rate * time for rate, time in counted) / seconds
-        return _harmonic_mean([rate for rate, _ in counted])
-    return math.fsum(value for value, _ in counted) / len(counted)
+        times = [s.interval.end - s.interval.begin for s in counted]
+        seconds = math.fsum(times)
+        return math.fsum(map(mul, values, times)) / seconds if seconds > 0 else _harmonic_mean(values)
+    return math.fsum(values) / len(values)
 
 
 def _harmonic_mean(rates: Sequence[float]) -> float:
@@ -83,11 +85,15 @@ def outcome(run: Run, metric: Metric, arm: str, *, node: str | None = None, poin
 
 def by_turn(run: Run, metric: Metric, arm: str, *, warmups: bool = False) -> dict[int, float]:
     """What each turn of one invocation gave of `metric`, in their order; with `warmups`, those too. Curves and points not."""
-    found: dict[int, list[float]] = {}
-    for sample in run.values.get((metric.name, arm, None, ""), ()):
-        if sample.turn > 0 and sample.value is not None and (warmups or not sample.warmup):
-            found.setdefault(sample.turn, []).append(sample.value)
-    return {turn: math.fsum(values) / len(values) for turn, values in sorted(found.items())}
+    counted = [
+        (sample.turn, sample.value)
+        for sample in run.values.get((metric.name, arm, None, ""), ())
+        if sample.turn > 0 and sample.value is not None and (warmups or not sample.warmup)
+    ]
+    once = dict(sorted(counted, key=itemgetter(0)))
+    if len(once) == len(counted):
+        return once
+    return {turn: fmean([value for of, value in counted if of == turn]) for turn in once}
 
 
 def not_usable(run: Run) -> str:
@@ -107,9 +113,10 @@ def side(found: Mapping[int, Outcome]) -> Side:
     """The median over blocks, with its interval, spread and outliers."""
     values = {block: value for block, value in found.items() if not isinstance(value, str)}
     missing = {block: reason for block, reason in found.items() if isinstance(reason, str)}
+    ordered = sorted(values.values())
     return Side(
-        estimate=stats.median_with_interval(list(values.values())) if values else None,
-        spread=stats.spread(list(values.values())) if values else None,
+        estimate=stats.median_with_interval(ordered) if ordered else None,
+        spread=stats.spread(ordered) if ordered else None,
         values=values,
         missing=missing,
         outliers=stats.outliers(values),
@@ -128,8 +135,8 @@ def compare(
     ratio = stats.hodges_lehmann(logs)
     cross_check = stats.mean_with_t_interval(logs)
     deviation = stats.standard_deviation(logs)
-    smallest = None if deviation is None else stats.smallest_effect(deviation, len(logs))
-    needed = None if deviation is None else max(stats.pairs_needed(deviation, margin), stats.FEWEST_FOR_VERDICT)
+    smallest = None if deviation is None else power.smallest_effect(deviation, len(logs))
+    needed = None if deviation is None else power.pairs_needed(deviation, margin)
     verdict, why = judge(stats.exponential(ratio), metric, margin=margin, smallest=smallest, needed=needed)
     return replace(
         found,

@@ -78,8 +78,10 @@ def short_samples(evidence: Evidence) -> Iterator[Doubt]:
         lengths = [
             sample.interval.seconds
             for run in evidence.usable_of(cell)
-            for sample in run.samples
-            if row and sample.metric == row.metric.name and sample.value is not None and not sample.warmup
+            for (name, *_), samples in run.values.items()
+            if row and name == row.metric.name
+            for sample in samples
+            if sample.value is not None and not sample.warmup
         ]
         short = [seconds for seconds in lengths if seconds < SHORT_SECONDS]
         if short:
@@ -207,8 +209,10 @@ def partly_missing(evidence: Evidence) -> Iterator[Doubt]:
         samples = [
             sample
             for run in evidence.usable_of(cell)
-            for sample in run.samples
-            if row and sample.metric == row.metric.name and not sample.warmup and sample.arm == cell.subject
+            for (name, arm, *_), those in run.values.items()
+            if row and name == row.metric.name and arm == cell.subject
+            for sample in those
+            if not sample.warmup
         ]
         gaps = [sample.reason for sample in samples if sample.value is None]
         if gaps:
@@ -220,6 +224,8 @@ def loads_missing(evidence: Evidence) -> Iterator[Doubt]:
     """Loads at which some runs have a response time and others a reason: those that were overloaded are the slowest."""
     for cell in evidence.cells:
         told: set[tuple[str, str]] = set()  # percentiles of one load are missing together
+        if not cell.sweeps:
+            continue
         reasons = {sample.reason for run in evidence.usable_of(cell) for sample in run.samples if sample.reason}
         for row in cell.sweeps if reasons else ():
             for topology, side in row.sides.items():

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bench.analysis.comparison import Outcome, outcome
-from bench.analysis.usage import NOT_COUNTED, Reading, Use, beyond_idle, use_of
+from bench.analysis.usage import NOT_COUNTED, Use, beyond_idle, use_of
 from bench.model import Metric, Run
 
 # The names that experiments yield their parts under; bench/experiments/parts.py defines the metrics.
@@ -59,7 +59,10 @@ def difference(single: Outcome | None, multi: Outcome | None) -> Outcome:
 
 def _amount(run: Run, arm: str, name: str, seconds: float) -> Outcome:
     """A metric's share of its intervals, times `seconds`: samples may have done unequal work."""
-    samples = [s for s in run.values.get((name, arm, None, ""), ()) if not s.warmup]
+    every = run.values.get((name, arm, None, ""))
+    if every is None:
+        return NOT_YIELDED
+    samples = [s for s in every if not s.warmup]
     counted = [(s.value, s.interval.seconds) for s in samples if s.value is not None]
     whole = math.fsum(length for _, length in counted)
     if not counted or whole <= 0:
@@ -69,13 +72,12 @@ def _amount(run: Run, arm: str, name: str, seconds: float) -> Outcome:
 
 def _link_bytes(use: Use, seconds: float) -> Outcome:
     """Beyond what idle nodes send. A link carries both directions at once, so the busier one is what takes time."""
-    readings: tuple[Reading, ...] = (lambda row: row.sent_bytes, lambda row: row.received_bytes)
     rates = []
     for node in use.nodes:
         here = use.on(node)
-        whole = math.fsum(row.interval.seconds for row in here.rows)
-        for read in readings:
-            counted = beyond_idle(here, read)
+        whole = math.fsum(here.seconds)
+        for name in ("sent_bytes", "received_bytes"):
+            counted = beyond_idle(here, name)
             if counted is None:
                 return NOT_COUNTED
             if whole > 0:

@@ -6,16 +6,20 @@ The unit of replication is the invocation: every function here takes one value a
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal, TypeVar
+from itertools import accumulate
+from statistics import median
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
 
 LEVEL = 0.95
-POWER = 0.8
 EXACT_BELOW = 50  # R's limit too
 FEWEST_FOR_VERDICT = 6  # with 5 pairs a two-sided signed-rank test cannot reach 5 %
-FEWEST_FOR_POWER = 3  # with 2 the noncentral t needed is beyond what scipy can evaluate
 
 K = TypeVar("K", bound=Hashable)
 
@@ -88,14 +92,23 @@ def hodges_lehmann(values: Sequence[float], level: float = LEVEL) -> Estimate:
     n = len(values)
     if n == 0:
         raise ValueError("no values, no estimate")
-    first, second = np.triu_indices(n)
+    first, second = _pairs_of(n)
     array = np.asarray(values, dtype=float)
     walsh = np.sort((array[first] + array[second]) / 2)
-    centre = float(np.median(walsh))
+    centre = float(walsh[(walsh.size - 1) // 2] + walsh[walsh.size // 2]) / 2
     if n == 1:
         return Estimate(value=centre, low=None, high=None, level=None, n=1)
     rank, reached = _rank_of_bound(n, level)
     return Estimate(value=centre, low=float(walsh[rank - 1]), high=float(walsh[-rank]), level=reached, n=n)
+
+
+@lru_cache(maxsize=128)
+def _pairs_of(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of both members of each pair of n values, a value with itself too."""
+    import numpy as np
+
+    first, second = np.triu_indices(n)
+    return first, second
 
 
 @lru_cache(maxsize=256)
@@ -113,13 +126,11 @@ def _rank_of_bound(n: int, level: float) -> tuple[int, float]:
 
 def median_with_interval(values: Sequence[float], level: float = LEVEL) -> Estimate:
     """The median, with the interval between two order statistics that needs no symmetry and no normality."""
-    import numpy as np
-
     n = len(values)
     if n == 0:
         raise ValueError("no values, no estimate")
-    ordered = np.sort(np.asarray(values, dtype=float))
-    centre = float(np.median(ordered))
+    ordered = sorted(values)
+    centre = float(median(ordered))
     if n == 1:
         return Estimate(value=centre, low=None, high=None, level=None, n=1)
     rank, reached = _rank_in_order(n, level)
@@ -188,87 +199,59 @@ def standard_deviation(values: Sequence[float]) -> float | None:
     return float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
-def smallest_effect(spread: float, n: int) -> float | None:
-    """The smallest ratio less 1 that n pairs find in 4 of 5 sessions, where log-ratios have this SD.
-
-    Below 10 pairs the signed-rank test needs more than Student's, which is what gives the figure from there on: 25 %
-    more at 6, where all of them must lie on one side, and under 6 % more from 10 on.
-    """
-    if n < FEWEST_FOR_POWER:
-        return None
-    return math.expm1((_BY_SIGNED_RANKS.get(n) or _effect_size(n)) * spread)
-
-
-# Effects in SDs that the signed-rank test of n normal pairs finds in 4 of 5 cases, by 120,000 simulated sessions each.
-# For 6 it is known: the 0.8^(1/6) quantile of the normal distribution.
-_BY_SIGNED_RANKS = {6: 1.793, 7: 1.329, 8: 1.249, 9: 1.148}
-
-
-@lru_cache(maxsize=256)
-def _effect_size(n: int) -> float:
-    """Effects in SDs that a paired t-test of n pairs finds in 4 of 5 cases."""
-    from scipy.optimize import brentq
-    from statsmodels.stats.power import TTestPower
-
-    # solve_power starts from a guess that is too near for 3 pairs, and power is NaN far beyond the answer.
-    power = TTestPower().power
-    first = reach = min(0.25, 4 / math.sqrt(n))
-    while power(reach, n, 1 - LEVEL) < POWER:
-        reach *= 2
-    return float(brentq(lambda effect: power(effect, n, 1 - LEVEL) - POWER, reach / 2 if reach > first else 0.0, reach))
-
-
-def pairs_needed(spread: float, effect: float) -> int:
-    """How many pairs find a ratio of 1 + `effect` in 4 of 5 sessions, where log-ratios have this SD."""
-    from scipy.stats import norm
-    from statsmodels.stats.power import TTestPower
-
-    if spread == 0 or math.log1p(effect) / spread >= _effect_size(FEWEST_FOR_POWER):
-        return FEWEST_FOR_POWER
-    size, power = math.log1p(effect) / spread, TTestPower().power
-    # What a test with a known SD needs, and Student's needs 2 or so more.
-    n = max(math.ceil(float((norm.isf((1 - LEVEL) / 2) + norm.ppf(POWER)) / size) ** 2), FEWEST_FOR_POWER)
-    while power(size, n, 1 - LEVEL) < POWER:
-        n += 1
-    return n
-
-
 def signed_rank_p(values: Sequence[float]) -> float:
     """Two-sided p of the signed-rank test that the values are symmetric about 0; zeros say nothing and are left out.
 
     Exact below 50 values, with ties too: ranks of tied values are halves, so twice the ranks are whole numbers.
-    scipy goes through all sign patterns where there are ties, which takes 10 s for 13 values.
+    scipy goes through all sign patterns where there are ties, which takes 10 s for 13 values. From 50 on the normal
+    approximation, corrected for continuity and ties.
     """
-    import numpy as np
-    from scipy.stats import rankdata, wilcoxon
-
-    array = np.asarray([value for value in values if value != 0], dtype=float)
-    if not array.size:
+    some = [value for value in values if value != 0]
+    if not some:
         return 1.0
-    if array.size >= EXACT_BELOW:
-        return float(wilcoxon(array, method="approx", correction=True).pvalue)
-    ranks = [round(2 * rank) for rank in rankdata(np.abs(array))]
-    positive = sum(rank for rank, value in zip(ranks, array, strict=True) if value > 0)
-    counts = _sums(tuple(sorted(ranks)))
-    least = sum(counts[: min(positive, sum(ranks) - positive) + 1])
-    return float(min(1.0, 2 * least / 2**array.size))
+    doubled = _doubled_ranks([abs(value) for value in some])
+    positive = sum([rank for rank, value in zip(doubled, some, strict=True) if value > 0])
+    if len(some) >= EXACT_BELOW:
+        return _normal_p(positive / 2, len(some), Counter(doubled).values())
+    counts = _sums(tuple(sorted(doubled)))
+    least = sum(counts[: min(positive, sum(doubled) - positive) + 1])
+    return float(min(1.0, 2 * least / 2 ** len(some)))
+
+
+def _doubled_ranks(values: Sequence[float]) -> list[int]:
+    """Twice the rank of each value, the least being 1: tied values have the mean of their ranks."""
+    places: dict[float, list[int]] = {}
+    for place, value in enumerate(sorted(values), start=1):
+        places.setdefault(value, []).append(place)
+    return [places[value][0] + places[value][-1] for value in values]
+
+
+def _normal_p(positive: float, n: int, tied: Iterable[int]) -> float:
+    """Two-sided p of the sum of the ranks above zero, where `tied` are as many ranks as there are values of one size."""
+    variance = (n * (n + 1) * (2 * n + 1) - sum(count**3 - count for count in tied) / 2) / 24
+    away = abs(positive - n * (n + 1) / 4)
+    return min(1.0, math.erfc((away - 0.5) / math.sqrt(2 * variance))) if away > 0 else 1.0
 
 
 def adjusted(p_values: Sequence[float], method: Literal["holm", "fdr_bh"]) -> tuple[float, ...]:
-    """p-values corrected for how many there are: Holm, or Benjamini-Hochberg."""
-    from statsmodels.stats.multitest import multipletests
-
-    return tuple(float(p) for p in multipletests(p_values, method=method)[1]) if p_values else ()
+    """p-values corrected for how many there are: Holm, or Benjamini-Hochberg. As statsmodels' `multipletests` has them."""
+    n = len(p_values)
+    order = sorted(range(n), key=lambda number: p_values[number])
+    if method == "holm":
+        stepped = accumulate([(n - place) * p_values[number] for place, number in enumerate(order)], max)
+    else:
+        order.reverse()
+        stepped = accumulate([p_values[number] / ((n - place) / n) for place, number in enumerate(order)], min)
+    found = dict(zip(order, stepped, strict=True))
+    return tuple([min(float(found[number]), 1.0) for number in range(n)])
 
 
 def spread(values: Sequence[float]) -> Spread:
     """How far the values lie from their middle."""
-    import numpy as np
-
-    array = np.asarray(values, dtype=float)
     ordered = sorted(values)
+    middle = median(ordered)
     return Spread(
-        mad=float(np.median(np.abs(array - np.median(array)))),
+        mad=float(median([abs(value - middle) for value in ordered])),
         p05=_percentile(ordered, 0.05),
         p95=_percentile(ordered, 0.95),
     )

@@ -17,13 +17,14 @@ LOAD_TOLERANCE = 0.02  # between the medians of two loads that are the same
 def sweeps(question: Question, specs: Specs, metrics: Sequence[Metric], unit: str) -> Iterator[MetricRow]:
     """Every metric at every point that it was measured at; then what a unit of work used there."""
     runs = [run for those in specs.values() for run in question.usable(those)]
+    measured: dict[str, dict[tuple[str, str], None]] = {}
+    for name, arm, _, point in [key for run in runs for key in run.values if key[3]]:
+        measured.setdefault(name, {})[point, arm] = None
     for metric in metrics:
-        for point, arm in dict.fromkeys(
-            (point, arm) for run in runs for name, arm, node, point in run.values if name == metric.name and point
-        ):
+        for point, arm in measured.get(metric.name, ()):
             row = question.row(specs, metric, arm, partial(outcome, metric=metric, arm=arm, point=point))
             yield _at_equal_load(replace(row, point=point), question, specs)
-    watched = dict.fromkeys((row.point, row.arm) for run in runs for row in run.usage if row.point)
+    watched = dict.fromkeys([(row.point, row.arm) for run in runs for row in run.usage if row.point])
     for quantity in quantities(unit):
         for point, arm in watched if quantity.by_unit else ():
             read = partial(_used, quantity=quantity, arm=arm, point=point)

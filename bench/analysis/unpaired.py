@@ -9,7 +9,8 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
-from bench.analysis.stats import EXACT_BELOW, LEVEL, POWER, Estimate
+from bench.analysis.power import POWER
+from bench.analysis.stats import EXACT_BELOW, LEVEL, Estimate
 
 FEWEST = 2  # values of each side that a standard deviation takes
 

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from operator import attrgetter
 from statistics import median
 
 from bench.analysis import stats
-from bench.model import Metric, NodeUsage, Run
+from bench.model import Interval, Metric, NodeUsage, Run
 
 IDLE = "idle"
 NOT_COUNTED = "not counted here"
 
-Reading = Callable[[NodeUsage], float | None]
+_READ = {each.name: attrgetter(each.name) for each in fields(NodeUsage) if each.default is None}
+"""By name of field: how to read what a row counted. None: it could not be counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +51,19 @@ class Use:
     idle: tuple[NodeUsage, ...]
     work: float | None
 
+    def column(self, name: str) -> list[float | None]:
+        """What each row counted, by the name of its field."""
+        return list(map(_READ[name], self.rows))
+
+    def total(self, name: str) -> float | None:
+        """The sum over rows; None where one was not counted."""
+        return total(list(map(_READ[name], self.rows)))
+
+    @cached_property
+    def seconds(self) -> list[float]:
+        """How long each row's interval is."""
+        return [row.interval.end - row.interval.begin for row in self.rows]
+
     @cached_property
     def nodes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys([row.node for row in self.rows]))
@@ -59,11 +74,13 @@ class Use:
 
     @cached_property
     def _parts(self) -> Mapping[str, Use]:
-        """By node, made once: a dozen quantities are read from each."""
+        """By node, made once."""
+        if len(self.nodes) == 1 and all(row.node == self.nodes[0] for row in self.idle):
+            return {self.nodes[0]: self}
         return {
             node: Use(
-                tuple([r for r in self.rows if r.node == node]),
-                tuple([r for r in self.idle if r.node == node]),
+                tuple([row for row in self.rows if row.node == node]),
+                tuple([row for row in self.idle if row.node == node]),
                 self.work,
             )
             for node in self.nodes
@@ -73,7 +90,7 @@ class Use:
 def use_at(run: Run, arm: str, point: str) -> Use:
     """The usage rows of `arm` at one point of a sweep, warm-ups left out."""
     rows = tuple(row for row in run.usage_of.get(arm, ()) if row.point == point and not row.warmup)
-    work = total(rows, lambda row: row.work, partly=True)
+    work = total([row.work for row in rows], partly=True)
     return Use(rows, tuple(run.usage_of.get(IDLE, ())), work or None)
 
 
@@ -82,47 +99,55 @@ def use_of(run: Run, arm: str, headline: Metric) -> Use:
 
     Start-up and first result are watched too, outside any turn; only rows that overlap a sample of the headline count.
     """
-    timed = [s for s in run.samples if s.metric == headline.name and s.arm == arm and s.node is None and not s.warmup]
+    timed = [
+        sample
+        for (name, whose, node, _), samples in run.values.items()
+        if name == headline.name and whose == arm and node is None
+        for sample in samples
+        if not sample.warmup
+    ]
     rows = [row for row in run.usage_of.get(arm, ()) if not row.warmup]
     if timed:
-        rows = [
-            row
-            for row in rows
-            if any(s.interval.begin < row.interval.end and row.interval.begin < s.interval.end for s in timed)
-        ]
-    work = total(rows, lambda row: row.work, partly=True)
+        times = [sample.interval for sample in timed]
+        rows = [row for row in rows if _overlaps(row.interval, times)]
+    work = total([row.work for row in rows], partly=True)
     if not work and headline.kind == "rate" and timed:
         work = math.fsum(s.value * s.interval.seconds for s in timed if s.value is not None)
     return Use(tuple(rows), tuple(run.usage_of.get(IDLE, ())), work or None)
 
 
-def total(rows: Iterable[NodeUsage], read: Reading, *, partly: bool = False) -> float | None:
-    """The sum over rows; None when there are none, or when one was not counted (`partly`: when none was)."""
-    readings = [read(row) for row in rows]
-    counted = [reading for reading in readings if reading is not None] if None in readings else readings
-    if not counted or (counted is not readings and not partly):
-        return None
-    return math.fsum(counted)  # type: ignore[arg-type]  # no None is left
+def _overlaps(one: Interval, others: Sequence[Interval]) -> bool:
+    begin, end = one.begin, one.end
+    return any(other.begin < end and begin < other.end for other in others)
 
 
-def idle_rate(use: Use, node: str, read: Reading) -> float | None:
+def total(readings: Sequence[float | None], *, partly: bool = False) -> float | None:
+    """The sum; None when there are none, or when one was not counted (`partly`: when none was)."""
+    if None not in readings:
+        return math.fsum(readings) if readings else None  # type: ignore[arg-type]  # no None is left
+    counted = [reading for reading in readings if reading is not None] if partly else ()
+    return math.fsum(counted) if counted else None
+
+
+def idle_rate(use: Use, node: str, name: str) -> float | None:
     """What `node` counts a second when nothing runs."""
-    rows = [(counted, row) for row in use.idle if row.node == node and (counted := read(row)) is not None]
-    seconds = math.fsum([row.interval.seconds for _, row in rows])
+    read = _READ[name]
+    rows = [(counted, row.interval) for row in use.idle if row.node == node and (counted := read(row)) is not None]
+    seconds = math.fsum([each.end - each.begin for _, each in rows])
     return math.fsum([counted for counted, _ in rows]) / seconds if seconds > 0 else None
 
 
-def beyond_idle(use: Use, read: Reading) -> float | None:
+def beyond_idle(use: Use, name: str) -> float | None:
     """The sum over nodes, less what they would have counted in that time with nothing to do.
 
     Without a baseline nothing is taken off, and a doubt says so. It may come out below 0, where idle chatter varies
     more than the work sends; that is shown as it is.
     """
-    counted = total(use.rows, read)
+    counted = use.total(name)
     if counted is None:
         return None
-    rates = {node: idle_rate(use, node, read) or 0.0 for node in use.nodes}
-    return counted - math.fsum([rates[row.node] * row.interval.seconds for row in use.rows])
+    rates = {node: idle_rate(use, node, name) or 0.0 for node in use.nodes}
+    return counted - math.fsum([rates[row.node] * seconds for row, seconds in zip(use.rows, use.seconds, strict=True)])
 
 
 def per_unit(amount: float | None, use: Use) -> float | None:
@@ -132,8 +157,8 @@ def per_unit(amount: float | None, use: Use) -> float | None:
 
 def throttled_share(use: Use) -> float | None:
     """Throttled periods by periods; 0 where there is a counter and no quota."""
-    periods = total(use.rows, lambda row: row.periods)
-    throttled = total(use.rows, lambda row: row.throttled_periods)
+    periods = use.total("periods")
+    throttled = use.total("throttled_periods")
     if periods is None or throttled is None:
         return None
     return throttled / periods if periods else 0.0
@@ -141,18 +166,18 @@ def throttled_share(use: Use) -> float | None:
 
 def work_by_node(use: Use) -> dict[str, float]:
     """Units of work done on each node; empty where the experiment did not say."""
-    done = {node: total(use.on(node).rows, lambda row: row.work, partly=True) for node in use.nodes}
+    done = {node: total(use.on(node).column("work"), partly=True) for node in use.nodes}
     if all(work is None for work in done.values()):
         return {}
     return {node: work or 0.0 for node, work in done.items()}
 
 
-def _most(rows: Iterable[NodeUsage], read: Reading) -> float | None:
-    return max((reading for row in rows if (reading := read(row)) is not None), default=None)
+def _most(readings: Sequence[float | None]) -> float | None:
+    return max([reading for reading in readings if reading is not None], default=None)
 
 
 def _peak_memory(use: Use) -> float | None:
-    peaks = [_most(use.on(node).rows, lambda row: row.peak_memory_bytes) for node in use.nodes]
+    peaks = [_most(use.on(node).column("peak_memory_bytes")) for node in use.nodes]
     counted = [peak for peak in peaks if peak is not None]
     return math.fsum(counted) if counted and len(counted) == len(peaks) else None
 
@@ -194,23 +219,23 @@ def quantities(unit: str) -> tuple[Quantity, ...]:
         size(
             f"wire_bytes_per_{unit}",
             "sent by all nodes beyond the idle baseline, each byte counted once",
-            lambda use: per_unit(beyond_idle(use, lambda row: row.sent_bytes), use),
+            lambda use: per_unit(beyond_idle(use, "sent_bytes"), use),
             f"B/{unit}",
         ),
         count(
             f"wire_packets_per_{unit}",
             f"packets/{unit}",
             "sent by all nodes beyond the idle baseline",
-            lambda use: per_unit(beyond_idle(use, lambda row: row.sent_packets), use),
+            lambda use: per_unit(beyond_idle(use, "sent_packets"), use),
         ),
-        Quantity(metric=peak, read=lambda use: _most(use.rows, lambda row: row.peak_bytes_per_second)),
-        count("retransmits", "", "of TCP, in all samples", lambda use: total(use.rows, lambda row: row.retransmits)),
-        Quantity(metric=cpu, read=lambda use: per_unit(total(use.rows, lambda r: r.cpu_seconds), use), compared=True),
+        Quantity(metric=peak, read=lambda use: _most(use.column("peak_bytes_per_second"))),
+        count("retransmits", "", "of TCP, in all samples", lambda use: use.total("retransmits")),
+        Quantity(metric=cpu, read=lambda use: per_unit(use.total("cpu_seconds"), use), compared=True),
         size("peak_memory_bytes", "peaks of all nodes added up", _peak_memory),
         Quantity(metric=held, read=throttled_share),
-        size("disk_read_bytes", "in all samples", lambda use: total(use.rows, lambda row: row.disk_read_bytes)),
-        size("disk_written_bytes", "in all samples", lambda use: total(use.rows, lambda row: row.disk_written_bytes)),
-        size("spilled_bytes", "from the object store", lambda use: total(use.rows, lambda row: row.spilled_bytes)),
+        size("disk_read_bytes", "in all samples", lambda use: use.total("disk_read_bytes")),
+        size("disk_written_bytes", "in all samples", lambda use: use.total("disk_written_bytes")),
+        size("spilled_bytes", "from the object store", lambda use: use.total("spilled_bytes")),
         Quantity(metric=even, read=lambda use: stats.evenness(list(work_by_node(use).values()))),
     )
 
@@ -227,25 +252,25 @@ def _node_row(topology: str, node: str, uses: Sequence[Use]) -> NodeRow:
     def middle(read: Callable[[Use], float | None]) -> float | None:
         return _median(map(read, here))
 
-    def summed(read: Reading) -> float | None:
-        return middle(lambda use: total(use.rows, read))
+    def summed(name: str) -> float | None:
+        return middle(lambda use: use.total(name))
 
     return NodeRow(
         topology=topology,
         node=node,
         n=len(uses),
         share_of_work=_median(_share(use, node) for use in uses),
-        cpu_seconds_per_unit=middle(lambda use: per_unit(total(use.rows, lambda row: row.cpu_seconds), use)),
-        sent_bytes_per_unit=middle(lambda use: per_unit(beyond_idle(use, lambda row: row.sent_bytes), use)),
-        received_bytes_per_unit=middle(lambda use: per_unit(beyond_idle(use, lambda row: row.received_bytes), use)),
-        idle_bytes_per_second=middle(lambda use: idle_rate(use, node, lambda row: row.sent_bytes)),
-        retransmits=summed(lambda row: row.retransmits),
-        peak_bytes_per_second=middle(lambda use: _most(use.rows, lambda row: row.peak_bytes_per_second)),
-        peak_memory_bytes=middle(lambda use: _most(use.rows, lambda row: row.peak_memory_bytes)),
+        cpu_seconds_per_unit=middle(lambda use: per_unit(use.total("cpu_seconds"), use)),
+        sent_bytes_per_unit=middle(lambda use: per_unit(beyond_idle(use, "sent_bytes"), use)),
+        received_bytes_per_unit=middle(lambda use: per_unit(beyond_idle(use, "received_bytes"), use)),
+        idle_bytes_per_second=middle(lambda use: idle_rate(use, node, "sent_bytes")),
+        retransmits=summed("retransmits"),
+        peak_bytes_per_second=middle(lambda use: _most(use.column("peak_bytes_per_second"))),
+        peak_memory_bytes=middle(lambda use: _most(use.column("peak_memory_bytes"))),
         throttled_share=middle(throttled_share),
-        disk_read_bytes=summed(lambda row: row.disk_read_bytes),
-        disk_written_bytes=summed(lambda row: row.disk_written_bytes),
-        spilled_bytes=summed(lambda row: row.spilled_bytes),
+        disk_read_bytes=summed("disk_read_bytes"),
+        disk_written_bytes=summed("disk_written_bytes"),
+        spilled_bytes=summed("spilled_bytes"),
     )
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from bench.analysis.numbers import percent, plural
 from bench.analysis.usage import IDLE, total
@@ -156,30 +157,36 @@ def _conditions(run: Run, rows: Sequence[NodeUsage]) -> Iterator[Conditions]:
     for row in rows:
         by_node.setdefault(row.node, []).append(row)
     facts = {node.node: node for node in run.facts.nodes} if run.facts else {}
-    machines = {name: facts[name].boot_id for name in by_node if name in facts}
+    counted = {name: _totals(mine) for name, mine in by_node.items() if name in facts}
     own: dict[str, float | None] = {}
-    for machine in set(machines.values()):
-        used = [_cpu_seconds(by_node[name]) for name in machines if machines[name] == machine]
-        own[machine] = math.fsum(each for each in used if each is not None) if None not in used else None
-    for name, machine in machines.items():
-        mine = by_node[name]
+    for machine in {facts[name].boot_id for name in counted}:
+        own[machine] = total([each["cpu_seconds"] for name, each in counted.items() if facts[name].boot_id == machine])
+    for name, found in counted.items():
         yield Conditions(
             block=run.spec.block,
             where=f"{name} of {run.spec.id}",
-            watched_seconds=total(mine, lambda row: row.watched_seconds),
             cpus=facts[name].cpus_allowed,
             is_limited=facts[name].cpu_quota is not None,
-            steal_seconds=total(mine, lambda row: row.steal_seconds),
-            throttled_periods=total(mine, lambda row: row.throttled_periods),
-            pressure_cpu_seconds=total(mine, lambda row: row.pressure_cpu_seconds),
-            host_busy_seconds=total(mine, lambda row: row.host_busy_seconds),
-            own_cpu_seconds=own[machine],
-            swapped_bytes=total(mine, lambda row: row.swapped_bytes),
+            own_cpu_seconds=own[facts[name].boot_id],
+            **{field: found[field] for field in _OF_MACHINE},
         )
 
 
-def _cpu_seconds(rows: Sequence[NodeUsage]) -> float | None:
-    return total(rows, lambda row: row.cpu_seconds)
+_OF_MACHINE = (
+    "watched_seconds",
+    "steal_seconds",
+    "throttled_periods",
+    "pressure_cpu_seconds",
+    "host_busy_seconds",
+    "swapped_bytes",
+)
+_READ = ("cpu_seconds", *_OF_MACHINE)
+_read_each = attrgetter(*_READ)
+
+
+def _totals(rows: Sequence[NodeUsage]) -> dict[str, float | None]:
+    """By name of field: over all rows, or None where one was not counted."""
+    return {name: total(column) for name, column in zip(_READ, zip(*map(_read_each, rows), strict=True), strict=True)}
 
 
 def without(runs: Mapping[str, Run], veto: Veto) -> dict[str, Run]:

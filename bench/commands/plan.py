@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from bench import budget, history, plan, plan_file, store
-from bench.analysis import stats
+from bench.analysis import power
 from bench.analysis.numbers import percent, plural
 from bench.analysis.stopping import FEWEST_PAIRS
 from bench.commands.answers import say_json, say_plain
@@ -135,7 +135,7 @@ def smallest_effects(session: Session, known: Mapping[str, PairSpread]) -> Itera
 
 
 def _effect(deviation: float, pairs: int) -> str:
-    smallest = stats.smallest_effect(deviation, pairs)
+    smallest = power.smallest_effect(deviation, pairs)
     return "none" if smallest is None else percent(smallest)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench.analysis import Report, stats
+from bench.analysis import Report, power
 from bench.analysis.levels import Allocation
 from bench.analysis.numbers import percent, plural
 from bench.reports import grid, levels
@@ -47,7 +47,7 @@ def _longer(found: Allocation, blocks: int, samples: int) -> Longer:
     return Longer(
         blocks=blocks,
         samples=samples,
-        smallest_effect=stats.smallest_effect(found.deviation(samples), blocks),
+        smallest_effect=power.smallest_effect(found.deviation(samples), blocks),
         seconds=found.seconds(blocks, samples),
     )
 

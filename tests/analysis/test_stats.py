@@ -7,9 +7,10 @@ from statistics import median
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm, wilcoxon
+from scipy.stats import wilcoxon
+from statsmodels.stats.multitest import multipletests
 
 from bench.analysis import stats
 
@@ -132,44 +133,24 @@ def test_the_interval_covers_the_truth_as_often_as_it_says():
     assert 0.92 <= hits / 400 <= 0.99
 
 
-@pytest.mark.parametrize(
-    ("spread", "shown"),
-    [
-        (0.01, (1.7, 1.0, 0.8, 0.7, 0.5, 0.4)),
-        (0.02, (3.4, 2.0, 1.6, 1.3, 1.1, 0.8)),
-        (0.05, (8.8, 5.1, 4.0, 3.4, 2.7, 2.0)),
-        (0.10, (18.3, 10.5, 8.1, 6.8, 5.4, 4.1)),
-        (0.20, (40.0, 22.0, 16.8, 14.1, 11.2, 8.4)),
-    ],
-)
-def test_the_smallest_effect_is_that_of_the_power_table(spread, shown):
-    found = [100 * stats.smallest_effect(spread, n) for n in (5, 10, 15, 20, 30, 50)]
-    assert found == pytest.approx(shown, abs=0.051)
-
-
-@pytest.mark.parametrize(
-    ("spread", "pairs"), [(0.02, (6, 4, 3)), (0.05, (25, 11, 5)), (0.10, (92, 35, 11)), (0.20, (362, 134, 37))]
-)
-def test_the_pairs_needed_are_those_of_the_power_table(spread, pairs):
-    assert tuple(stats.pairs_needed(spread, effect) for effect in (0.03, 0.05, 0.10)) == pairs
-
-
-def test_power_has_an_answer_at_the_edges():
-    assert stats.smallest_effect(0.05, 1) is None
-    assert math.log1p(stats.smallest_effect(0.05, 6)) / 0.05 == pytest.approx(norm.ppf(0.8 ** (1 / 6)), rel=1e-3)
-    assert stats.smallest_effect(0.05, 3) > stats.smallest_effect(0.05, 4)
-    assert stats.smallest_effect(0.0, 12) == 0.0
-    many = 2500  # for so many statsmodels' power is NaN a little beyond the answer, which is that of the normal distribution
-    needed = (norm.isf((1 - stats.LEVEL) / 2) + norm.ppf(0.8)) / math.sqrt(many)
-    assert math.log1p(stats.smallest_effect(0.05, many)) / 0.05 == pytest.approx(needed, rel=1e-2)
-    assert stats.pairs_needed(0.0, 0.02) == 3
-
-
 def test_corrected_p_values_are_those_of_the_step_down_and_step_up_rules():
     p_values = (0.01, 0.04, 0.03)
     assert stats.adjusted(p_values, "holm") == pytest.approx((0.03, 0.06, 0.06))
     assert stats.adjusted(p_values, "fdr_bh") == pytest.approx((0.03, 0.04, 0.04))
     assert stats.adjusted((), "holm") == ()
+
+
+@given(st.lists(st.floats(0, 1) | st.sampled_from([0.01, 0.04, 0.5]), min_size=1), st.sampled_from(["holm", "fdr_bh"]))
+def test_corrected_p_values_are_those_of_statsmodels(p_values, method):
+    assert stats.adjusted(p_values, method) == tuple(multipletests(p_values, method=method)[1])
+
+
+@given(st.lists(st.integers(-40, 60), min_size=60, max_size=90))
+def test_the_p_of_many_values_is_that_of_scipy_with_ties_and_zeros_too(values):
+    some = [value for value in values if value]
+    assume(len(some) >= stats.EXACT_BELOW)
+    known = wilcoxon(some, method="asymptotic", correction=True).pvalue
+    assert stats.signed_rank_p(values) == pytest.approx(known, rel=1e-9)
 
 
 def test_an_outlier_is_marked_where_it_lies():

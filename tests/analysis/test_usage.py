@@ -42,7 +42,7 @@ def test_bytes_are_counted_once_less_the_idle_baseline():
 
 def test_what_was_not_counted_on_one_node_is_not_known_of_all():
     use = a_use(a_usage("head", sent_bytes=5, work=1.0), a_usage("worker-1", work=1.0))
-    assert beyond_idle(use, lambda row: row.sent_bytes) is None
+    assert beyond_idle(use, "sent_bytes") is None
     assert per_unit(None, use) is None
     assert throttled_share(use) is None
 
