@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-from bench.model import Arm, Interval, Metric, Sample
+from bench.model import STEADY_TURNS, Arm, Interval, Metric, Sample
 
 T = TypeVar("T")
 
@@ -61,6 +61,29 @@ class Measured(Generic[T]):
             warmup=self.warmup,
             point=self.point,
         )
+
+
+class OfTurn(Protocol):
+    """Something of one turn."""
+
+    @property
+    def turn(self) -> int:
+        """Its number."""
+        ...
+
+
+K = TypeVar("K", bound=OfTurn)
+
+
+def over_turns(timed: Sequence[K], figures: Callable[[Sequence[K]], Iterable[Sample]]) -> Iterator[Sample]:
+    """`figures` of all turns in `timed`, and those of what would be left were more of the first turns discarded.
+
+    Percentiles must not be averaged over turns, and which turns count is known when every run is done. So each choice has
+    its figures, told apart by `since`; those that do not count unless turns are discarded are marked as warm-ups.
+    """
+    for first in range(max(len(timed) - STEADY_TURNS, 0) + 1 if timed else 0):
+        for sample in figures(timed[first:]):
+            yield replace(sample, since=timed[first].turn, turn=0, warmup=first > 0)
 
 
 class Turn(Protocol):

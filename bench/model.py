@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 SCHEMA_VERSION = 1
+STEADY_TURNS = 5  # no fewer are left of an invocation whose first turns are discarded beyond those declared
 
 T = TypeVar("T")
 
@@ -126,6 +127,9 @@ class Sample:
     point: str = ""  # of a sweep that one run makes by itself: "64 KiB x 4". Each point is compared by itself
     step: float | None = None  # where on the axis of its metric, which is a curve
     reason: str | None = None
+    since: int | None = (
+        None  # of a figure over several turns: the first of them. Which of its figures counts is chosen later
+    )
 
     def __post_init__(self) -> None:
         if (self.value is None) == (self.reason is None):
@@ -273,7 +277,7 @@ class Run:
     @cached_property
     def covered(self) -> Interval | None:
         """From the first thing that was timed to the last, on the driver's clock; None where nothing was."""
-        every = [each.interval for each in (*self.samples, *self.usage)]
+        every = [*[sample.interval for sample in self.samples], *[usage.interval for usage in self.usage]]
         return Interval(min([i.begin for i in every]), max([i.end for i in every])) if every else None
 
     @cached_property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from bench.analysis import apart, doubts, stats, veto
 from bench.analysis.answer import answer, question
@@ -20,7 +21,7 @@ from bench.analysis.more_cpus import MoreCpus, more_cpus
 from bench.analysis.numbers import plural
 from bench.analysis.rows import MetricRow, Question
 from bench.analysis.veto import Gates, Veto
-from bench.analysis.warmups import marked
+from bench.analysis.warmups import CellKey, marked
 from bench.model import Facts, Run, Session, Spec, Status, Topology, Value
 
 MOST_PRIMARY = 5  # more comparisons than that cannot all be the one that was asked
@@ -93,8 +94,17 @@ class Report:
     version: int = VERSION
 
 
-def build(session: Session, runs: Sequence[Run], *, margin: float = MARGIN) -> Report:
-    """All that `runs` say about `session`. A difference within `margin` is too small to matter: 0.02 is 2 %."""
+def build(
+    session: Session,
+    runs: Sequence[Run],
+    *,
+    margin: float = MARGIN,
+    warmups: Mapping[CellKey, int] = MappingProxyType({}),
+) -> Report:
+    """All that `runs` say about `session`. A difference within `margin` is too small to matter: 0.02 is 2 %.
+
+    `warmups`: first turns of a cell that do not count, at the least, since another session needs as many.
+    """
     as_recorded = last_attempts(runs)
     whole, session = session, _as_far_as_begun(session, as_recorded)
     topologies = _topologies(session)
@@ -102,7 +112,7 @@ def build(session: Session, runs: Sequence[Run], *, margin: float = MARGIN) -> R
         (each for run in as_recorded.values() if run.status == "ok" for each in veto.conditions(run)),
         is_forced=session.allow_noise,
     )
-    chosen = marked(session, as_recorded)
+    chosen = marked(session, as_recorded, warmups)
     asked = Question(
         session=session,
         runs=veto.without(apart.without(chosen), vetoed),

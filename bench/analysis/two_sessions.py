@@ -16,7 +16,8 @@ from bench.analysis.report import Report, build
 from bench.analysis.rows import MetricRow
 from bench.analysis.sweeps import are_equal
 from bench.analysis.two_samples import TwoSamples, two_samples
-from bench.model import Metric, Run, Session, Spec, Value
+from bench.analysis.warmups import CellKey, by_cell
+from bench.model import Metric, Run, Session, Spec
 
 Stand = Literal["", "not confirmed", "confirmed", "not found again"]
 """What became of an alarm. Empty: there was none."""
@@ -102,10 +103,6 @@ class TwoSessions:
         return tuple(row for row in self.rows if row.is_alarm)
 
 
-CellKey = tuple[str, frozenset[tuple[str, Value]]]
-"""An experiment and all params: what makes a cell the same in two sessions, whatever it is called there."""
-
-
 def compare(
     baseline: Stored,
     candidate: Stored,
@@ -121,7 +118,8 @@ def compare(
     together with them: it is for the caller to refuse. What is named in `changed` was changed on purpose: it is what is asked
     about, and confounds nothing.
     """
-    reports = [build(each.session, each.runs, margin=margin) for each in (baseline, candidate)]
+    warmups = _warmups(baseline, candidate)
+    reports = [build(each.session, each.runs, margin=margin, warmups=warmups) for each in (baseline, candidate)]
     there, here = (_by_key(report) for report in reports)
     differences = tuple(
         replace(each, confounds=each.confounds and each.what not in changed)
@@ -145,6 +143,15 @@ def compare(
         level=level,
         adjustment=f"Benjamini-Hochberg, {plural(sum(row.found.p is not None for row in rows), 'comparison')}",
     )
+
+
+def _warmups(*sides: Stored) -> dict[CellKey, int]:
+    """Turns that do not count: of a cell the same number in both sessions, what the one that warms up longer needs."""
+    found: dict[CellKey, int] = {}
+    for side in sides:
+        for key, turns in by_cell(side.session, last_attempts(side.runs)).items():
+            found[key] = max(turns, found.get(key, 0))
+    return found
 
 
 def unlike(one: Stored, other: Stored) -> tuple[Difference, ...]:

@@ -9,26 +9,48 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean, median, stdev
+from types import MappingProxyType
 
 from bench.analysis.comparison import by_turn
-from bench.model import Metric, Run, Session
+from bench.model import STEADY_TURNS, Metric, Run, Sample, Session, Value
 
-WINDOW = 5  # turns that must be steady for the first of them to count
 MOST_VARIATION = 0.05  # of a steady window: its standard deviation over its mean
 MOST_WARMUPS = 20  # turns; what has not settled by then is not a matter of warming up
 
 
-def marked(session: Session, runs: Mapping[str, Run]) -> dict[str, Run]:
-    """`runs` by Spec, with the turns marked as warm-ups that the rule discards beyond those that were declared."""
+CellKey = tuple[str, frozenset[tuple[str, Value]]]
+"""An experiment and all params: what makes a cell the same in two sessions, whatever it is called there."""
+
+
+def marked(
+    session: Session, runs: Mapping[str, Run], least: Mapping[CellKey, int] = MappingProxyType({})
+) -> dict[str, Run]:
+    """`runs` by Spec, with the turns marked as warm-ups that the rule discards beyond those that were declared.
+
+    `least`: how many at the least, where a cell is held against the same of another session, which needs as many.
+    """
+    found = dict(runs)
+    for key, (those, discarded) in _by_cell(session, runs).items():
+        turns = max(discarded, least.get(key, 0))
+        found |= {run.spec.id: _with_warmups(run, turns) for run in those if turns > run.spec.warmups}
+    return found
+
+
+def by_cell(session: Session, runs: Mapping[str, Run]) -> dict[CellKey, int]:
+    """How many first turns of each cell's invocations do not count, by the session alone."""
+    return {key: discarded for key, (_, discarded) in _by_cell(session, runs).items()}
+
+
+def _by_cell(session: Session, runs: Mapping[str, Run]) -> dict[CellKey, tuple[list[Run], int]]:
     cells: dict[tuple[str, str], list[Run]] = {}
     for run in runs.values():
         cells.setdefault((run.spec.experiment, run.spec.cell), []).append(run)
-    found = dict(runs)
+    found: dict[CellKey, tuple[list[Run], int]] = {}
     for (experiment, _), those in cells.items():
         metrics, arms = session.metrics.get(experiment, ()), session.arms.get(experiment, ())
         subject = next((arm.name for arm in arms if arm.role == "subject"), "")
         discarded = warmups(those, metrics[0], subject) if metrics else 0
-        found |= {run.spec.id: _with_warmups(run, discarded) for run in those if discarded > run.spec.warmups}
+        found[experiment, frozenset(those[0].spec.params.items())] = those, discarded
     return found
 
 
@@ -60,9 +82,9 @@ def course(runs: Iterable[Run], metric: Metric, arm: str) -> list[float]:
 
 def settled(values: Sequence[float], declared: int) -> int:
     """How many of the first `values` come before the first steady window; `declared` where none is steady in time."""
-    last = min(len(values) - WINDOW, MOST_WARMUPS)
+    last = min(len(values) - STEADY_TURNS, MOST_WARMUPS)
     return next(
-        (k for k in range(declared, last + 1) if _variation(values[k : k + WINDOW]) <= MOST_VARIATION), declared
+        (k for k in range(declared, last + 1) if _variation(values[k : k + STEADY_TURNS]) <= MOST_VARIATION), declared
     )
 
 
@@ -74,6 +96,13 @@ def _with_warmups(run: Run, turns: int) -> Run:
     """`run` with its first `turns` turns marked; what is outside of turns stays as it is."""
     return replace(
         run,
-        samples=tuple(replace(s, warmup=True) if 0 < s.turn <= turns else s for s in run.samples),
+        samples=tuple(_counted_or_not(sample, turns) for sample in run.samples),
         usage=tuple(replace(u, warmup=True) if 0 < u.turn <= turns else u for u in run.usage),
     )
+
+
+def _counted_or_not(sample: Sample, turns: int) -> Sample:
+    """`sample`, marked where it is of the first `turns` turns; of figures over several turns those of the rest count."""
+    if sample.since is not None:
+        return replace(sample, warmup=sample.since != turns + 1)
+    return replace(sample, warmup=True) if 0 < sample.turn <= turns else sample

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from bench.context import Context, Measured
+from bench.context import Context, Measured, over_turns
 from bench.data import digits
 from bench.errors import BadInput
 from bench.experiments import Profile, inference_load, mlp, parts, response_times
@@ -233,7 +233,7 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
             yield from responses.measure(turn)
         vow.same_weights(predictors.ready())
     for timed in kept.values():
-        yield from latencies(timed)
+        yield from over_turns(timed, latencies)
     yield from responses.percentiles()
 
 
@@ -279,9 +279,7 @@ def samples(arm: Arm, measured: Measured[Pass], params: Params) -> Iterator[Samp
 
 
 def latencies(timed: Sequence[Measured[Pass]]) -> Iterator[Sample]:
-    """Percentiles over all calls of an invocation: those of its samples must not be averaged."""
-    if not timed:
-        return
+    """Percentiles over all calls of these turns: those of samples must not be averaged."""
     whole = replace(timed[-1], interval=Interval(timed[0].interval.begin, timed[-1].interval.end))
     passes = [done for measured in timed for done in measured.results]
     problem = next((done.problem for done in passes if done.problem), None)

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 from typer import Option
 
-from bench.context import Context, Measured, Turn
+from bench.context import Context, Measured, Turn, over_turns
 from bench.experiments.histograms import added, calls_needed, encoded, histogram, seconds_at
 from bench.experiments.open_loop import Calls, Load, Schedule, closed_loop, due_seconds, open_loop
 from bench.model import Arm, Interval, Metric, Sample
@@ -99,6 +99,10 @@ class Told:
     late: Any
     problem: str  # "": nothing
 
+    @property
+    def turn(self) -> int:
+        return self.timed.turn
+
     @classmethod
     def of(cls, timed: Measured[Load], wrong: str) -> Told:
         """Every call of every go."""
@@ -152,7 +156,7 @@ class ResponseTimes:
     def percentiles(self) -> Iterator[Sample]:
         """Of all calls of the invocation, at each point."""
         for told in self._kept.values():
-            yield from percentiles(told)
+            yield from over_turns(told, percentiles)
 
     def _closed(self) -> Load:
         return closed_loop(self.subject.calls, self.seconds, self.subject.in_flight)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from analysis.made_up import SINGLE, Wish, a_facts, made_up
+from analysis.made_up import ARMS, RATE, SINGLE, Wish, a_facts, made_up
 from analysis.test_sweeps import OFFERED, RESPONSE, loaded
 
 from bench.analysis import two_sessions
@@ -38,6 +38,26 @@ def test_equal_fingerprints_give_the_label_historical_and_a_row_for_each_topolog
     assert all(row.headline for row in found.rows)
     assert (found.baseline.session, found.candidate.session) == ("s1", "s2")
     assert [each.what for each in found.differences] == ["seed"]
+
+
+def test_both_sessions_discard_the_turns_that_the_one_that_warms_up_longer_needs():
+    there, here = (a_session(name, cells=1, samples=11, arms=ARMS[:2]) for name in ("s1", "s2"))
+    slow = [0.6, 0.6, 0.6, 0.6, *[1.0] * 8]
+    cold = replace(
+        here,
+        runs=[
+            replace(
+                run,
+                samples=tuple(
+                    replace(s, value=s.value * slow[s.turn - 1]) if (s.metric, s.arm) == (RATE.name, "ray") else s
+                    for s in run.samples
+                ),
+            )
+            for run in here.runs
+        ],
+    )
+    for found in (two_sessions.compare(there, cold), two_sessions.compare(cold, there)):
+        assert found.rows[0].found.ratio.value == pytest.approx(1.0, abs=1e-9)
 
 
 @pytest.mark.parametrize(

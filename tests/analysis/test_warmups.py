@@ -7,10 +7,12 @@ import random
 from dataclasses import replace
 
 import pytest
-from analysis.made_up import ARMS, RATE, made_up
+from analysis.made_up import ARMS, LATENCIES, RATE, made_up
 
 from bench import analysis
+from bench.analysis.comparison import outcome
 from bench.analysis.warmups import MOST_WARMUPS, marked, settled, warmups
+from bench.context import Measured, over_turns
 from bench.reports import text
 
 FLAT = [1.0] * 12
@@ -74,6 +76,28 @@ def test_what_is_discarded_is_kept_and_only_marked():
             replace(s, warmup=False) for s in run.samples
         ]
         assert not any(s.warmup for s in run.samples if s.turn == 2)
+
+
+def with_percentiles(run):
+    """`run` with a p90 that is the number of the first of the turns whose calls were merged, as an experiment leaves them."""
+    of_turns = [s for s in run.samples if (s.metric, s.arm) == (RATE.name, "ray") and s.turn > run.spec.warmups]
+    timed = [
+        Measured(results=(), interval=s.interval, arm=s.arm, turn=s.turn, warmup=False, point="70 %") for s in of_turns
+    ]
+    merged = over_turns(timed, lambda those: [those[-1].sample(LATENCIES[1], float(those[0].turn))])
+    return replace(run, samples=(*(s for s in run.samples if s.metric != LATENCIES[1].name), *merged))
+
+
+def test_percentiles_are_merged_without_the_turns_that_are_discarded_on_both_sides():
+    session, runs = a_session()
+    for course, first in ((FLAT, 2), (STEPPED, 5)):
+        warm = [with_percentiles(run) for run in warming(runs, course, ("multi",))]
+        for run in marked(session, {run.spec.id: run for run in warm}).values():
+            assert outcome(run, LATENCIES[1], "ray", point="70 %") == first
+        (cell,) = analysis.build(session, warm).cells
+        assert cell.warmups == first - 1
+        (row,) = (row for row in cell.sweeps if row.metric == LATENCIES[1])
+        assert {value for side in row.sides.values() for value in side.values.values()} == {first}
 
 
 def test_noise_of_single_invocations_discards_nothing():

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sweeping import SweepContext
 
-from bench.context import Measured
+from bench.context import Measured, over_turns
 from bench.errors import RunFailed
 from bench.experiments.histograms import added, decoded, encoded, histogram, seconds_at
 from bench.experiments.open_loop import Answer, RayCalls, closed_loop, due_seconds, open_loop
@@ -82,12 +82,22 @@ def p99(seconds: Sequence[float]) -> float:
     return seconds_at(histogram(seconds), 990)
 
 
-def told(response: Sequence[float], late: Sequence[float] = (), problem: str = "") -> Told:
+def told(response: Sequence[float], late: Sequence[float] = (), problem: str = "", number: int = 1) -> Told:
     timed: Measured[Any] = Measured(
-        results=(), interval=Interval(1.0, 2.0), arm="ray", turn=1, warmup=False, point="70 % poisson"
+        results=(), interval=Interval(1.0, 2.0), arm="ray", turn=number, warmup=False, point="70 % poisson"
     )
     late_seconds = late or [0.0] * len(response)
     return Told(timed=timed, response=histogram(response), late=histogram(late_seconds), problem=problem)
+
+
+def test_each_choice_of_turns_that_count_has_percentiles_and_no_fewer_than_a_steady_window_is_left() -> None:
+    slow, fast = ([seconds] * 1000 for seconds in (2.0, 1.0))
+    turns = [told(slow, number=2), *(told(fast, number=number) for number in range(3, 9))]
+    p99 = [sample for sample in over_turns(turns, percentiles) if sample.metric == RESPONSES[990].name]
+    assert [(sample.since, sample.warmup) for sample in p99] == [(2, False), (3, True), (4, True)]
+    assert [sample.value for sample in p99] == pytest.approx([2.0, 1.0, 1.0], rel=1e-3)
+    assert [sample.since for sample in over_turns(turns[:5], percentiles)] == [2] * (len(RESPONSES) + 1)
+    assert list(over_turns([], percentiles)) == []
 
 
 def found(*each: Told) -> dict[str, Sample]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from typer import Option
 
-from bench.context import Context, NodeSlot, Turn
+from bench.context import Context, NodeSlot, Turn, over_turns
 from bench.errors import BadInput, RunInvalid
 from bench.experiments import Profile
 from bench.experiments.network import figures
@@ -271,7 +271,7 @@ def _turns(params: Params, context: Context, pair: Pair) -> Iterator[Sample]:
     for reason in story.too_fast():
         context.invalid(reason)
     for timed in story.kept.values():
-        yield from figures.percentiles(timed, is_one_clock=pair.is_one_clock)
+        yield from over_turns(timed, partial(figures.percentiles, is_one_clock=pair.is_one_clock))
     raw = story.of(TCP.name) if story.is_between_nodes else {}
     yield from figures.settings(story.of(PUT_GET.name), raw, pair.chunk_bytes)
 
