@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +23,7 @@ from bench.experiments.network.points import MOST_IN_FLIGHT_BYTES, Point, in_wor
 from bench.experiments.network.ways import Burst
 from bench.model import Interval
 
+MIB = 2**20
 SMALL, LARGE = Point(size=64, streams=1), Point(size=2**20, streams=1)
 
 
@@ -146,6 +148,24 @@ def test_a_connection_that_ends_early_is_no_payload() -> None:
     there.close()
     with here, pytest.raises(ConnectionError, match="5 bytes early"):
         tcp.receive(here, memoryview(bytearray(8)))
+
+
+def test_the_clock_does_not_start_before_the_receiver_has_room() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        way = tcp.Tcp("127.0.0.1", listener.getsockname()[1])
+        way.begin(SMALL)
+        there, _ = listener.accept()
+        there.close()  # without a word
+        with pytest.raises(ConnectionError):
+            way.prepare([payload.draw(3, SMALL.size)])
+        way.close()
+
+
+def test_the_room_of_a_receiver_is_memory_already_and_not_a_promise_of_it() -> None:
+    before = psutil.Process().memory_info().rss
+    room = tcp.touched(64 * MIB + 1)
+    assert len(room) == 64 * MIB + 1
+    assert psutil.Process().memory_info().rss - before > 60 * MIB
 
 
 # iperf3's report.
