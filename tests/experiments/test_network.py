@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import socket
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,12 +17,12 @@ from hypothesis import strategies as st
 from sweeping import SweepContext
 
 from bench.context import Measured
-from bench.errors import BadInput, RunFailed
+from bench.errors import BadInput, DoesNotFit, RunFailed
 from bench.experiments import network
 from bench.experiments.network import figures, iperf, payload, tcp, ways
 from bench.experiments.network.points import MOST_IN_FLIGHT_BYTES, Point, in_words, sweep
 from bench.experiments.network.ways import Burst
-from bench.model import Interval
+from bench.model import Interval, Topology
 
 MIB = 2**20
 SMALL, LARGE = Point(size=64, streams=1), Point(size=2**20, streams=1)
@@ -67,6 +68,37 @@ def test_params_refuse_what_cannot_be_sent() -> None:
         network.Params(smallest=65)
     with pytest.raises(BadInput, match="more than largest"):
         network.Params(smallest=2048, largest=1024)
+
+
+def nodes(number: int, memory_mib: int, store_mib: int) -> Topology:
+    return Topology(
+        name="multi" if number > 1 else "single",
+        nodes=number,
+        cpus_per_node=1,
+        memory_bytes_per_node=memory_mib * MIB,
+        object_store_bytes_per_node=store_mib * MIB,
+        threads_per_node=1,
+    )
+
+
+def test_payloads_that_would_kill_the_head_are_refused_before_the_start_and_the_memory_that_is_asked_for_is_enough() -> (
+    None
+):
+    large = network.Params(smallest=128 * MIB, largest=128 * MIB)
+    for usual in (nodes(1, 4096, 1024), nodes(2, 2048, 512)):
+        network.check_fits(network.Params(), usual)
+    with pytest.raises(DoesNotFit, match=r"128 MiB x 1 need 2\d\d\d MiB on the head of multi") as refused:
+        network.check_fits(large, nodes(2, 2048, 512))
+    (asked,) = re.findall(r"--memory-mib (\d+)", str(refused.value))
+    network.check_fits(large, nodes(2, int(asked) // 2, 512))
+    with pytest.raises(DoesNotFit):
+        network.check_fits(large, nodes(2, int(asked) // 2 - 256, 512))
+
+
+def test_payloads_that_would_crowd_an_object_store_are_refused() -> None:
+    network.check_fits(network.Params(), nodes(2, 2048, 192))
+    with pytest.raises(DoesNotFit, match="192 MiB in the object store of each node of multi, and it has 191 MiB"):
+        network.check_fits(network.Params(), nodes(2, 2048, 191))
 
 
 def test_the_headline_is_the_largest_payload_one_at_a_time() -> None:

@@ -13,14 +13,14 @@ from typer import Option
 from bench.context import Context, NodeSlot, Turn, over_turns
 from bench.errors import BadInput, RunInvalid
 from bench.experiments import Profile
-from bench.experiments.network import figures
+from bench.experiments.network import figures, fits
 from bench.experiments.network.endpoint import CHUNK_BYTES, Endpoint, Seat
 from bench.experiments.network.figures import FIRST, GOODPUT, Key, Passes
 from bench.experiments.network.points import WORD_BYTES, Point, in_words, sweep
 from bench.experiments.network.ray_ways import SMALL_BYTES
 from bench.experiments.network.ways import Burst
 from bench.experiments.placement import get_in_time, on
-from bench.model import Arm, Sample
+from bench.model import Arm, Sample, Topology
 
 METRICS = figures.METRICS
 
@@ -179,6 +179,11 @@ def ray_settings(params: Params) -> dict[str, str]:
     if params.store_pages == "at-start":
         settings["preallocate_plasma_memory"] = "1"
     return settings
+
+
+def check_fits(params: Params, topology: Topology) -> None:
+    """Raise DoesNotFit where the largest payloads take more memory, or more of an object store, than a node has."""
+    fits.check(params.points, params.receivers, topology)
 
 
 def guess_pass_seconds(params: Params) -> float:
