@@ -37,6 +37,7 @@ class Metric:
     kind: Kind
     help: str = ""
     axis: str = ""  # of a curve: what its steps count, "iterations". A curve is shown, and never summed up to one value
+    table: str = ""  # in which its points are rows: those with the same one stand there side by side
     load: str = ""  # the metric that says at which load it was measured: two sides are compared at an equal one
     is_wait: bool = (
         False  # seconds that workers waited for the last of them, by node too: who waited least held them up

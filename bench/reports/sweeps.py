@@ -1,4 +1,4 @@
-"""Sweeps and curves in a report: a table a metric, and a line of small bars a curve."""
+"""Sweeps and curves in a report: a table a metric, or of several that share one, and a line of small bars a curve."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bench.analysis.cells import CellReport
 from bench.analysis.curves import Curve
-from bench.analysis.numbers import label, quantity
+from bench.analysis.numbers import Scale, label, quantity, scale_for, with_interval
 from bench.analysis.rows import MetricRow
 from bench.model import Metric
 from bench.reports import grid, tables
@@ -19,8 +19,10 @@ MOST_CURVES = 12  # of one metric; the JSON has all
 
 
 def sweeps(cell: CellReport, topologies: Sequence[str]) -> Iterator[tuple[str, Table]]:
-    """A title and a table for each metric that was measured at several points."""
-    for name in dict.fromkeys(row.metric.name for row in cell.sweeps if _has_values(row)):
+    """A title and a table for each metric that was measured at several points, and for those that share a table."""
+    for title in dict.fromkeys(row.metric.table for row in cell.sweeps if row.metric.table):
+        yield title, _side_by_side([row for row in cell.sweeps if row.metric.table == title], topologies)
+    for name in dict.fromkeys(row.metric.name for row in cell.sweeps if _has_values(row) and not row.metric.table):
         rows = [row for row in cell.sweeps if row.metric.name == name and _has_values(row)]
         about = f": {rows[0].metric.help}" if rows[0].metric.help else ""
         yield f"{label(rows[0].metric)}, point by point{about}", _sweep(rows, topologies)
@@ -55,6 +57,29 @@ def _sweep(rows: Sequence[MetricRow], topologies: Sequence[str]) -> Table:
         before = row.point
     columns = [("point", False), ("arm", False), ("unit", False), *((name, True) for name in topologies), *heads]
     return grid.table(columns, lines)
+
+
+def _side_by_side(rows: Sequence[MetricRow], topologies: Sequence[str]) -> Table:
+    """A row a point, arm and topology, in the order in which they were measured; a column a metric."""
+    found = {(row.point, row.arm, row.metric): row for row in rows}
+    scales = {metric: _scale(metric, rows) for metric in dict.fromkeys(row.metric for row in rows)}
+    lines = []
+    for point, arm in dict.fromkeys((row.point, row.arm) for row in rows):
+        for topology in topologies:
+            values = [_value(found.get((point, arm, metric)), topology, scale) for metric, scale in scales.items()]
+            lines.append(grid.row([point, arm, topology, *values]))
+    heads = [", ".join(filter(None, (label(metric), scale.unit))) for metric, scale in scales.items()]
+    return grid.table([("point", False), ("arm", False), ("topology", False), *((head, True) for head in heads)], lines)
+
+
+def _scale(metric: Metric, rows: Sequence[MetricRow]) -> Scale:
+    sides = [side for row in rows if row.metric == metric for side in row.sides.values()]
+    return scale_for(metric, [side.estimate.value for side in sides if side.estimate])
+
+
+def _value(row: MetricRow | None, topology: str, scale: Scale) -> str:
+    side = row.sides.get(topology) if row else None
+    return with_interval(side.estimate, scale) if side and side.estimate else tables.NOTHING
 
 
 def curves(cell: CellReport) -> Iterator[tuple[str, Table]]:
