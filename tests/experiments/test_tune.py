@@ -15,6 +15,7 @@ import pytest
 
 from bench import params as parameters
 from bench.context import Measured, NodeSlot
+from bench.data import images
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import load, tune
 from bench.experiments.tune import Params, metrics
@@ -144,9 +145,10 @@ def test_five_measures_of_the_study_come_of_the_trials() -> None:
     samples = of(
         a_trial(0, 0.5, 0.95),
         a_trial(1, 0.5, 0.6, 0.7, 0.91, node="worker-1"),
-        first_result=3.5,
-        first_iteration_seconds=1.0,
+        places={("head", 1): 102.5, ("worker-1", 1): 3.0},
+        clocks={"head": -100.0, "worker-1": 0.5},
         reached=5.0,
+        results=6,
         result_bytes=600,
     )
     assert values(samples, "search_seconds") == [10.0]
@@ -154,10 +156,12 @@ def test_five_measures_of_the_study_come_of_the_trials() -> None:
     assert values(samples, "startup_seconds") == [2.5]
     assert values(samples, "trial_seconds") == [pytest.approx((2 + 4) / 2)]
     assert values(samples, "search_to_ideal_ratio") == [pytest.approx(10.0 / (3.0 / 2))]
+    assert values(samples, "started_search_to_ideal_ratio") == [pytest.approx((10.0 - 3.0) / (3.0 / 2))]
     beyond = {s.point: s.value for s in samples if s.metric == "beyond_ideal_ratio"}
     assert 1 + sum(value or 0 for value in beyond.values()) == pytest.approx(10.0 / (3.0 / 2))
-    assert beyond["start-up"] == pytest.approx(2 * 2.5 / 3.0)
+    assert beyond["start-up"] == pytest.approx((2.5 + 3.5) / 3.0)
     assert values(samples, "trial_peak_memory_bytes") == [101]
+    assert values(samples, "trial_peak_memory_bytes", point="trial-00") == [100]
     assert values(samples, "payload_bytes_per_result") == [100]
     assert values(samples, "cpu_fairness_jain") == [pytest.approx(9 / (2 * 5))]
     assert values(samples, "trial_fairness_jain") == [1.0]
@@ -171,7 +175,7 @@ def test_five_measures_of_the_study_come_of_the_trials() -> None:
 
 
 def test_censored_trials_are_counted_and_shown_and_take_the_effect_with_them() -> None:
-    samples = of(a_trial(0, 0.5, 0.95), a_trial(1, 0.5, 0.6, 0.7), reached=2.0, result_bytes=1)
+    samples = of(a_trial(0, 0.5, 0.95), a_trial(1, 0.5, 0.6, 0.7), reached=2.0, results=1)
     assert values(samples, "cpus_each") == [1]
     assert values(samples, "trials_at_once") == [2]
     assert values(samples, "censored_trials") == [1]
@@ -186,21 +190,36 @@ def test_censored_trials_are_counted_and_shown_and_take_the_effect_with_them() -
 
 
 def test_a_search_that_no_trial_finished_has_no_time_to_the_target() -> None:
-    samples = of(a_trial(0, 0.1), a_trial(1, 0.2), result_bytes=1)
+    samples = of(a_trial(0, 0.1), a_trial(1, 0.2), results=1)
     assert reason(samples, "time_to_target_seconds") == "none of 2 trials reached the target"
     assert "2 of 2 trials never reached" in reason(samples, "median_iterations_to_target")
 
 
 def test_the_table_of_trials_begins_with_the_best() -> None:
-    samples = of(a_trial(0, 0.1), a_trial(1, 0.5, 0.95), a_trial(2, 0.99), result_bytes=1)
+    samples = of(a_trial(0, 0.1), a_trial(1, 0.5, 0.95), a_trial(2, 0.99), results=1)
     assert [s.point for s in samples if s.metric == "iterations_to_target"] == ["trial-02", "trial-01", "trial-00"]
 
 
 def test_a_search_with_trials_of_an_earlier_attempt_has_no_time_of_its_own() -> None:
-    samples = of(a_trial(0, 0.95), a_trial(1, 0.95), kept=1, result_bytes=1)
-    for metric in ("search_seconds", "time_to_target_seconds", "overhead_per_trial_seconds"):
+    samples = of(a_trial(0, 0.95), a_trial(1, 0.95), kept=1, results=1)
+    for metric in ("search_seconds", "started_search_to_ideal_ratio", "overhead_per_trial_seconds"):
         assert reason(samples, metric) == "1 of 2 trials are kept from an earlier attempt at this run"
     assert values(samples, "success_ratio") == [1.0]
+
+
+def test_of_processes_that_take_turns_as_many_are_start_up_as_train_at_once() -> None:
+    places = {("head", process): 2.0 * process for process in range(1, 5)}  # a new one for each trial
+    samples = of(*(a_trial(number, 0.5, 0.95) for number in range(4)), places=places, clocks={"head": 0.0}, results=1)
+    beyond = {s.point: s.value for s in samples if s.metric == "beyond_ideal_ratio"}
+    assert beyond["start-up"] == pytest.approx((2.0 + 4.0) / 4.0)
+    assert values(samples, "startup_seconds") == [2.0]
+
+
+def test_a_pool_is_held_against_the_ideal_of_all_cpus_as_the_search_is() -> None:
+    found = Found(trials=[a_trial(0, 0.5, 0.95)], began=0.0, places={("head", 1): 2.0}, clocks={"head": 0.0})
+    pool = list(metrics.of_pool(replace(measured(found, seconds=5.0), arm="pool"), NODES, cpus_per_trial=1))
+    assert values(pool, "search_to_ideal_ratio", "pool") == [pytest.approx(5.0 / 0.5)]
+    assert values(pool, "started_search_to_ideal_ratio", "pool") == [pytest.approx((5.0 - 2.0 / 2) / 0.5)]
 
 
 def test_trials_are_dealt_to_nodes_by_their_seats() -> None:
@@ -245,6 +264,9 @@ def test_every_arm_does_every_trial_to_the_same_end_and_a_second_attempt_only_wh
     context.passes = 1
     samples = list(tune.run(params, context))
     assert not context.is_invalid, context.reasons
+    assert context.sets == {
+        "mnist-small": images.checksum("mnist-small", context.seed)
+    }  # else other data could be beside it
     (results,) = [digests for name, digests in context.digests.items() if "what came of" in name]
     assert len(results) == 1
     for arm in ("ray", "empty-trials", "sequential", "pool"):

@@ -182,14 +182,16 @@ def test_most_at_once_is_what_looking_at_every_moment_finds(spans: list[tuple[in
 def test_what_a_search_took_beyond_its_ideal_adds_up_and_each_part_is_what_it_says() -> None:
     first = a_trial(a_report(1, begin=3.0, end=5.0), a_report(2, begin=5.5, end=7.5))
     second = a_trial(a_report(1, begin=4.0, end=8.0), number=1)  # each used half of its time, by `a_report`
-    found = numbers.beyond_ideal([first, second], search_seconds=9.0, startup_seconds=3.0, cpus=2, cpus_per_trial=1)
+    found = numbers.beyond_ideal(
+        [first, second], search_seconds=9.0, startup_seconds=[3.0, 4.0], cpus=2, cpus_per_trial=1
+    )
     assert found == pytest.approx(
-        {"start-up": 6 / 4, "in iterations": 4 / 4, "between iterations": 0.5 / 4, "without a trial": 3.5 / 4}
+        {"start-up": 7 / 4, "in iterations": 4 / 4, "between iterations": 0.5 / 4, "without a trial": 2.5 / 4}
     )
     assert 1 + sum(found.values()) == pytest.approx(9.0 * 2 / 4)
 
 
 def test_a_second_cpu_that_a_trial_does_not_use_is_lost_in_its_iterations() -> None:
     trial = a_trial(a_report(1, begin=0.0, end=4.0))
-    found = numbers.beyond_ideal([trial], search_seconds=4.0, startup_seconds=0.0, cpus=2, cpus_per_trial=2)
+    found = numbers.beyond_ideal([trial], search_seconds=4.0, startup_seconds=[0.0], cpus=2, cpus_per_trial=2)
     assert found == pytest.approx({"start-up": 0, "in iterations": 3.0, "between iterations": 0, "without a trial": 0})

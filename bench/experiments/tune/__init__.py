@@ -12,12 +12,20 @@ from typing import Annotated, Literal
 
 from typer import Option
 
-from bench.context import Context, NodeSlot
+from bench.context import Context, Measured, NodeSlot
 from bench.data import images
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import Profile
 from bench.experiments.tune.ledger import Ledger
-from bench.experiments.tune.metrics import ACCURACY, HELD_OUT_ACCURACY, METRICS, of_empty_trials, of_peer, of_search
+from bench.experiments.tune.metrics import (
+    ACCURACY,
+    HELD_OUT_ACCURACY,
+    METRICS,
+    of_empty_trials,
+    of_peer,
+    of_pool,
+    of_search,
+)
 from bench.experiments.tune.numbers import TrialRun, cap, most_at_once
 from bench.experiments.tune.peers import Hosts, start_hosts
 from bench.experiments.tune.search import Found, Plan, Scheduler, Searcher
@@ -71,6 +79,15 @@ class Params:
     ] = 512
     data: Annotated[Source, Option(help="4,000 digits, all of MNIST (seeded), or made-up images.")] = "mnist-small"
     reuse_actors: Annotated[bool, Option(help="Give an actor the next trial when it has done one.")] = True
+    report_seconds: Annotated[
+        float,
+        Option(
+            min=0.0,
+            max=60.0,
+            metavar="SECONDS",
+            help="Between a trial's reports; 0, ASHA, PBT and checkpoints: one an iteration.",
+        ),
+    ] = 0.5
     checkpoint_every: Annotated[
         int, Option(min=0, max=10_000, metavar="ITERATIONS", help="Between checkpoints; 0: none, but for PBT's own.")
     ] = 0
@@ -200,10 +217,7 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
                 bench.arm = arm
                 measured = turn.measure(arm, bench.work, bench.results_of_nodes)
                 bench.judge(measured.results)
-                if arm == RAY:
-                    yield from of_search(measured, course, bench.nodes, cpus_per_trial=params.cpus_per_trial)
-                else:
-                    yield from of_empty_trials(measured) if arm == EMPTY_TRIALS else of_peer(measured)
+                yield from bench.samples(measured)
                 losses = lost(bench.nodes, context.nodes)
                 for name in losses:
                     context.invalid(f"node {name}, or the probe on it, was lost during the run")
@@ -295,6 +309,15 @@ class _Workbench:
                 chosen = fingerprint([trial.config for trial in found.trials])
                 self.context.same_everywhere(f"tune: what came of trials {chosen}, {self.course}", digest(found))
 
+    def samples(self, measured: Measured[Found]) -> Iterator[Sample]:
+        """What the searches of the arm whose go it was come to."""
+        each = self.params.cpus_per_trial
+        if self.arm == RAY:
+            return of_search(measured, self.course, self.nodes, cpus_per_trial=each)
+        if self.arm == POOL:
+            return of_pool(measured, self.nodes, cpus_per_trial=each)
+        return of_empty_trials(measured) if self.arm == EMPTY_TRIALS else of_peer(measured)
+
     def _plan(self) -> Plan:
         params = self.params
         return Plan(
@@ -305,6 +328,7 @@ class _Workbench:
             cpus_per_trial=params.cpus_per_trial,
             reuse_actors=params.reuse_actors,
             checkpoint_every=params.checkpoint_every,
+            report_seconds=params.report_seconds,
         )
 
     def said(self, number: int, report: Report) -> None:

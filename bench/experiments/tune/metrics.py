@@ -18,15 +18,22 @@ if TYPE_CHECKING:
     from bench.experiments.tune.search import Found
 
 
+TRIALS = "Trials, the best first; those without iterations to the target never reached it"
+
+
 def _metric(name: str, unit: str, better: Better, kind: Kind, text: str, axis: str = "") -> Metric:
     return Metric(name=name, unit=unit, better=better, kind=kind, help=text, axis=axis)
+
+
+def _of_trials(name: str, unit: str, better: Better, kind: Kind, text: str) -> Metric:
+    return replace(_metric(name, unit, better, kind, text), table=TRIALS)
 
 
 SEARCH = _metric(
     "search_seconds", "s", "lower", "time", "The whole search, from its start until every trial has ended."
 )
 TO_TARGET = _metric("time_to_target_seconds", "s", "lower", "time", "Until the first trial reaches the target.")
-TRIAL = _metric("trial_seconds", "s", "lower", "time", "A trial's iterations, without what lies between them.")
+TRIAL = _of_trials("trial_seconds", "s", "lower", "time", "A trial's iterations, without what lies between them.")
 TRIAL_CPU = _metric("trial_cpu_seconds", "s", "lower", "time", "CPU seconds of a trial's iterations.")
 STARTUP = _metric("startup_seconds", "s", "lower", "time", "Until the first trial begins: processes, TensorFlow.")
 OVERHEAD = _metric(
@@ -41,7 +48,14 @@ STRETCH = _metric(
     "s/s",
     "lower",
     "ratio",
-    "Search, of its ideal: the trials' CPU seconds over all CPUs.",
+    "Search, start-up with it, of its ideal: the trials' CPU seconds over all CPUs.",
+)
+STARTED_STRETCH = _metric(
+    "started_search_to_ideal_ratio",
+    "s/s",
+    "lower",
+    "ratio",
+    "The same without start-up: each process that trains counts from its first iteration.",
 )
 BEYOND = _metric(
     "beyond_ideal_ratio",
@@ -51,9 +65,19 @@ BEYOND = _metric(
     "What a search took beyond its ideal, of it: start-up; CPUs that trials had and did not use, or shared with others;"
     " what lies between iterations; CPUs without a trial, as at the end.",
 )
-MEMORY = _metric("trial_peak_memory_bytes", "B", "lower", "size", "The most that a trial's process had in memory.")
+MEMORY = _of_trials(
+    "trial_peak_memory_bytes",
+    "B",
+    "lower",
+    "size",
+    "The most that a trial's process had in memory: of all, and of each.",
+)
 PAYLOAD = _metric(
-    "payload_bytes_per_result", "B/result", "lower", "size", "What a trial says after an iteration, as sent."
+    "payload_bytes_per_result",
+    "B/result",
+    "lower",
+    "size",
+    "What a trial says at once, as sent: of an iteration or more.",
 )
 CPU_FAIRNESS = _metric("cpu_fairness_jain", "1", "higher", "ratio", "Jain's index of the trials' CPU seconds by node.")
 TRIAL_FAIRNESS = _metric("trial_fairness_jain", "1", "higher", "ratio", "Jain's index of trials by node.")
@@ -78,7 +102,13 @@ EFFECT = _metric(
 EFFECT_P90_P10 = _metric(
     "tuning_effect_p90_p10", "it/it", "lower", "ratio", "Iterations to the target, 90th percentile over 10th."
 )
-ITERATIONS = _metric("iterations_to_target", "iterations", "lower", "count", "Of one trial.")
+ITERATIONS = _of_trials("iterations_to_target", "iterations", "lower", "count", "Of one trial.")
+REACHED = _of_trials(
+    "trial_accuracy", "images/image", "higher", "ratio", "That the target is set for, after a trial's last iteration."
+)
+RATE = _of_trials("learning_rate", "1", "higher", "ratio", "That a trial began with.")
+MOMENTUM = _of_trials("momentum", "1", "higher", "ratio", "That a trial began with.")
+HIDDEN = _of_trials("hidden_units", "units", "lower", "count", "Of a trial's hidden layer.")
 ACCURACY = _metric(
     "training_accuracy",
     "images/image",
@@ -109,6 +139,7 @@ METRICS = (
     STARTUP,
     OVERHEAD,
     STRETCH,
+    STARTED_STRETCH,
     BEYOND,
     MEMORY,
     PAYLOAD,
@@ -126,6 +157,10 @@ METRICS = (
     EFFECT,
     EFFECT_P90_P10,
     ITERATIONS,
+    REACHED,
+    RATE,
+    MOMENTUM,
+    HIDDEN,
     ACCURACY,
     HELD_OUT_ACCURACY,
     *BEST.values(),
@@ -145,6 +180,12 @@ def of_peer(measured: Measured[Found]) -> Iterator[Sample]:
     yield from _times(measured, measured.results[-1])
 
 
+def of_pool(measured: Measured[Found], nodes: Sequence[NodeSlot], *, cpus_per_trial: int) -> Iterator[Sample]:
+    """What a peer took that has all CPUs: held against the same ideal."""
+    yield from of_peer(measured)
+    yield from _beside_ideal(measured, nodes, cpus_per_trial)
+
+
 def of_search(
     measured: Measured[Found], course: Course, nodes: Sequence[NodeSlot], *, cpus_per_trial: int
 ) -> Iterator[Sample]:
@@ -152,13 +193,14 @@ def of_search(
     found, seconds = measured.results[-1], measured.interval.seconds / len(measured.results)
     if found.kept:
         reason = f"{found.kept} of {len(found.trials)} trials are kept from an earlier attempt at this run"
-        yield from (measured.missing(metric, reason) for metric in (SEARCH, TO_TARGET, STARTUP, STRETCH, OVERHEAD))
+        yield from (
+            measured.missing(metric, reason)
+            for metric in (SEARCH, TO_TARGET, STARTUP, STRETCH, STARTED_STRETCH, OVERHEAD)
+        )
     else:
-        cpu_seconds = sum(trial.cpu_seconds for trial in found.trials)
         yield measured.sample(SEARCH, seconds)
         yield from _times(measured, found)
-        yield measured.sample(STRETCH, seconds * sum(node.cpus for node in nodes) / cpu_seconds)
-        yield from _beyond(measured, found, cpus=sum(node.cpus for node in nodes), cpus_per_trial=cpus_per_trial)
+        yield from _beside_ideal(measured, nodes, cpus_per_trial)
         yield measured.sample(PAYLOAD, found.result_bytes / found.results)
     yield measured.sample(CPUS_EACH, cpus_per_trial)
     yield measured.sample(AT_ONCE, numbers.cap([node.cpus for node in nodes], cpus_per_trial))
@@ -177,23 +219,25 @@ def _times(measured: Measured[Found], found: Found) -> Iterator[Sample]:
         yield measured.sample(TO_TARGET, found.reached - found.began)
     yield measured.sample(TRIAL, sum(trial.seconds for trial in trials) / len(trials))
     yield measured.sample(TRIAL_CPU, sum(trial.cpu_seconds for trial in trials) / len(trials))
-    if found.first_result is not None:
-        yield measured.sample(STARTUP, found.startup_seconds)
+    if found.places:
+        yield measured.sample(STARTUP, found.startup_seconds[0])
     yield measured.sample(OVERHEAD, numbers.overhead_seconds_per_trial(trials))
     yield measured.sample(MEMORY, max(report.peak_memory_bytes for trial in trials for report in trial.done))
 
 
-def _beyond(measured: Measured[Found], found: Found, *, cpus: int, cpus_per_trial: int) -> Iterator[Sample]:
-    """Where the time beyond the ideal went."""
-    if found.first_result is None:
-        return
+def _beside_ideal(measured: Measured[Found], nodes: Sequence[NodeSlot], cpus_per_trial: int) -> Iterator[Sample]:
+    """A search beside its ideal, with the start-up of its processes and without, and where the time beyond went."""
+    found, seconds = measured.results[-1], measured.interval.seconds / len(measured.results)
+    cpus = [node.cpus for node in nodes]
     lost = numbers.beyond_ideal(
         found.trials,
-        search_seconds=measured.interval.seconds / len(measured.results),
-        startup_seconds=found.startup_seconds,
-        cpus=cpus,
+        search_seconds=seconds,
+        startup_seconds=found.startup_seconds[: numbers.cap(cpus, cpus_per_trial)],
+        cpus=sum(cpus),
         cpus_per_trial=cpus_per_trial,
     )
+    yield measured.sample(STRETCH, 1 + sum(lost.values()))
+    yield measured.sample(STARTED_STRETCH, 1 + sum(lost.values()) - lost[numbers.START_UP])
     for point, ratio in lost.items():
         yield replace(measured, point=point).sample(BEYOND, ratio)
 
@@ -233,11 +277,15 @@ def _effect(measured: Measured[Found], outcome: Outcome) -> Iterator[Sample]:
 def _of_trial(measured: Measured[Found], trial: TrialRun, course: Course) -> Iterator[Sample]:
     """A row of the table of trials."""
     itself = replace(measured, point=trial.name)
+    last, config = trial.reports[-1], trial.config
     iterations = trial.iterations_to(course.target, course.judged_by)
     if iterations is None:
-        last = trial.reports[-1]
         reason = f"it was at {last.accuracy(course.judged_by):.3f} after its last iteration, {last.iteration}"
         yield itself.missing(ITERATIONS, reason)
     else:
         yield itself.sample(ITERATIONS, iterations)
+    yield itself.sample(REACHED, last.accuracy(course.judged_by))
     yield itself.sample(TRIAL, trial.seconds)
+    yield itself.sample(MEMORY, max(report.peak_memory_bytes for report in trial.done))
+    for metric, value in ((RATE, config.lr), (MOMENTUM, config.momentum), (HIDDEN, config.hidden)):
+        yield itself.sample(metric, value)

@@ -9,6 +9,8 @@ from itertools import accumulate
 
 from bench.experiments.tune.training import Config, Report
 
+START_UP = "start-up"  # a part of what a search takes beyond its ideal
+
 
 @dataclass(kw_only=True)
 class TrialRun:
@@ -164,15 +166,21 @@ def overhead_seconds_per_trial(trials: Sequence[TrialRun]) -> float:
 
 
 def beyond_ideal(
-    trials: Sequence[TrialRun], *, search_seconds: float, startup_seconds: float, cpus: int, cpus_per_trial: int
+    trials: Sequence[TrialRun],
+    *,
+    search_seconds: float,
+    startup_seconds: Sequence[float],
+    cpus: int,
+    cpus_per_trial: int,
 ) -> dict[str, float]:
     """Where a search's time beyond its ideal went, of that ideal: CPU seconds that were not the trials', over theirs.
 
-    They add up to all that `cpus` could have done in `search_seconds`, less what the trials did.
+    They add up to all that `cpus` could have done in `search_seconds`, less what the trials did. `startup_seconds` are
+    those of each process that trains, as many as train at once.
     """
     done = sum(trial.cpu_seconds for trial in trials)
     found = {
-        "start-up": cpus * startup_seconds,
+        START_UP: cpus_per_trial * sum(startup_seconds),
         "in iterations": cpus_per_trial * sum(trial.seconds for trial in trials) - done,
         "between iterations": cpus_per_trial * len(trials) * overhead_seconds_per_trial(trials),
     }

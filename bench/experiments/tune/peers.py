@@ -160,16 +160,15 @@ def _found(parts: Sequence[Part], course: Course) -> Found:
     ]
     if not all(trial.reports for trial in trials):
         raise RunFailed("A peer's trial said nothing.")
-    reports = [(report, report.end - part.began) for part in parts for _, _, its in part.done for report in its]
-    first, first_result = min(reports, key=lambda each: each[1])
-    reached = [since for report, since in reports if report.accuracy(course.judged_by) >= course.target]
-    return Found(
-        trials=sorted(trials, key=lambda trial: trial.number),
-        began=0.0,
-        first_result=first_result,
-        first_iteration_seconds=first.seconds,
-        reached=min(reached, default=None),
-    )
+    found = Found(trials=sorted(trials, key=lambda trial: trial.number), began=0.0)
+    reached = []
+    for part in parts:
+        reports = [report for _, _, reports in part.done for report in reports]
+        for report in sorted(reports, key=lambda report: report.begin):
+            found.know(report, report.end - part.began)
+        reached += [report.end - part.began for report in reports if report.accuracy(course.judged_by) >= course.target]
+    found.reached = min(reached, default=None)
+    return found
 
 
 _images: Images  # in a process of a pool: what its initializer was given

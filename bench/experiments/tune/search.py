@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
 from bench.errors import RunInvalid
+from bench.experiments.tune.actor import trainable
 from bench.experiments.tune.numbers import TrialRun
 from bench.experiments.tune.space import LEAST_HIDDEN, LR, MOMENTUM, Search
 from bench.experiments.tune.training import Config, Course, Report
@@ -54,6 +55,12 @@ class Plan:
     cpus_per_trial: int
     reuse_actors: bool
     checkpoint_every: int  # iterations; 0: never
+    report_seconds: float  # between what a trial says; 0: it does so after each iteration
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether a trial may do several iterations before it says so: who ends or changes trials, or keeps them, may not wait."""
+        return self.scheduler == "fifo" and not self.checkpoint_every
 
 
 @dataclass(kw_only=True)
@@ -63,23 +70,26 @@ class Found:
     trials: list[TrialRun]
     began: float  # driver's clock
     kept: int = 0  # trials that an earlier attempt had done
-    first_result: float | None = None
-    first_iteration_seconds: float = 0.0  # of that result
+    # When each process of a node began to train, on the node's clock; and what the driver's clock is ahead of that.
+    places: dict[tuple[str, int], float] = field(default_factory=dict)
+    clocks: dict[str, float] = field(default_factory=dict)
     reached: float | None = None  # when a trial reached the target
-    result_bytes: int = 0  # of all results, as they were sent
-
-    @property
-    def results(self) -> int:
-        return sum(len(trial.done) for trial in self.trials)
+    results: int = 0  # that were sent, each of an iteration or more
+    result_bytes: int = 0  # of all of them, as they were sent
 
     @property
     def failures(self) -> int:
         return sum(trial.failures for trial in self.trials)
 
     @property
-    def startup_seconds(self) -> float:
-        """Until the first trial began; 0 where none has said anything."""
-        return 0.0 if self.first_result is None else self.first_result - self.began - self.first_iteration_seconds
+    def startup_seconds(self) -> list[float]:
+        """Until each process began its first trial, the soonest first."""
+        return sorted(since + self.clocks[node] - self.began for (node, _), since in self.places.items())
+
+    def know(self, report: Report, arrived: float) -> None:
+        """Note what `report` says of its process, and of its node's clock: the quickest report is nearest."""
+        self.places.setdefault((report.node, report.process), report.begin)
+        self.clocks[report.node] = min(arrived - report.end, self.clocks.get(report.node, math.inf))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,11 +119,17 @@ class Searcher:
         from ray import tune
 
         is_empty = listener is None
-        trainable = tune.with_parameters(_trainable(), images=[self.images], course=self.course, is_empty=is_empty)
+        actor = tune.with_parameters(
+            trainable(),
+            images=[self.images],
+            course=self.course,
+            silent_seconds=plan.report_seconds if plan.is_silent else 0.0,
+            is_empty=is_empty,
+        )
         with _settings(), Writer() as writer:
             keeper = Keeper(found, self.course, self.nodes, list(configs), listener, writer)
             results = tune.Tuner(
-                tune.with_resources(trainable, {"cpu": plan.cpus_per_trial}),
+                tune.with_resources(actor, {"cpu": plan.cpus_per_trial}),
                 param_space=_space(plan, list(configs.values())),
                 tune_config=_tune_config(plan, self.course),
                 run_config=tune.RunConfig(
@@ -138,71 +154,6 @@ class Searcher:
             )
         found.trials.sort(key=lambda trial: trial.number)
         return found
-
-
-def _trainable() -> Any:
-    """The class of Tune's trials. Made here, since it inherits from what is imported late."""
-    import ray
-    from ray import tune
-
-    class TrialActor(tune.Trainable):  # type: ignore[misc]
-        def setup(self, config: dict[str, Any], images: list[Any], course: Course, is_empty: bool) -> None:
-            self._images, self._course, self._is_empty = images, course, is_empty
-            self._node = ray.get_runtime_context().get_node_id()
-            self.reset_config(config)
-
-        def reset_config(self, new_config: dict[str, Any]) -> bool:
-            # TensorFlow is not imported here: while an actor starts, Tune gives its trial to another one that is done,
-            # and ends it. The slower node would then import TensorFlow again and again and never get a trial.
-            self._config = Config(**new_config.get("trial", new_config))
-            self._training: Any = None
-            return True
-
-        def begun(self) -> Any:
-            from bench.experiments.tune.training import Training
-
-            if self._training is None:
-                self._training = Training(self._config, ray.get(self._images[0]), self._course)
-            return self._training
-
-        def step(self) -> dict[str, Any]:
-            if self._is_empty:
-                return {"accuracy": 1.0, "done": True, "report": asdict(_nothing_learnt(time.monotonic(), self._node))}
-            training = self.begun()
-            report = training.iterate()
-            return {
-                "accuracy": report.accuracy(self._course.judged_by),
-                "done": training.is_done(report),
-                "report": {**asdict(report), "node": self._node},
-            }
-
-        def save_checkpoint(self, checkpoint_dir: str) -> None:
-            import pickle
-
-            (Path(checkpoint_dir) / "state.pickle").write_bytes(pickle.dumps(self.begun().state()))
-
-        def load_checkpoint(self, checkpoint: Any) -> None:
-            import pickle
-
-            state = pickle.loads((Path(checkpoint) / "state.pickle").read_bytes())  # noqa: S301, written above
-            self.begun().go_on_from(state)
-
-    return TrialActor
-
-
-def _nothing_learnt(now: float, node: str) -> Report:
-    return Report(
-        iteration=1,
-        training_accuracy=0.0,
-        held_out_accuracy=0.0,
-        loss=0.0,
-        cpu_seconds=0.0,
-        begin=now,
-        end=now,
-        peak_memory_bytes=0,
-        setup_seconds=0.0,
-        node=node,
-    )
 
 
 def _space(plan: Plan, configs: Sequence[Config]) -> dict[str, Any]:
@@ -290,18 +241,18 @@ class Keeper:
         self._lost[run.number] = now
 
     def take(self, trial: Any, result: Mapping[str, Any], size_bytes: int) -> None:
-        """Keep what a trial says after an iteration."""
-        now, found = time.monotonic(), self.found
-        report = Report(**{**result["report"], "node": self.nodes[result["report"]["node"]]})
-        run = self.know(trial)
-        run.take(report)
+        """Keep what a trial says after an iteration, or several."""
+        now, found, run = time.monotonic(), self.found, self.know(trial)
+        found.results += 1
         found.result_bytes += size_bytes
-        if found.first_result is None:
-            found.first_result, found.first_iteration_seconds = now, report.seconds
-        if found.reached is None and report.accuracy(self.course.judged_by) >= self.course.target:
-            found.reached = now
-        if self.listener is not None:
-            self.writer.do(partial(self.listener.said, run.number, report))
+        for each in result["reports"]:
+            report = Report(**{**each, "node": self.nodes[each["node"]]})
+            run.take(report)
+            found.know(report, now)
+            if found.reached is None and report.accuracy(self.course.judged_by) >= self.course.target:
+                found.reached = now
+            if self.listener is not None:
+                self.writer.do(partial(self.listener.said, run.number, report))
 
     def end(self, trial: Any) -> None:
         """A trial has ended well."""

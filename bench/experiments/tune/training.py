@@ -70,6 +70,7 @@ class Report:
     peak_memory_bytes: int  # of its process, since the trial began
     setup_seconds: float  # that TensorFlow took in this process, before its first trial
     node: str = ""
+    process: int = 0  # its id there
 
     @property
     def seconds(self) -> float:
@@ -114,6 +115,7 @@ class Training:
             end=time.monotonic(),
             peak_memory_bytes=peak_memory_bytes(),
             setup_seconds=self._setup_seconds,
+            process=os.getpid(),
         )
         self._iteration += 1
         self._seconds += report.seconds
