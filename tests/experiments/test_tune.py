@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -19,10 +20,11 @@ from bench.data import images
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import load, tune
 from bench.experiments.tune import Params, metrics
+from bench.experiments.tune.actor import trainable
 from bench.experiments.tune.ledger import NAME
 from bench.experiments.tune.numbers import TrialRun
 from bench.experiments.tune.peers import deal
-from bench.experiments.tune.search import Found
+from bench.experiments.tune.search import Found, Plan
 from bench.experiments.tune.storage import storage
 from bench.experiments.tune.training import Config, Course, Report
 from bench.model import Interval, Sample, Topology
@@ -229,7 +231,42 @@ def test_trials_are_dealt_to_nodes_by_their_seats() -> None:
     assert [len(part) for part in deal(items, [0, 2])] == [0, 7]
 
 
+@pytest.mark.parametrize(
+    ("how", "is_silent"), [({}, True), ({"scheduler": "asha"}, False), ({"checkpoint_every": 2}, False)]
+)
+def test_a_trial_says_each_iteration_where_something_is_decided_or_kept_by_it(
+    how: dict[str, Any], is_silent: bool
+) -> None:
+    plan = Plan(
+        search="random",
+        scheduler="fifo",
+        samples=1,
+        hidden_below=64,
+        cpus_per_trial=1,
+        reuse_actors=True,
+        checkpoint_every=0,
+        report_seconds=0.5,
+    )
+    assert replace(plan, **how).is_silent is is_silent
+
+
 # on a real Ray
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize(("seconds", "said"), [(0.0, [1, 1, 1]), (1.5, [2, 1]), (9.0, [3])])
+def test_a_trial_says_what_it_did_in_so_many_seconds_and_no_later_than_it_is_done(
+    seconds: float, said: list[int], local_ray: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports = iter(a_trial(0, 0.5, 0.6, 0.95).reports)
+    training = SimpleNamespace(iterate=lambda: next(reports), is_done=lambda report: report.iteration == 3)
+    actor = object.__new__(trainable())
+    actor.setup({"lr": 0.1, "momentum": 0.5, "hidden": 32}, [], COURSE, seconds, is_empty=False)
+    monkeypatch.setattr(actor, "begun", lambda: training)
+    results = [actor.step() for _ in said]
+    assert [len(result["reports"]) for result in results] == said
+    assert [result["done"] for result in results] == [False] * (len(said) - 1) + [True]
+    assert results[-1]["accuracy"] == 0.95
 
 
 @pytest.mark.ray
