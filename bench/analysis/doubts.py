@@ -41,6 +41,7 @@ RULES: tuple[Rule, ...] = (
     window.alerts_held,
     conditions.same_host,
     conditions.driver_shares_head,
+    conditions.not_deterministic,
     conditions.no_bytes,
     numbers.outliers,
 )

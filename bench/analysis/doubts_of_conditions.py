@@ -162,6 +162,16 @@ def driver_shares_head(evidence: Evidence) -> Iterator[Doubt]:
         yield Doubt(severity="note", about=SESSION, text=text)
 
 
+def not_deterministic(evidence: Evidence) -> Iterator[Doubt]:
+    """Arms whose results depend on who comes first: repeats of them differ by more than their clocks."""
+    done = {run.spec.experiment for run in evidence.usable}
+    for experiment, arms in evidence.session.arms.items():
+        for arm in arms:
+            if experiment in done and not arm.repeatable:
+                text = f"results of {arm.name} in {experiment} are not deterministic: the same seed gives others each time."
+                yield Doubt(severity="note", about=SESSION, text=text)
+
+
 def no_bytes(evidence: Evidence) -> Iterator[Doubt]:
     """Nodes without a network namespace of their own, so that nothing can be counted."""
     links = {

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from analysis.made_up import METRICS, MULTI, RATE, SINGLE, a_facts, made_up
+from analysis.made_up import ARMS, METRICS, MULTI, RATE, SINGLE, a_facts, made_up
 
 from bench import analysis
 from bench.analysis.doubts import RULES
 from bench.model import Gate, Interval, Metric, Run, Sample, Session
 
 Change = Callable[[Session, list[Run]], list[Run]]
+IN_ANY_ORDER = (replace(ARMS[0], repeatable=False), *ARMS[1:])
 
 
 def doubts_of(change: Change | None = None, **wish):
@@ -179,6 +180,7 @@ CASES = [
     (None, {}, "weakens", "peer numpy-one-by-one does better than ray"),
     (None, {}, "note", "This measures protocol and copying, not a physical network"),
     (None, {}, "note", "the driver runs on the head and shares its CPUs"),
+    (None, {"arms": IN_ANY_ORDER}, "note", "results of ray in inference are not deterministic"),
     (None, {"link": "loopback, no bytes counted"}, "note", "bytes on the network are not counted here"),
     (samples(one_stall), {}, "note", "outliers of the headline, marked and kept"),
 ]
@@ -195,6 +197,7 @@ QUIET = [
     (under_a_quota(usage(periods=3076, throttled_periods=34)), "throttled"),  # 1.1 %
     (samples(slow_calls), "overhead-dominated"),
     (None, "outliers"),
+    (None, "not deterministic"),
     (None, "vetoed"),
     (began_busy_elsewhere, "busy machine"),
     (None, "end to end"),

@@ -17,9 +17,9 @@ from bench import needs
 from bench import params as parameters
 from bench.context import Measured, NodeSlot
 from bench.data import images
-from bench.errors import BadInput, DataMissing, DoesNotFit, RunFailed
+from bench.errors import BadInput, DataMissing, DoesNotFit, RunFailed, RunInvalid
 from bench.experiments import load, parameter_server
-from bench.experiments.parameter_server import Params, checkpoints, outcome
+from bench.experiments.parameter_server import Params, checkpoints, outcome, study
 from bench.experiments.parameter_server import metrics as m
 from bench.experiments.parameter_server.host import Schedule
 from bench.experiments.parameter_server.learner import Batches, Learner
@@ -206,6 +206,21 @@ def test_every_block_draws_weights_of_its_own_and_both_topologies_of_a_block_the
     first, again, second = (Study(SOME, context).seed for context in contexts)
     assert first == again == 7
     assert second != first
+
+
+def test_workers_with_other_threads_than_they_were_given_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    import ray
+
+    closed: list[bool] = []
+    nodes = [NodeSlot(name="head", node_id="head", cpus=2, threads=2)]
+    found = SimpleNamespace(ready=lambda: [1, 2], close=lambda: closed.append(True))
+    monkeypatch.setattr(ray, "put", lambda value: value)
+    monkeypatch.setattr(study, "Trainers", lambda *_, **__: found)
+    context = bare(nodes)
+    context.folder = Path()
+    with pytest.raises(RunInvalid, match=r"\[1, 2\] threads, not \[1, 1\]"):
+        Study(SOME, context)._start(images.load("mnist-small-32", 7, "uint8"), Learner("convolution", 7))
+    assert closed == [True]
 
 
 # trainings on a real Ray

@@ -79,6 +79,41 @@ def test_networks_have_the_published_numbers_of_parameters(name: models.Name, pa
     assert len(list(module.parameters())) == models.TENSORS[name]
 
 
+@pytest.mark.parametrize(
+    ("name", "theirs", "first", "last"),
+    # torchvision's numbers of parameters for ImageNet; what the two ends of theirs have; the middle is the same.
+    [
+        ("resnet18", 11_689_512, 64 * 3 * 7 * 7, 1_000 * 512 + 1_000),
+        ("vgg16", 138_365_992, 64 * 3 * 3 * 3, (512 * 49 + 1) * 4_096 + (4_096 + 1) * 4_096 + (4_096 + 1) * 1_000),
+    ],
+)
+def test_networks_are_torchvisions_between_their_first_and_last_layers(
+    name: models.Name, theirs: int, first: int, last: int
+) -> None:
+    ours = [tensor.numel() for tensor in models.build(name, 1).parameters()]
+    assert sum(ours) - ours[0] - 10 * 512 - 10 == theirs - first - last
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    # torchvision's channels and halvings, from 32 x 32.
+    [
+        ("resnet18", [(64, 32), (64, 32), (128, 16), (128, 16), (256, 8), (256, 8), (512, 4), (512, 4)]),
+        ("vgg16", [(64, 16), (128, 8), (256, 4), (512, 2), (512, 1)]),
+    ],
+)
+def test_networks_narrow_their_images_as_torchvisions_do(name: models.Name, shapes: list[tuple[int, int]]) -> None:
+    import torch
+    from torch import nn
+
+    found, images = [], torch.zeros(2, 3, 32, 32)
+    for layer in models.build(name, 1):  # type: ignore[attr-defined]
+        images = layer(images)
+        if isinstance(layer, nn.MaxPool2d) or type(layer).__name__ == "Block":
+            found.append(tuple(images.shape[1:3]))
+    assert found == shapes
+
+
 @pytest.mark.parametrize("name", models.NAMES)
 def test_networks_give_ten_numbers_an_image(name: models.Name) -> None:
     import torch

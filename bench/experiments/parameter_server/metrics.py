@@ -231,6 +231,7 @@ ASYNC = Arm(
     name="ray-async",
     help="The server applies each gradient as it comes: not deterministic.",
     reference="torch-one-thread",
+    repeatable=False,
 )
 ONE_WORKER = Arm(
     name="ray-one-worker",
