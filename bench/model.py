@@ -53,6 +53,7 @@ class Arm:
     role: Role = "peer"
     probed: bool = True  # False: probes, record and exporter are silent while it is timed
     reference: str = ""  # of a training: the arm that does the same at the same batch, and is believed to converge
+    scales: bool = True  # False: it does the same whatever the number of workers is
     repeatable: bool = True  # False: the same seed gives another result each time
 
 

@@ -45,7 +45,7 @@ def _of_experiment(question: Question, experiment: str) -> Iterator[Ladder]:
         params = tuple((name, run.spec.params[name]) for name in varied if name != parameter)
         groups.setdefault((run.spec.topology.name, params), []).append(run)
     metric = question.session.metrics[experiment][0]
-    arms = [arm.name for arm in question.session.arms[experiment] if arm.role in ("subject", "peer")]
+    arms = [arm.name for arm in question.session.arms[experiment] if arm.role in ("subject", "peer") and arm.scales]
     for (topology, params), those in groups.items():
         for arm in arms:
             read = partial(outcome, metric=metric, arm=arm)

@@ -248,18 +248,19 @@ def _ladders(report: Report) -> Iterator[Chapter]:
     """A chapter an experiment that was run with several numbers of workers."""
     for experiment in dict.fromkeys(ladder.experiment for ladder in report.ladders):
         those = [ladder for ladder in report.ladders if ladder.experiment == experiment]
-        yield Chapter(
-            title=title_of_scaling(report, experiment),
-            sections=tuple(
-                Section(
-                    title=scaling.title(ladder),
-                    table=scaling.table(ladder),
-                    notes=tuple(scaling.notes(ladder)),
-                    source="medians over blocks; speed-ups inside the blocks; intervals of the law by drawing blocks",
-                )
-                for ladder in those
-            ),
-        )
+        cards = [
+            Section(
+                title=scaling.title(ladder),
+                table=scaling.table(ladder),
+                notes=tuple(scaling.notes(ladder)),
+                source="medians over blocks; speed-ups inside the blocks; intervals of the law by drawing blocks",
+            )
+            for ladder in those
+        ]
+        best = tuple(scaling.at_best(those))
+        if best:
+            cards.append(Section(title="each arm at its best", notes=best))
+        yield Chapter(title=title_of_scaling(report, experiment), sections=tuple(cards))
 
 
 def _more_cpus(report: Report) -> Iterator[Chapter]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bench.analysis.ladders import Ladder
 from bench.analysis.numbers import plain, quantity
@@ -23,8 +23,12 @@ HEADS = (
 
 def title(ladder: Ladder) -> str:
     """Which arm, where, and of which params."""
+    return f"{ladder.arm} on {_place(ladder)}"
+
+
+def _place(ladder: Ladder) -> str:
     params = ", ".join(f"{name}={value}" for name, value in ladder.params.items())
-    return f"{ladder.arm} on {ladder.topology}" + (f", {params}" if params else "")
+    return ladder.topology + (f", {params}" if params else "")
 
 
 def table(ladder: Ladder) -> Table:
@@ -47,6 +51,21 @@ def notes(ladder: Ladder) -> Iterator[str]:
     told = "; ".join(f"{name} {_bounds(bounds)}" for name, bounds in found if bounds)
     yield f"fitted law ({card.law.name}): {told or 'nothing can be told'}"
     yield from card.law.reasons
+
+
+def at_best(ladders: Sequence[Ladder]) -> Iterator[str]:
+    """Arms beside each other, each with the number of workers that it does most with; a line a topology and params."""
+    for place in dict.fromkeys(_place(ladder) for ladder in ladders):
+        bests = [
+            (ladder, max(ladder.card.points, key=lambda point: point.rate))
+            for ladder in ladders
+            if _place(ladder) == place
+        ]
+        (lead, first), *others = bests
+        told = [f"{lead.arm} does most with {first.workers} {lead.parameter}, {quantity(lead.metric, first.rate)}"]
+        told += [f"{one.arm} with {best.workers}, {best.rate / first.rate:.2f} times that" for one, best in others]
+        if others:
+            yield f"on {place}: {'; '.join(told)}"
 
 
 def _cells(ladder: Ladder, point: Point) -> list[str]:

@@ -114,3 +114,21 @@ def test_a_law_is_told_with_its_intervals_and_with_what_cannot_be_told() -> None
     (told,) = scaling.notes(ladder)
     assert told.startswith("fitted law (USL): contention 0.1")
     assert "best number of workers 21.2" in told
+
+
+def test_an_arm_that_does_the_same_with_any_number_of_workers_has_no_card() -> None:
+    question = asked(*some_runs())
+    alone = replace(question.session, arms={"training": (replace(ARM, scales=False), CONTROL)})
+    assert ladders(replace(question, session=alone)) == ()
+
+
+def test_arms_are_held_against_each_other_where_each_does_most() -> None:
+    small, _ = found()
+    points = [replace(point, rate=rate) for point, rate in zip(small.card.points, (3_000.0, 1_000.0), strict=True)]
+    other = replace(small, arm="pool", card=replace(small.card, points=tuple(points)))
+    best = replace(points[1], rate=2_000.0)
+    first = replace(small, card=replace(small.card, points=(points[1], best)))
+    assert list(scaling.at_best([first, other])) == [
+        f"on single, model=small: ray does most with 4 workers, 2 k {RATE.unit}; pool with 1, 1.50 times that"
+    ]
+    assert list(scaling.at_best([small])) == []
