@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from bench.model import STEADY_TURNS, Arm, Interval, Metric, Sample
+
+if TYPE_CHECKING:
+    from bench.experiments.chaos import Kind
 
 T = TypeVar("T")
 
@@ -149,6 +152,10 @@ class Context(Protocol):
         """Declare that the run goes on without nodes that are lost: the experiment, and nobody else, then says what of it."""
         ...
 
+    def befalls(self, *, struck: Callable[[Kind, str], None], fill: Callable[[], None]) -> None:
+        """Say who is to be told of each strike of chaos and its node, and what fills the disk. See `bench/experiments/mishaps.py`."""
+        ...
+
     def data(self, name: str, sha256: str) -> None:
         """Declare a data set that was used."""
         ...
@@ -161,7 +168,7 @@ class Context(Protocol):
         ...
 
     def progress(self, done: float, total: float) -> None:
-        """Say how far long work is. Most calls do nothing but look at the clock."""
+        """Say how far long work is, and let strikes of chaos come. Most calls do nothing but look at the clock."""
         ...
 
     @property

@@ -2,7 +2,8 @@
 
 An experiment says so, if it has to, in `check_fits(params, topology)`, which raises, in `data_sets(params)`, which names sets, in
 `breaks_cluster(params)`: whether it takes nodes away or adds some on purpose, and in `ray_settings(params)`: what its nodes are
-started with. One that has a param `chaos` takes a plan of `bench/experiments/chaos.py`.
+started with. One that has `CHAOS` takes a plan of
+`bench/experiments/chaos.py`: see `bench/experiments/mishaps.py`.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from typing import Any
 from bench.data import seeded
 from bench.errors import BadInput
 from bench.experiments import NAMES, chaos, load
+from bench.experiments.mishaps import Survives
 from bench.model import Spec, Topology
 
 
 def check(spec: Spec, topologies: Sequence[Topology], target: str) -> None:
     """Raise what the experiment of `spec` has against a topology, or its chaos against the target, and DataMissing where a set was not seeded."""
-    chaos.check_target(str(spec.params.get("chaos", "")), target)
+    if befalls := str(spec.params.get("chaos", "")):
+        check_chaos(spec.experiment, befalls)
+        chaos.check_target(befalls, target)
     experiment = load(spec.experiment)
     refuse: Callable[[Any, Topology], None] | None = getattr(experiment, "check_fits", None)
     if refuse is not None:
@@ -28,13 +32,15 @@ def check(spec: Spec, topologies: Sequence[Topology], target: str) -> None:
     seeded_files(spec)
 
 
-def check_chaos(name: str) -> None:
-    """Raise BadInput where the experiment `name` gets over no chaos, naming those that do: they declare the kinds in `CHAOS`."""
-    if not getattr(load(name), "CHAOS", ()):
-        allow = [each for each in NAMES if getattr(load(each), "CHAOS", ())]
+def check_chaos(name: str, plan: str = "") -> None:
+    """Raise BadInput where the experiment `name` does not get over all kinds of `plan`: its `CHAOS` says which it does."""
+    survives: Survives | None = getattr(load(name), "CHAOS", None)
+    if survives is None:
+        allow = [each for each in NAMES if getattr(load(each), "CHAOS", None)]
         raise BadInput(
             f"--chaos: {name} allows none, for any loss makes its run invalid.", f"These allow it: {', '.join(allow)}."
         )
+    chaos.read_plan(plan, survives.kinds)
 
 
 def seeded_files(spec: Spec) -> list[Path]:

@@ -34,6 +34,12 @@ class Answers:
     driver_seconds: float = 0.0  # of the driver: to hand calls over, and to take answers out of them
 
 
+def success_rate(maps: Sequence[Answers]) -> float:
+    """Calls that gave an answer, of all that were made."""
+    answered = sum(len(calls.latencies) for calls in maps)
+    return answered / (answered + sum(calls.failures for calls in maps))
+
+
 class ActorPool(Generic[Item]):
     """As many actors as seats. `make(number)` gives the actor of a seat, at first and again when one has failed."""
 
@@ -50,11 +56,19 @@ class ActorPool(Generic[Item]):
         """The actors that sit there now."""
         return [seat.actor for seat in self._seats]
 
-    def map(self, call: Callable[[Any, Item], Any], items: Sequence[Item]) -> Answers:
-        """`call(actor, item)` for each item, answered once. Raises RunFailed when that cannot be had."""
+    def map(
+        self,
+        call: Callable[[Any, Item], Any],
+        items: Sequence[Item],
+        progress: Callable[[float, float], None] | None = None,
+    ) -> Answers:
+        """`call(actor, item)` for each item, answered once; `progress` is told how many are, of how many.
+
+        Raises RunFailed when that cannot be had.
+        """
         for seat in self._seats:
             seat.busy = seat.strikes = 0
-        return _Map(self, self._seats, call, items).run()
+        return _Map(self, self._seats, call, items, progress).run()
 
     def replace(self, seat: _Seat) -> None:
         """End the actor of `seat`, and put a new one in its place."""
@@ -101,12 +115,18 @@ class _Map(Generic[Item]):
     """One map, with all its state, so that none of that outlives it."""
 
     def __init__(
-        self, pool: ActorPool[Item], seats: list[_Seat], call: Callable[[Any, Item], Any], items: Sequence[Item]
+        self,
+        pool: ActorPool[Item],
+        seats: list[_Seat],
+        call: Callable[[Any, Item], Any],
+        items: Sequence[Item],
+        progress: Callable[[float, float], None] | None,
     ) -> None:
         self.pool = pool
         self.seats = seats  # the pool's own list: a replaced seat changes here too
         self.call = call
         self.items = items
+        self.progress = progress
         self.next = 0
         self.calls: dict[Any, _Call] = {}
         self.again: deque[int] = deque()
@@ -129,6 +149,8 @@ class _Map(Generic[Item]):
                 call.seat.busy -= 1
                 self.submit(call.seat)
             self.collect(done, now)
+            if self.progress:
+                self.progress(len(self.latencies), len(self.items))
         return Answers(
             values=self.values,
             latencies=self.latencies,

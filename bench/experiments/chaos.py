@@ -33,16 +33,16 @@ class Strike:
     draw: float  # from 0 to 1: which of those there are
 
 
-def read_plan(text: str) -> list[tuple[Kind, int]]:
-    """`worker:5+driver:3` as kinds and how often. Raises BadInput."""
+def read_plan(text: str, kinds: Sequence[Kind] = KINDS) -> list[tuple[Kind, int]]:
+    """`worker:5+driver:3` as kinds, of those that are allowed, and how often. Raises BadInput."""
     found: list[tuple[Kind, int]] = []
     for item in filter(None, text.split("+")):
         name, _, times = item.strip().partition(":")
-        kind = next((each for each in KINDS if each == name), None)
+        kind = next((each for each in kinds if each == name), None)
         if kind is None or not (times or "1").isdecimal() or not 0 < int(times or "1") <= MOST_STRIKES:
             raise BadInput(
                 f"{item.strip()} is no part of a chaos plan.",
-                f"Give kinds and how often, as in worker:5+driver:3. Kinds: {', '.join(KINDS)}.",
+                f"Give kinds and how often, as in worker:5+driver:3. Kinds: {', '.join(kinds)}.",
             )
         found.append((kind, int(times or "1")))
     return found
@@ -92,7 +92,7 @@ class Chaos:
     done: Callable[[], float]
     workers: Callable[[], Sequence[tuple[str, int]]]
     standing: Callable[[], set[str]]  # the nodes that have not been lost
-    depots: dict[str, Any]  # by the name of the node; the head's first
+    strikers: dict[str, Any]  # by the name of the node; the head's first
     fill: Callable[[], None]  # from then on, what is done cannot be written down
     struck: Callable[[Kind, str], None] = lambda _kind, _node: None  # is told of each strike, and its node
     killed: set[tuple[str, int]] = field(default_factory=set)
@@ -110,7 +110,7 @@ class Chaos:
 
     def _strike(self, strike: Strike) -> bool:
         """Whether it could be done: while no worker is there, none can be killed."""
-        head, *others = self.depots
+        head, *others = self.strikers
         if strike.kind == "driver":
             os.kill(os.getpid(), signal.SIGKILL)
         elif strike.kind == "worker":
@@ -122,25 +122,25 @@ class Chaos:
             node, process = there[int(strike.draw * len(there))]
             self.killed.add((node, process))
             self.struck("worker", node)
-            self.depots[node].kill.remote(process)
+            self.strikers[node].kill.remote(process)
         elif strike.kind == "fill-disk":
             if self.done() >= 1:
                 return False  # nothing more is written: a disk that is full then stops nobody
             self.fill()
         elif strike.kind == "join":
             self.struck("join", "")
-            self.depots[head].join.remote()
+            self.strikers[head].join.remote()
         elif strike.kind == "head":
-            self.depots[head].kill_head.remote()
+            self.strikers[head].kill_head.remote()
         else:
             others = [name for name in others if name in self.standing()]  # the head's own raylet is what "head" is for
             if not others:
                 return False
             name = others[int(strike.draw * len(others))]
-            depot = self.depots[name]
+            striker = self.strikers[name]
             self.struck(strike.kind, name)
             if strike.kind == "raylet":
-                depot.kill_raylet.remote()
+                striker.kill_raylet.remote()
             else:
-                depot.pause.remote(PAUSE_SECONDS)
+                striker.pause.remote(PAUSE_SECONDS)
         return True

@@ -15,7 +15,8 @@ from typer import Option
 from bench.context import Context, Measured, over_turns
 from bench.data import digits
 from bench.errors import BadInput
-from bench.experiments import Profile, inference_load, mlp, parts, response_times
+from bench.experiments import Profile, inference_load, mishaps, mlp, parts, response_times
+from bench.experiments.actor_pool import success_rate
 from bench.experiments.peers import Peers, start_peers
 from bench.experiments.placement import Place, Span, places, spans
 from bench.experiments.predictors import DataPath, Predictors
@@ -91,6 +92,7 @@ ALL_CPUS = Arm(
 POOL = Arm(name="pool", help="multiprocessing.Pool, a process per CPU, the same batches by value.")
 UNWATCHED = Arm(name="ray-unwatched", help="As ray, while raymeter does not watch.", role="control", probed=False)
 ARMS = (RAY, EMPTY_CALLS, BARE_CALLS, ONE_BY_ONE, ALL_CPUS, POOL, UNWATCHED)
+CHAOS = mishaps.Survives(kinds=("worker",), workers="Predictor")
 
 SPAN_BYTES = 16  # two integers, in place of the rows
 ANSWER_BYTES = 1
@@ -114,6 +116,7 @@ class Params:
     dtype: Annotated[mlp.Dtype, Option(help="Type of inputs and weights.")] = "float64"
     open_loop: response_times.Choice = "poisson"
     open_loop_seconds: response_times.Seconds = 0.5
+    chaos: mishaps.Choice = ""
 
     def __post_init__(self) -> None:
         if self.batch > self.inputs:
@@ -213,7 +216,7 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
         ends.callback(peers.close)
         peers.ready()
         vow.same_weights(predictors.ready())
-        work = _work(predictors, peers, batches, expected)
+        work = _work(predictors, peers, batches, expected, strike=context.progress if params.chaos else None)
         request_bytes = params.batch * payload_bytes_per_input(params)
         responses = inference_load.response_times(
             RAY, predictors, expected, params=params, context=context, bytes_per_request=request_bytes
@@ -295,12 +298,6 @@ def percentile(ordered: Sequence[float], share: int) -> float:
     return ordered[-(-len(ordered) * share // 100) - 1]
 
 
-def success_rate(maps: Sequence[Answers]) -> float:
-    """Calls that gave an answer, of all that were made."""
-    answered = sum(len(calls.latencies) for calls in maps)
-    return answered / (answered + sum(calls.failures for calls in maps))
-
-
 def payload_bytes_per_input(params: Params) -> float:
     """What the calls carry for one input: its numbers or its share of two integers, and its answer."""
     if params.data_path == "by-value":
@@ -321,21 +318,35 @@ def _start(params: Params, context: Context, layers: Layers, seats: Sequence[Pla
     return predictors
 
 
-def _work(predictors: Predictors, peers: Peers, batches: Sequence[Span], expected: bytes) -> dict[str, Work]:
-    """How each arm does one pass, and how much of it each node then did."""
+def _work(
+    predictors: Predictors,
+    peers: Peers,
+    batches: Sequence[Span],
+    expected: bytes,
+    strike: Callable[[float, float], None] | None,
+) -> dict[str, Work]:
+    """How each arm does one pass, and how much of it each node then did.
+
+    With a `strike`, which is told how far the network is, actors may be ended on the way: calls that fail are then no fault.
+    """
+
+    def fault(calls: Answers) -> str | None:
+        if strike or not calls.failures:
+            return None
+        return f"{calls.failures} calls failed, and {calls.replaced} actors were replaced"
 
     def with_network() -> Pass:
-        calls = predictors.predict(batches)
+        calls = predictors.predict(batches, strike)
         answers = b"".join(calls.values)
-        return Pass(problem=check(answers, expected) or _fault(calls), digest=_digest(answers), calls=calls)
+        return Pass(problem=check(answers, expected) or fault(calls), digest=_digest(answers), calls=calls)
 
     def without_network() -> Pass:
         calls = predictors.skip(batches)
-        return Pass(problem=check(b"".join(calls.values), bytes(len(expected))) or _fault(calls), calls=calls)
+        return Pass(problem=check(b"".join(calls.values), bytes(len(expected))) or fault(calls), calls=calls)
 
     def without_arguments() -> Pass:
         calls = predictors.call(batches)
-        return Pass(problem=_fault(calls), calls=calls)
+        return Pass(problem=fault(calls), calls=calls)
 
     def by(peer: Callable[[], bytes]) -> Pass:
         answers = peer()
@@ -381,12 +392,6 @@ class _Vow:
 
 def _sample(measured: Measured[Any], metric: Metric, value: float, problem: str | None) -> Sample:
     return measured.sample(metric, value) if problem is None else measured.missing(metric, problem)
-
-
-def _fault(calls: Answers) -> str | None:
-    if not calls.failures:
-        return None
-    return f"{calls.failures} calls failed, and {calls.replaced} actors were replaced"
 
 
 def _digest(answers: bytes) -> str:

@@ -113,9 +113,9 @@ class Predictors:
                 raise RunInvalid(f"An actor on {place.node.name} has weights that can be written to.")
         return {found.weights for found in loaded}
 
-    def predict(self, spans: Sequence[Span]) -> Answers:
+    def predict(self, spans: Sequence[Span], progress: Callable[[float, float], None] | None = None) -> Answers:
         """Have each span answered by the network."""
-        return self._pool.map(self._predict, spans)
+        return self._pool.map(self._predict, spans, progress)
 
     def skip(self, spans: Sequence[Span]) -> Answers:
         """The same calls of the same actors with the same arguments, without the network."""

@@ -20,7 +20,7 @@ from bench.experiments.chaos import ENDS_THE_RUN, PAUSE_SECONDS, Kind
 
 @dataclass(frozen=True, kw_only=True)
 class Recovery:
-    """Of one strike; None: the work was over before."""
+    """Of one strike; None: not before the work was done."""
 
     kind: Kind
     seconds: float | None

@@ -15,6 +15,7 @@ from bench import params as parameters
 from bench.data import seeded
 from bench.errors import RunInvalid
 from bench.experiments import Experiment, load
+from bench.experiments.mishaps import Mishaps, Survives
 from bench.identity import CALLERS_CODE, IMAGES, code_hash
 from bench.jobs import incoming
 from bench.jobs.invocation import QUIET, Invocation, NodeProbe
@@ -64,7 +65,9 @@ def run(spec: Spec, experiment: Experiment, recorder: Recorder) -> list[str]:
     connect()
     params = experiment.Params(**parameters.complete(experiment.Params, spec.params))
     probes = start_probes(spec)
-    invocation = Invocation(spec=spec, probes=probes, recorder=recorder)
+    invocation = Invocation(
+        spec=spec, probes=probes, recorder=recorder, mishaps=planned_mishaps(spec, experiment, probes)
+    )
     recorder.facts(collect_facts(spec, probes))
     invocation.measure_idle()
     before = _alive_nodes()
@@ -79,6 +82,20 @@ def run(spec: Spec, experiment: Experiment, recorder: Recorder) -> list[str]:
     reasons += idle_nodes(invocation.work_by_node, busy)
     ray.shutdown()
     return reasons
+
+
+def planned_mishaps(spec: Spec, experiment: Experiment, probes: list[NodeProbe]) -> Mishaps | None:
+    """What is to befall the run, where its params ask for it."""
+    if not spec.params.get("chaos"):
+        return None
+    survives: Survives = experiment.CHAOS  # type: ignore[attr-defined]  # who has the param has this too
+    return Mishaps(
+        plan=str(spec.params["chaos"]),
+        workers=survives.workers,
+        seed=spec.seed,
+        attempt=spec.attempt,
+        nodes=[probe.slot for probe in probes],
+    )
 
 
 def check_code(whose: str, has: str) -> None:

@@ -14,6 +14,8 @@ from time import monotonic, sleep
 from typing import Any, TypeVar
 
 from bench.context import Measured, NodeSlot
+from bench.experiments.chaos import Kind
+from bench.experiments.mishaps import Mishaps
 from bench.jobs.recorder import Recorder
 from bench.model import Arm, Interval, NodeUsage, Sample, Spec
 from bench.store import DATA, DONE, FILES
@@ -46,6 +48,7 @@ class Invocation:
     spec: Spec
     probes: Sequence[NodeProbe]
     recorder: Recorder
+    mishaps: Mishaps | None = None  # what befalls the run on purpose
     reasons: list[str] = field(default_factory=list)
     idle_by_plan: set[str] = field(default_factory=set)
     may_lose_nodes: bool = False
@@ -117,6 +120,12 @@ class Invocation:
         if now - self._told >= PROGRESS_SECONDS or done >= total:
             self._told = now
             self.recorder.progress(done, total)
+        if self.mishaps:
+            self.mishaps.came(done, total)
+
+    def befalls(self, *, struck: Callable[[Kind, str], None], fill: Callable[[], None]) -> None:
+        if self.mishaps:
+            self.mishaps.struck, self.mishaps.fill = struck, fill
 
     @property
     def folder(self) -> Path:
@@ -141,12 +150,17 @@ class Invocation:
     ) -> Measured[T]:
         """See Turn.measure. How many passes fill a sample is learnt from the turns before."""
         passes = self._passes.get((arm.name, point), 1)
+        mishaps = self.mishaps if arm.role == "subject" and not turn.warmup and not point else None
+        if mishaps:
+            mishaps.begin()
         if arm.probed:
             self._begin_probes()
             results, interval = _timed(work, passes)
         else:
             with _silence():
                 results, interval = _timed(work, passes)
+        for reason in mishaps.end() if mishaps else ():
+            self.invalid(reason)
         measured = Measured(
             results=results, interval=interval, arm=arm.name, turn=turn.number, warmup=turn.warmup, point=point
         )

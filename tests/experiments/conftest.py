@@ -13,6 +13,8 @@ import pytest
 
 from bench import gate
 from bench.context import Measured, NodeSlot
+from bench.experiments.chaos import Kind
+from bench.experiments.mishaps import Mishaps, Survives
 from bench.model import Arm, Interval, Sample
 
 T = TypeVar("T")
@@ -24,6 +26,8 @@ class LocalTurn:
     warmup: bool
     watch: Callable[[str, Mapping[str, float]], None]
     passes: int = 2
+    mishaps: Mishaps | None = None
+    invalid: Callable[[str], None] = print
 
     def order(self, arms: Sequence[Arm]) -> Sequence[Arm]:
         return arms
@@ -31,9 +35,14 @@ class LocalTurn:
     def measure(
         self, arm: Arm, work: Callable[[], T], credit: Callable[[T], Mapping[str, float]], *, point: str = ""
     ) -> Measured[T]:
+        mishaps = self.mishaps if arm.role == "subject" and not self.warmup and not point else None
+        if mishaps:
+            mishaps.begin()
         begin = monotonic()
         results = [work() for _ in range(self.passes)]
         interval = Interval(begin, monotonic())
+        for reason in mishaps.end() if mishaps else ():
+            self.invalid(reason)
         for result in results:
             self.watch(arm.name, credit(result))
         return Measured(
@@ -50,6 +59,7 @@ class LocalContext:
     block: int = 1
     repeats: int = 1
     passes: int = 2  # in each turn
+    warmups: int = 0
     folder: Path = Path()
     earlier: Sequence[Path] = ()
     recorded: list[Sample] = field(default_factory=list)
@@ -58,6 +68,7 @@ class LocalContext:
     reasons: list[str] = field(default_factory=list)
     idle: list[str] = field(default_factory=list)
     may_lose_nodes: bool = False
+    mishaps: Mishaps | None = None
     sets: dict[str, str] = field(default_factory=dict)
     credits: dict[str, list[dict[str, float]]] = field(default_factory=dict)
 
@@ -71,8 +82,15 @@ class LocalContext:
         return Measured(results=[result], interval=Interval(begin, monotonic()), arm=arm, turn=0, warmup=False)
 
     def turns(self) -> Iterator[LocalTurn]:
-        for number in range(1, self.repeats + 1):
-            yield LocalTurn(number, warmup=False, watch=self.keep_credit, passes=self.passes)
+        for number in range(1, self.warmups + self.repeats + 1):
+            yield LocalTurn(
+                number,
+                warmup=number <= self.warmups,
+                watch=self.keep_credit,
+                passes=self.passes,
+                mishaps=self.mishaps,
+                invalid=self.invalid,
+            )
 
     def same_everywhere(self, name: str, digest: str) -> None:
         self.digests.setdefault(name, set()).add(digest)
@@ -94,6 +112,18 @@ class LocalContext:
 
     def progress(self, done: float, total: float) -> None:
         self.steps.append((done, total))
+        if self.mishaps:
+            self.mishaps.came(done, total)
+
+    def befalls(self, *, struck: Callable[[Kind, str], None], fill: Callable[[], None]) -> None:
+        if self.mishaps:
+            self.mishaps.struck, self.mishaps.fill = struck, fill
+
+    def strike(self, plan: str, survives: Survives) -> None:
+        """Let this befall the run, as the frame of a job does."""
+        self.mishaps = Mishaps(
+            plan=plan, workers=survives.workers, seed=self.seed, attempt=self.attempt, nodes=self.nodes
+        )
 
     def keep_credit(self, arm: str, credit: Mapping[str, float]) -> None:
         self.credits.setdefault(arm, []).append(dict(credit))

@@ -343,7 +343,7 @@ def test_a_chaos_plan_that_is_none_is_refused_with_the_kinds_there_are(text: str
 def test_strikes_that_came_before_do_not_come_again() -> None:
     struck: list[int] = []
 
-    class Depot:
+    class Striker:
         class kill:  # noqa: N801, as Ray's methods look
             remote = staticmethod(struck.append)
 
@@ -354,7 +354,7 @@ def test_strikes_that_came_before_do_not_come_again() -> None:
         done=lambda: done[0],
         workers=lambda: [("head", 42), ("head", 43)],
         standing=set,
-        depots={"head": Depot},
+        strikers={"head": Striker},
         fill=list,
     )
     done[0] = strikes[1].share
@@ -372,7 +372,7 @@ def test_a_disk_is_not_filled_when_nothing_more_will_be_written() -> None:
         done=lambda: done[0],
         workers=list,
         standing=set,
-        depots={"head": None},
+        strikers={"head": None},
         fill=lambda: filled.append("once"),
     )
     there.tick()
@@ -385,7 +385,7 @@ def test_a_disk_is_not_filled_when_nothing_more_will_be_written() -> None:
 def test_every_attempt_has_one_strike_behind_it_that_ended_the_one_before() -> None:
     strikes = chaos.strikes("driver:2+head:1+worker:1", 3)
     for attempt, ends in ((1, 3), (2, 2), (4, 0), (5, 0)):
-        there = chaos.Chaos(left=strikes, done=lambda: 0.0, workers=list, standing=set, depots={}, fill=list)
+        there = chaos.Chaos(left=strikes, done=lambda: 0.0, workers=list, standing=set, strikers={}, fill=list)
         there.skip(attempt)
         assert len(there.left) == ends + 1
         assert [each.share for each in there.left] == sorted(each.share for each in there.left)
@@ -448,6 +448,8 @@ def test_what_does_not_go_together_is_refused(fields: dict[str, Any], refusal: s
 
 
 def run(context: Any, **fields: Any) -> list[Sample]:
+    if "chaos" in fields:
+        context.strike(fields["chaos"], clustering.CHAOS)
     return list(clustering.run(Params(**fields), context))
 
 
@@ -621,6 +623,28 @@ def test_what_chaos_cost_is_told_by_kind(context: Any) -> None:
 
 
 @pytest.mark.ray
+def test_what_chaos_cost_is_told_where_there_are_warm_ups_too(context: Any, tmp_path: Path) -> None:
+    context.passes = context.warmups = 1
+    work_ = {"jobs": 400, "job": "sleep", "job_ms": 5, "jobs_per_part": 5, "peers": "none"}
+    samples = run(context, **work_, chaos="worker:1")
+    assert not context.is_invalid, context.reasons
+    found = [each for each in samples if each.metric == "recovery_seconds"]
+    assert [(each.point, each.turn, each.warmup) for each in found] == [("worker", 2, False)]
+    assert found[0].value
+    # An attempt that was ended late in the turn after the warm-up: the next one is back with the first part of that turn.
+    rows = (context.folder / NAME).read_bytes().splitlines(keepends=True)
+    (tmp_path / "first").mkdir()
+    (tmp_path / "first" / NAME).write_bytes(b"".join(rows[:-20]))
+    context.earlier, context.folder = (tmp_path / "first" / NAME,), tmp_path / "second"
+    context.folder.mkdir()
+    samples = run(context, **work_, chaos="driver:1")
+    assert not context.is_invalid, context.reasons
+    (back,) = [each for each in samples if each.metric == "recovery_seconds"]
+    assert (back.point, back.warmup) == ("driver", False)
+    assert back.value
+
+
+@pytest.mark.ray
 def test_a_row_that_the_disk_has_bent_is_done_again(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     write = Ledger.write
     bent: list[int] = []
@@ -655,6 +679,7 @@ address, folder, params, earlier = sys.argv[2], Path(sys.argv[3]), json.loads(sy
 ray.init(address=address, log_to_driver=False, logging_level="ERROR")
 nodes = [NodeSlot(name="head", node_id=ray.nodes()[0]["NodeID"], cpus=2, threads=2)]
 context = LocalContext(nodes=nodes, folder=folder, earlier=[Path(each) for each in earlier], passes=1)
+context.strike(params["chaos"], clustering.CHAOS)
 samples = list(clustering.run(clustering.Params(**params), context))
 said = {sample.metric: sample.value for sample in samples if sample.arm == "ray" and sample.node is None}
 (folder / "said.json").write_text(json.dumps({"reasons": context.reasons, **said}))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from builders import a_spec, a_topology
 
+from bench.experiments import load
 from bench.identity import CALLERS_CODE, code_hash
 from bench.jobs.entry import (
     Unfit,
@@ -19,6 +20,7 @@ from bench.jobs.entry import (
     check_resources,
     check_versions,
     idle_nodes,
+    planned_mishaps,
 )
 from bench.model import Closing, NodeFacts, from_json, to_json
 
@@ -116,3 +118,11 @@ def test_a_node_with_other_code_than_the_callers_is_named(monkeypatch: pytest.Mo
     check_code("worker-1", "mine")
     with pytest.raises(Unfit, match="worker-1 has the code other, and who submitted it has mine"):
         check_code("worker-1", "other")
+
+
+def test_what_befalls_a_run_is_planned_from_its_params_and_what_its_experiment_gets_over() -> None:
+    assert planned_mishaps(a_spec(), load("inference"), []) is None
+    spec = a_spec(experiment="clustering", params={"chaos": "worker:2"}, seed=5, attempt=3)
+    planned = planned_mishaps(spec, load("clustering"), [])
+    assert planned is not None
+    assert (planned.plan, planned.workers, planned.seed, planned.attempt) == ("worker:2", "Worker.do", 5, 3)

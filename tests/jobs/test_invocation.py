@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import sleep
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from builders import a_sample, a_spec
 
+from bench.experiments.mishaps import Mishaps
 from bench.jobs.invocation import QUIET, Invocation, InvocationTurn
 from bench.jobs.recorder import Recorder
 from bench.model import Arm, Spec
@@ -74,6 +75,32 @@ def test_work_is_credited_to_nodes_of_the_subject_and_not_in_warm_ups(folder: Pa
         turn.measure(RAY, lambda: 7, lambda done: {"head": float(done)})
         turn.measure(PEER, lambda: 7, lambda done: {"head": 100.0})
     assert invocation.work_by_node == {"head": 14.0}
+
+
+def test_strikes_come_while_the_subject_is_at_work_and_in_no_warm_up(folder: Path) -> None:
+    begun: list[int] = []
+    came: list[float] = []
+
+    class Told(Mishaps):
+        def begin(self) -> None:
+            begun.append(1)
+
+        def came(self, done: float, total: float) -> None:
+            came.append(done / total)
+
+        def end(self) -> Iterator[str]:
+            yield "a strike never came"
+
+    mishaps = Told(plan="worker:1", workers="Worker", seed=1, attempt=1, nodes=())
+    spec = a_spec(warmups=1, samples=1, sample_seconds=0.0)
+    invocation = Invocation(spec=spec, probes=(), recorder=Recorder(folder, spec), mishaps=mishaps)
+    warmup, counted = invocation.turns()
+    warmup.measure(RAY, lambda: None, nobody)
+    counted.measure(PEER, lambda: None, nobody)
+    counted.measure(RAY, lambda: None, nobody, point="70 % poisson")
+    assert (begun, invocation.reasons) == ([], [])
+    counted.measure(RAY, lambda: invocation.progress(1, 4), nobody)
+    assert (begun, came, invocation.reasons) == ([1], [0.25], ["a strike never came"])
 
 
 def test_raymeter_is_silent_while_the_control_is_timed(folder: Path) -> None:

@@ -11,7 +11,7 @@ from typer import Option
 
 from bench.context import Context
 from bench.errors import BadInput, DoesNotFit
-from bench.experiments import Profile, chaos
+from bench.experiments import Profile, chaos, mishaps
 from bench.experiments.clustering import split
 from bench.experiments.clustering.inputs import check_path, open_input
 from bench.experiments.clustering.kernels import Kernel
@@ -37,7 +37,7 @@ EMPTY_PARTS = Arm(name="empty-parts", help="As many parts without any job in the
 TASKS = Arm(name="tasks", help="A task of Ray for each part.")
 POOL = Arm(name="pool", help="A multiprocessing.Pool on each node, the parts dealt out by CPUs.")
 SERIAL = Arm(name="serial", help="One process of the first node: the base case.")
-CHAOS = chaos.KINDS
+CHAOS = mishaps.Survives(kinds=chaos.KINDS, workers="Worker.do")
 ARMS = (RAY, EMPTY_PARTS, TASKS, POOL, SERIAL)
 
 
@@ -74,7 +74,7 @@ class Params:
     failing: Annotated[
         int, Option(min=0, max=1_000, metavar="JOBS", help="That fail at every try, to see what becomes of them.")
     ] = 0
-    chaos: Annotated[str, Option(metavar="PLAN", help="What befalls the run on purpose, as in worker:5+driver:3.")] = ""
+    chaos: mishaps.Choice = ""
 
     def __post_init__(self) -> None:
         chaos.read_plan(self.chaos)
@@ -235,7 +235,7 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
         rounds = start(params, job, jobs_per_part, context, ends)
         for number, turn in enumerate(context.turns(), start=1):
             for arm in turn.order(ARMS if params.peers == "all" else ARMS[:2]):
-                rounds.begin(number)
+                rounds.begin(number, is_warmup=turn.warmup)
                 measured = turn.measure(
                     arm, rounds.work(arm.name), lambda done: {n: float(c) for n, c in done.account.by_node.items()}
                 )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from statistics import median
 from time import monotonic
@@ -96,18 +95,6 @@ class Crew:
     def do(self, parts: Iterable[Part], done: Callable[[Sequence[Outcome]], None]) -> Tally:
         """Have every part done once; `done` is told of those that were, as they are. Raises RunFailed where none can be."""
         return _Round(self, iter(parts), done).run()
-
-    def processes(self) -> list[tuple[str, int]]:
-        """The nodes and the process ids of the workers that are ready."""
-        import ray
-        from ray.exceptions import RayError
-
-        found = []
-        for worker in self.workers:
-            ready, _ = ray.wait([worker.process], timeout=0)
-            with suppress(RayError):  # one that died before it was ready
-                found += [(worker.place.node.name, ray.get(each)) for each in ready]
-        return found
 
     def close(self) -> None:
         """End the workers."""

@@ -296,7 +296,7 @@ def _recoveries(measured: Measured[Round], found: Sequence[Recovery]) -> Iterato
         if seconds:
             yield of_kind.sample(RECOVERY_SECONDS, sum(seconds) / len(seconds))
         else:
-            yield of_kind.missing(RECOVERY_SECONDS, "the work was over before")
+            yield of_kind.missing(RECOVERY_SECONDS, "not before the work was done")
 
 
 def _stragglers(measured: Measured[Round], rounds: Sequence[Round]) -> Iterator[Sample]:

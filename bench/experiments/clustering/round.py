@@ -116,12 +116,14 @@ class Rounds:
     turn: int = 0
     passes: int = 0
     _done: int = 0  # jobs of the round that is going on
-    _chaos: chaos.Chaos | None = None
+    _is_watched: bool = False  # whether strikes may come in this turn
+    _is_back: bool = False  # whether this attempt has got over what ended the one before
     _recoveries: recovery.Recoveries | None = None
 
-    def begin(self, turn: int) -> None:
+    def begin(self, turn: int, *, is_warmup: bool) -> None:
         """The next arm of this turn has its go."""
         self.turn, self.passes = turn, 0
+        self._is_watched = bool(self.params.chaos) and not is_warmup
 
     def work(self, arm: str) -> Callable[[], Round]:
         """One round of `arm`."""
@@ -132,8 +134,13 @@ class Rounds:
         return lambda: self._by_peers(arm)
 
     def tick(self) -> None:
-        if self._chaos:
-            self._chaos.tick()
+        """A strike that had nothing to strike comes as soon as there is something: not only with the next part."""
+        if self._recoveries and self._done < self.params.jobs:
+            self.context.progress(self._done, self.params.jobs)
+
+    def struck(self, kind: chaos.Kind, node: str) -> None:
+        if self._recoveries:
+            self._recoveries.struck(kind, node, monotonic())
 
     def judge(self, arm: str, rounds: Sequence[Round]) -> None:
         """What every round must be: all jobs but those set aside, each once, with results that agree."""
@@ -170,22 +177,20 @@ class Rounds:
         for outcome in self.ledger.kept(name):
             account.add(outcome, is_kept=True)
         self._done = account.jobs
-        self._begin_chaos()
+        self._watch()
+        self.context.progress(account.jobs, self.params.jobs)  # what was kept is in no rate
 
         def done(outcomes: Sequence[Outcome]) -> None:
             self.ledger.write(name, outcomes)
             for outcome in outcomes:
                 account.add(outcome)
                 if self._recoveries:
+                    self._is_back = True
                     self._recoveries.saw(outcome.node, outcome.worker, monotonic())
             self._done = account.jobs
             self.context.progress(account.jobs, self.params.jobs)
 
         tally = self.crew.do(self._missing(account.parts), done)
-        if self._chaos and self._chaos.left:
-            never = ", ".join(strike.kind for strike in self._chaos.left)
-            self.context.invalid(f"strikes that never came, for want of something to strike: {never}")
-        self._chaos = None
         self._do_what_is_missing(name)
         seconds = monotonic() - begun
         self._merge(account)
@@ -208,25 +213,14 @@ class Rounds:
         self._recoveries = None
         return tuple(found)
 
-    def _begin_chaos(self) -> None:
-        if not self.params.chaos:
+    def _watch(self) -> None:
+        if not self._is_watched:
             return
+        self._recoveries = recovery.Recoveries(workers=lambda: {worker.name for worker in self.crew.workers})
         plan = chaos.strikes(self.params.chaos, self.context.seed)
-        watch = recovery.Recoveries(workers=lambda: {worker.name for worker in self.crew.workers})
-        self._recoveries = watch
         ended = chaos.ended_the_last(plan, self.context.attempt)
-        if ended and self.turn == self.passes == 1:
-            watch.struck(ended, "", monotonic() - self.startup_seconds)  # arms that had their go before are no recovery
-        self._chaos = chaos.Chaos(
-            left=plan,
-            struck=lambda kind, node: watch.struck(kind, node, monotonic()),
-            done=lambda: self._done / self.params.jobs,
-            workers=self.crew.processes,
-            standing=lambda: {place.node.name for place in self.site.places()},
-            depots=self.site.depots,
-            fill=self.ledger.fill_up,
-        )
-        self._chaos.skip(self.context.attempt)
+        if ended and not self._is_back:  # rounds that had been done before, and other arms, are no part of it
+            self._recoveries.struck(ended, "", monotonic() - self.startup_seconds)
 
     def _missing(self, parts: set[int]) -> Iterable[Part]:
         known = frozenset(parts)
@@ -343,6 +337,7 @@ def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: 
         startup_seconds=monotonic() - begun,
     )
     crew.tick = rounds.tick
+    context.befalls(struck=rounds.struck, fill=ledger.fill_up)
     return rounds
 
 

@@ -7,10 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -30,7 +26,6 @@ if TYPE_CHECKING:
 
 Source = Literal["made", "local", "pulled"]
 LOG = "log.txt"
-JOINED_STORE_BYTES = 80 * 2**20  # Ray asks for 75 MiB at least
 
 
 def folder_of(base: str, node: str) -> Path:
@@ -101,7 +96,6 @@ class Depot:
         self._job = job
         self._folder = folder_of(folder, node)
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._raylet = os.getppid()  # once it is gone, the parent is somebody else
 
     def has(self, given: Given) -> bool:
         """Whether this node has that very file."""
@@ -133,72 +127,8 @@ class Depot:
         path = self._folder / LOG
         return path.read_text(errors="replace") if path.is_file() else ""
 
-    def kill(self, process: int) -> None:
-        """End a process of this node at once."""
-        os.kill(process, signal.SIGKILL)
-
-    def kill_raylet(self) -> None:
-        """End this node's raylet, and so the node: its processes end themselves when it is gone."""
-        os.kill(self._raylet, signal.SIGKILL)
-
-    def kill_head(self) -> None:
-        """End the server that knows all nodes, and this node's raylet."""
-        import psutil
-        import ray
-
-        port = ray.get_runtime_context().gcs_address.rsplit(":", 1)[1]
-        for process in psutil.process_iter(["name", "cmdline"]):
-            if process.info["name"] == "gcs_server" and f"--gcs_server_port={port}" in process.info["cmdline"]:
-                process.kill()
-        self.kill_raylet()
-
-    def join(self) -> None:
-        """Start another node beside this one, with as many CPUs and a folder of its own; it ends with the cluster."""
-        import ray
-
-        own = {each["NodeID"]: each["Resources"] for each in ray.nodes()}[ray.get_runtime_context().get_node_id()]
-        base = Path(ray._private.worker.global_worker.node.get_session_dir_path()).parents[1]  # noqa: SLF001, there is no public way
-        command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"]
-        options = {
-            "address": ray.get_runtime_context().gcs_address,
-            "node-ip-address": ray.util.get_node_ip_address(),
-            "num-cpus": int(own["CPU"]),
-            "object-store-memory": JOINED_STORE_BYTES,
-            "temp-dir": base / f"j{_free_port()}",  # two raylets that share one spoil each other's files
-            "dashboard-agent-listen-port": _free_port(),
-            "metrics-export-port": _free_port(),
-            "min-worker-port": 0,  # any: those of a range may be the other raylet's
-            "max-worker-port": 0,
-        }
-        with (self._folder / "joined.txt").open("ab") as log:
-            subprocess.Popen(
-                [*command, *(f"--{name}={value}" for name, value in options.items())],
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-
-    def pause(self, seconds: float) -> None:
-        """Stop all of this node's processes but this one, its raylet too, and let them go on after so many seconds."""
-        import psutil
-
-        raylet = psutil.Process(self._raylet)
-        ids = [raylet.pid, *(each.pid for each in raylet.children(recursive=True) if each.pid != os.getpid())]
-        # Another process wakes them: this one may be ended while they sleep.
-        wake = f"sleep {seconds:g}; kill -CONT {' '.join(map(str, ids))}"
-        subprocess.Popen(["sh", "-c", wake], start_new_session=True)
-        for each in ids:
-            os.kill(each, signal.SIGSTOP)
-
     def close(self) -> None:
         """Take all away."""
         shutil.rmtree(self._folder, ignore_errors=True)
         with suppress(OSError):
             self._folder.parent.rmdir()  # only an empty one goes: the last one's
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -11,13 +11,14 @@ from typer import Option
 
 from bench.context import Context
 from bench.errors import BadInput, DoesNotFit
-from bench.experiments import Profile
+from bench.experiments import Profile, mishaps
 from bench.experiments.parameter_server import metrics, models, wire
 from bench.experiments.parameter_server.metrics import ARMS, METRICS
 from bench.model import Arm, Sample, Topology, Value
 
-__all__ = ["ARMS", "METRICS", "PROFILES", "Params", "check_fits", "data_sets", "guess_pass_seconds", "run"]
+__all__ = ["ARMS", "CHAOS", "METRICS", "PROFILES", "Params", "check_fits", "data_sets", "guess_pass_seconds", "run"]
 
+CHAOS = mishaps.Survives(kinds=("worker",), workers="Host.train")
 SNAPSHOTS_BYTES = 1536 * 2**20  # that a server may keep of one training
 STUDY_TARGETS = {"convolution": (40.0, 40.0), "lenet": (40.0, 40.0), "resnet18": (60.0, 55.0), "vgg16": (60.0, 55.0)}
 STEP_SECONDS = {"convolution": 0.004, "lenet": 0.02, "resnet18": 4.0, "vgg16": 2.5}  # a batch of 100 on one thread
@@ -79,8 +80,14 @@ class Params:
     crowded: Annotated[
         bool, Option(metavar="FLAG", help="Run more workers than there are CPUs, too; the report says so.")
     ] = False
+    chaos: mishaps.Choice = ""
 
     def __post_init__(self) -> None:
+        if self.chaos and self.transport == "compressed":
+            raise BadInput(
+                "What half precision lost is lost with a worker: its weights are then no other run's.",
+                "Take another transport with this chaos.",
+            )
         length = models.PARAMETERS[self.model] + models.STATISTICS[self.model]
         kept = (2 * self.iterations // self.evaluate_every + 1) * length * 4
         if kept > SNAPSHOTS_BYTES:

@@ -140,6 +140,8 @@ class Host:
         import torch.distributed as dist
         from torch.nn.parallel import DistributedDataParallel
 
+        if dist.is_initialized():
+            dist.destroy_process_group()  # one of those that met has died
         os.environ["GLOO_SOCKET_IFNAME"] = _interface()
         dist.init_process_group(
             "gloo", init_method=meeting, rank=rank, world_size=workers, timeout=timedelta(seconds=GLOO_SECONDS)

@@ -80,6 +80,7 @@ class Study:
             work = self._work(trainers)
             for turn in context.turns():
                 for arm in turn.order(m.ARMS):
+                    trainers.join_peers()  # again, where a worker was replaced
                     measured = turn.measure(arm, work[arm.name], lambda done: done.samples_by_node)
                     yield from self._samples(arm, measured)
                     self.kept[arm.name] = measured

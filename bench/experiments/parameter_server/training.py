@@ -85,6 +85,7 @@ class Trainers:
             for node, part in zip(server_nodes, self.parts, strict=True)
         ]
         self.hosts = [self._make_host(seat) for seat in seats]
+        self._is_met = False  # whether all workers have met over gloo
 
     def ready(self) -> list[int]:
         """Wait for all; gives the threads of each worker, each of which has computed one gradient."""
@@ -107,15 +108,18 @@ class Trainers:
         return _Training(self, plan, f"{name}-{self._done}", progress, start).run()
 
     def join_peers(self) -> None:
-        """Let the workers' processes meet over gloo."""
+        """Let the workers' processes meet over gloo, also after one of those that met was replaced."""
         import ray
 
+        if self._is_met:
+            return
         meeting = ray.get(self.hosts[0].address.remote(), timeout=ANSWER_SECONDS)
         get_in_time(
             [host.join.remote(meeting, rank=rank, workers=len(self.hosts)) for rank, host in enumerate(self.hosts)],
             READY_SECONDS,
             "Processes that meet over gloo",
         )
+        self._is_met = True
 
     def alone(self, schedule: Schedule, threads: int) -> Pass:
         """Plain torch in the first worker's process."""
@@ -142,6 +146,7 @@ class Trainers:
 
     def replace(self, rank: int) -> None:
         """A new worker in the place of one that died; returns when it is ready."""
+        self._is_met = False
         self.hosts[rank] = self._make_host(self._seats[rank])
         get_in_time([self.hosts[rank].warm_up.remote()], READY_SECONDS, "A worker in the place of one that died")
 
