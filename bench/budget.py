@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
 from bench.errors import BadInput, DoesNotFit
 from bench.model import Session, Spec
-from bench.plan import in_words, run_seconds, sum_seconds
+from bench.plan import Known, cluster_seconds, in_words, run_seconds, sum_seconds
 
 FEWEST_BLOCKS = 6  # a verdict needs as many; below them cells are dropped first
 MOST_OVER = 1.1  # of the budget: a run is not begun that would end later
 UNITS_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
-
-Known = Mapping[tuple[str, str], float]
-"""Seconds that a run took in earlier sessions, by `plan.time_key`."""
 
 
 def seconds_of(text: str) -> float:
@@ -123,6 +121,8 @@ class Limits:
     clock: Callable[[], float] = monotonic
     _began: float = field(init=False)
     _block: int | None = None
+    _asked: Spec | None = None  # about which one was asked last, and about which one before
+    _before: Spec | None = None
     _block_began: float = 0.0
     _pace: float = 0.0  # the longest that a block took so far, beside what was expected of it: a ratio
 
@@ -135,9 +135,17 @@ class Limits:
         budget = self.session.budget_seconds
         return None if budget is None else budget - (self.clock() - self._began)
 
+    @property
+    def most_wait_seconds(self) -> float:
+        """How long a block may wait for a quiet machine, so that the wait alone does not end the session too late."""
+        left, budget = self.left_seconds, self.session.budget_seconds
+        return math.inf if left is None or budget is None else max(left, 0.0) + (MOST_OVER - 1) * budget
+
     def enough(self, spec: Spec) -> str:
         """Why `spec`, the next one, is not to be run; nothing where it is."""
         is_new = spec.block != self._block
+        if spec is not self._asked:
+            self._before, self._asked = self._asked, spec
         if is_new:
             self._close_block()
             if self.session.precision is not None and self.is_precise():
@@ -166,9 +174,16 @@ class Limits:
                 f" {in_words(needs)}"
             )
         needs = pace * run_seconds(self.session, spec, self.known)
+        if self._before is None or _cluster(self._before) != _cluster(spec):
+            needs += pace * cluster_seconds(spec.topology.name, self.known)
         if needs > left + (MOST_OVER - 1) * budget:
             return (
                 f"the budget of {in_words(budget)} had no room for another run, after"
                 f" {in_words(budget - left)} and with {in_words(needs)} a run"
             )
         return ""
+
+
+def _cluster(spec: Spec) -> tuple[int, str]:
+    """What runs on one cluster have in common."""
+    return spec.block, spec.topology.name

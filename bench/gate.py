@@ -6,6 +6,7 @@ kind. The kernel's averages over 10 s would still hold the block before, so both
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -74,9 +75,12 @@ def longest_wait() -> float:
     return seconds
 
 
-def wait_for_quiet(stop: Event, tell: Callable[[str], None]) -> Gate:
-    """Look at this machine until it is quiet, the time is up, or `stop` is set. `tell` hears why there is a wait."""
-    longest, since, is_told = longest_wait(), monotonic(), False
+def wait_for_quiet(stop: Event, tell: Callable[[str], None], *, most_seconds: float = math.inf) -> Gate:
+    """Look at this machine until it is quiet, the time is up, or `stop` is set. `tell` hears why there is a wait.
+
+    It waits no longer than `most_seconds`, which are left of a budget.
+    """
+    longest, since, is_told = min(longest_wait(), most_seconds), monotonic(), False
     while True:
         waited = monotonic() - since
         seen = look(stop.wait)

@@ -7,14 +7,15 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
-from statistics import median, variance
+from statistics import fmean, median, variance
 from typing import TYPE_CHECKING
 
 from bench import session_index, store
 from bench.errors import BadInput, RecordDamaged, did_you_mean
 from bench.model import Better, Kind, Metric, Run, to_json
-from bench.plan import JOB_SECONDS, run_key, time_key
+from bench.plan import GATE_SECONDS, JOB_SECONDS, Known, run_key, time_key
 
 if TYPE_CHECKING:
     from bench.analysis.stats import Estimate
@@ -23,11 +24,14 @@ Series = tuple[str, str, str]
 """An experiment, its params, a topology: what makes numbers of one metric the same number."""
 
 SESSIONS = 10  # the last ones; older ones say little of this machine now
+MOST_CLUSTER_SECONDS = 600.0  # to stand one up: a longer gap is a session that was stopped, and went on later
 
 
-def run_seconds(out: Path, target: str) -> dict[tuple[str, str], float]:
-    """Seconds that a run took on `target`, by `plan.time_key`: the median over the last sessions in `out`."""
-    found: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+def known(out: Path, target: str) -> Known:
+    """What the last sessions in `out` took on `target`: medians of runs and clusters, the mean wait before a block."""
+    seconds: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    clusters: defaultdict[str, list[float]] = defaultdict(list)
+    waits: list[float] = []
     for folder in store.session_folders(out)[-SESSIONS:]:
         try:
             session = store.load_session(folder)
@@ -36,12 +40,45 @@ def run_seconds(out: Path, target: str) -> dict[tuple[str, str], float]:
             continue  # `bench show` says so; it is no reason not to plan
         for run in runs:
             if run.status == "ok":
-                found[time_key(run.spec)].append(_seconds(run))
-    return {key: median(values) for key, values in found.items()}
+                seconds[time_key(run.spec)].append(_seconds(run))
+        waits += {run.spec.block: run.gate.waited_seconds + GATE_SECONDS for run in runs if run.gate}.values()
+        for topology, took in _cluster_seconds(runs):
+            clusters[topology].append(took)
+    return Known(
+        runs={key: median(values) for key, values in seconds.items()},
+        clusters={topology: median(values) for topology, values in clusters.items()},
+        gate=fmean(waits) if waits else None,
+    )
 
 
 def _seconds(run: Run) -> float:
     return JOB_SECONDS + (run.covered.seconds if run.covered else 0.0)
+
+
+def _cluster_seconds(runs: Sequence[Run]) -> Iterator[tuple[str, float]]:
+    """Of each cluster but the first: its topology, and what it took from the end of a good run to the begin of the next.
+
+    Less a job's share of that, which is in every run, and the wait for a quiet machine. By the monotonic clock that all
+    drivers on one machine share: runs of several machines say nothing.
+    """
+    timed = sorted((run for run in runs if run.covered and run.status == "ok" and run.facts), key=_begin)
+    for before, after in pairwise(timed):
+        if before.covered is None or after.covered is None or _head(before) != _head(after):
+            continue
+        if (before.spec.block, before.spec.topology.name) != (after.spec.block, after.spec.topology.name):
+            is_new_block = before.spec.block != after.spec.block
+            waited = after.gate.waited_seconds + GATE_SECONDS if is_new_block and after.gate else 0.0
+            took = after.covered.begin - before.covered.end - JOB_SECONDS - waited
+            if 0 < took < MOST_CLUSTER_SECONDS:
+                yield after.spec.topology.name, took
+
+
+def _begin(run: Run) -> float:
+    return run.covered.begin if run.covered else 0.0
+
+
+def _head(run: Run) -> str:
+    return run.facts.nodes[0].boot_id if run.facts and run.facts.nodes else ""
 
 
 @dataclass(frozen=True, kw_only=True)

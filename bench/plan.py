@@ -26,10 +26,24 @@ DOWN_SECONDS = 1.0
 MOST_BLOCKS = 60  # where a precision is asked for, and no number of blocks
 JOB_SECONDS = 7.0
 MOST_RUNS = 50_000  # of a session: weeks of work, and plans that a person can wait for
-
+GATE_SECONDS = 0.5  # before a block, where nobody else uses the machine: the gate's one look
 
 Levels = Mapping[str, tuple[Value, ...]]
 """The values over which each parameter is varied."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """What earlier sessions on a target took, in seconds; where one says nothing, a guess takes its place."""
+
+    runs: Mapping[tuple[str, str], float] = field(default_factory=dict)  # of a run, its job with it, by `time_key`
+    clusters: Mapping[str, float] = field(
+        default_factory=dict
+    )  # between two runs, where a cluster of this topology comes
+    gate: float | None = None  # that a block waited for a quiet machine, in the mean
+
+
+NOTHING_KNOWN = Known()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,25 +246,32 @@ def _together(specs: Sequence[Spec]) -> list[Spec]:
     ]
 
 
-def estimate_seconds(session: Session, known: Mapping[tuple[str, str], float] | None = None) -> float:
-    """How long the session will take: each cluster's start and end, and each run.
+def estimate_seconds(session: Session, known: Known = NOTHING_KNOWN) -> float:
+    """How long the session will take: the wait before each block, each cluster's start and end, and each run.
 
-    `known` has what a run took in earlier sessions, by `time_key`; the rest is a guess from the Spec.
+    `known` has what they took in earlier sessions; the rest is a guess from the Spec.
     """
-    return sum_seconds(session, session.specs, known or {})
+    return sum_seconds(session, session.specs, known)
 
 
-def sum_seconds(session: Session, specs: Iterable[Spec], known: Mapping[tuple[str, str], float]) -> float:
-    """How long some of a session's specs will take, with the clusters that they need."""
+def sum_seconds(session: Session, specs: Iterable[Spec], known: Known) -> float:
+    """How long some of a session's specs will take, with the waits and the clusters that they need."""
     specs = tuple(specs)
     clusters = {(spec.block, spec.topology.name, tuple(sorted(needs.ray_settings(spec).items()))) for spec in specs}
-    around = sum(UP_SECONDS.get(topology, UP_SECONDS["multi"]) + DOWN_SECONDS for _, topology, _ in clusters)
-    return around + sum(run_seconds(session, spec, known) for spec in specs)
+    waits = len({spec.block for spec in specs}) * (GATE_SECONDS if known.gate is None else known.gate)
+    around = sum(cluster_seconds(topology, known) for _, topology, _ in clusters)
+    return waits + around + sum(run_seconds(session, spec, known) for spec in specs)
 
 
-def run_seconds(session: Session, spec: Spec, known: Mapping[tuple[str, str], float]) -> float:
+def cluster_seconds(topology: str, known: Known) -> float:
+    """How long it takes to end one cluster and have one of `topology` stand."""
+    took = known.clusters.get(topology)
+    return UP_SECONDS.get(topology, UP_SECONDS["multi"]) + DOWN_SECONDS if took is None else took
+
+
+def run_seconds(session: Session, spec: Spec, known: Known) -> float:
     """How long one run will take: as in earlier sessions, or else by a guess."""
-    took = known.get(time_key(spec))
+    took = known.runs.get(time_key(spec))
     return guess_run_seconds(session, spec) if took is None else took
 
 

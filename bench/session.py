@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -106,10 +107,12 @@ def perform(  # noqa: PLR0913, as run_one
     listener: Listener,
     stop: Stop,
     enough: Callable[[Spec], str] = never_enough,
+    most_wait_seconds: Callable[[], float] = lambda: math.inf,
 ) -> str:
     """Run `todo` in the plan's order. A run that fails is recorded, and the next one gets a fresh cluster.
 
     `enough` is asked before each run, and says why it and all after it are not wanted any more: that is returned.
+    `most_wait_seconds` is asked before each block, how long it may wait for a quiet machine.
     Raises TargetFailed where no cluster can be stood up. Returns early when `stop` is asked for.
     """
     position = {spec.id: number for number, spec in enumerate(session.specs)}
@@ -121,7 +124,8 @@ def perform(  # noqa: PLR0913, as run_one
         if block not in gates:
             if why := enough(group[0]):
                 return why  # before a wait that would be for nothing
-            gates[block] = wait_for_quiet(stop.event, partial(listener.host_is_busy, block))
+            told = partial(listener.host_is_busy, block)
+            gates[block] = wait_for_quiet(stop.event, told, most_seconds=most_wait_seconds())
         cluster: Cluster | None = None
         settings: Mapping[str, str] = {}  # of Ray, of that cluster
         for spec in group:

@@ -26,6 +26,7 @@ from typing import TypeVar
 import msgspec
 
 from bench.errors import BadInput, CannotWrite, RecordDamaged, did_you_mean
+from bench.files import replace_whole
 from bench.model import SCHEMA_VERSION, Closing, Line, Run, Session, Spec, as_builtins, from_json, to_json
 
 T = TypeVar("T")
@@ -64,20 +65,15 @@ def check_writable(folder: Path) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write `content` beside `path` and rename it there: the file is whole or not there.
+    """A file that is whole or not there, and on the disk. Raises CannotWrite.
 
     What is there and is no file, as /dev/stdout, is written to: who may rename would put a file in its place.
     """
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         if path.exists() and not path.is_file():
             path.write_bytes(content)
-            return
-        with beside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
+        else:
+            replace_whole(path, content, is_lasting=True)
     except OSError as error:
         raise CannotWrite(f"{path} cannot be written: {error.strerror}.", "Make room or mend its rights.") from error
 

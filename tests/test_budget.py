@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from builders import RATE, a_session, a_spec, a_topology
@@ -13,6 +14,7 @@ from bench import plan
 from bench.budget import Limits, cells_of, fit, seconds_of, share_of
 from bench.errors import BadInput, DoesNotFit
 from bench.model import Session, Spec
+from bench.plan import NOTHING_KNOWN, Known
 
 UP = sum(plan.UP_SECONDS.values()) + 2 * plan.DOWN_SECONDS  # of a block
 
@@ -33,8 +35,8 @@ def a_plan(*, blocks: int, cells: int = 1, **changes: object) -> Session:
     return a_session(specs, **changes)
 
 
-def known(session: Session, seconds: float = 10.0) -> dict[tuple[str, str], float]:
-    return {plan.time_key(spec): seconds for spec in session.specs}
+def known(session: Session, seconds: float = 10.0, **changes: Any) -> Known:
+    return Known(**{"runs": {plan.time_key(spec): seconds for spec in session.specs}, "gate": 0.0} | changes)
 
 
 def fitted(blocks: int, cells: int, budget_seconds: float) -> tuple[int, int, tuple[str, ...]]:
@@ -48,7 +50,7 @@ def fitted(blocks: int, cells: int, budget_seconds: float) -> tuple[int, int, tu
 def test_a_plan_that_fits_is_left_as_it_is() -> None:
     session = a_plan(blocks=8, budget_seconds=8 * (UP + 20))
     assert fit(session, known(session)) == session
-    assert fit(replace(session, budget_seconds=None), {}).specs == session.specs
+    assert fit(replace(session, budget_seconds=None), NOTHING_KNOWN).specs == session.specs
 
 
 def test_blocks_beyond_six_are_dropped_first_then_cells_from_the_end_then_blocks() -> None:
@@ -73,6 +75,17 @@ def test_an_experiment_without_a_cell_is_no_part_of_the_session() -> None:
     assert (list(found.metrics), list(found.arms)) == (["inference"], ["inference"])
 
 
+def test_waits_before_blocks_and_clusters_are_given_the_time_that_they_took_in_earlier_sessions() -> None:
+    session = a_plan(blocks=8, budget_seconds=8 * (UP + 20))
+    waits = known(session, gate=12.0)
+    assert len({spec.block for spec in fit(session, waits).specs}) == int(8 * (UP + 20) / (UP + 20 + 12))
+    slow = known(session, clusters={"single": 20.0, "multi": 30.0})
+    assert plan.estimate_seconds(session, slow) == pytest.approx(8 * (20 + 30 + 20))
+    assert plan.estimate_seconds(session, slow) == pytest.approx(
+        plan.estimate_seconds(session, known(session)) + 8 * (50 - UP)
+    )
+
+
 class Clock:
     now = 100.0
 
@@ -80,17 +93,28 @@ class Clock:
         return self.now
 
 
-def lived(session: Session, takes: Callable[[Spec], float], is_precise: Callable[[], bool] = lambda: False):  # type: ignore[no-untyped-def]
-    """What a session that takes so long comes to: runs done, its seconds, why it ended."""
+def lived(  # type: ignore[no-untyped-def]
+    session: Session,
+    takes: Callable[[Spec], float],
+    is_precise: Callable[[], bool] = lambda: False,
+    waits: Callable[[], float] = lambda: 0.0,
+    up_seconds: Mapping[str, float] = plan.UP_SECONDS,
+):
+    """What a session that takes so long comes to: runs done, its seconds, why it ended. Asked as `session.perform` asks."""
     clock = Clock()
     limits = Limits(session=session, todo=session.specs, known=known(session), is_precise=is_precise, clock=clock)
-    stood_up, done = None, []
+    stood_up, block, done = None, None, []
     for spec in session.specs:
+        if spec.block != block:
+            block = spec.block
+            if why := limits.enough(spec):
+                return done, clock.now - 100.0, why
+            clock.now += min(waits(), limits.most_wait_seconds)
         if why := limits.enough(spec):
             return done, clock.now - 100.0, why
         if (spec.block, spec.topology.name) != stood_up:
             stood_up = (spec.block, spec.topology.name)
-            clock.now += plan.UP_SECONDS[spec.topology.name] + plan.DOWN_SECONDS
+            clock.now += up_seconds[spec.topology.name] + plan.DOWN_SECONDS
         clock.now += takes(spec)
         done.append(spec)
     return done, clock.now - 100.0, ""
@@ -105,6 +129,16 @@ def test_ten_simulated_sessions_end_within_a_tenth_over_their_budget(seed: int) 
     done, seconds, why = lived(session, lambda _: 10.0 * slower * draw.uniform(0.8, 1.2))
     assert seconds <= 1.1 * (session.budget_seconds or 0.0)
     assert bool(why) == (len(done) < len(session.specs))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_waits_for_a_quiet_machine_and_slow_clusters_end_no_session_later_than_that(seed: int) -> None:
+    draw = random.Random(seed)
+    wanted = a_plan(blocks=draw.randint(6, 40), cells=draw.randint(1, 4), budget_seconds=draw.uniform(300, 1800))
+    session = fit(wanted, known(wanted))
+    up = {"single": 6.0, "multi": draw.uniform(9.0, 12.0)}
+    _, seconds, _ = lived(session, lambda _: 10.0, waits=lambda: draw.choice((0.5, 60.0)), up_seconds=up)
+    assert seconds <= 1.1 * (session.budget_seconds or 0.0)
 
 
 def test_a_session_as_slow_as_expected_is_done_whole() -> None:

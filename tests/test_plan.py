@@ -135,7 +135,7 @@ def test_a_longer_plan_is_estimated_longer_and_what_is_known_counts() -> None:
     short = plan.make(Wish(experiments=("inference",), cpus=2, blocks=1))
     long = plan.make(Wish(experiments=("inference",), cpus=2, blocks=2))
     assert plan.estimate_seconds(long) == pytest.approx(2 * plan.estimate_seconds(short))
-    known = {plan.time_key(spec): 1000.0 for spec in short.specs}
+    known = plan.Known(runs={plan.time_key(spec): 1000.0 for spec in short.specs})
     assert plan.estimate_seconds(short, known) > 1000 * len(short.specs)
 
 

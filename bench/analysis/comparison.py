@@ -101,7 +101,7 @@ def not_usable(run: Run) -> str:
     return f"{run.status}: {'; '.join(run.reasons)}" if run.reasons else run.status
 
 
-def last_attempts(runs: Sequence[Run]) -> dict[str, Run]:
+def attempts_that_count(runs: Sequence[Run]) -> dict[str, Run]:
     """By Spec: the last attempt that is ok, or else the last."""
     chosen: dict[str, Run] = {}
     for run in sorted(runs, key=lambda run: (run.status == "ok", run.spec.attempt)):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from bench.analysis import stats
 from bench.analysis.arms import ArmRow
 from bench.analysis.cells import CellReport
-from bench.analysis.comparison import Side, last_attempts
+from bench.analysis.comparison import Side, attempts_that_count
 from bench.analysis.evidence import SESSION, Doubt, Evidence, Severity, about
 from bench.analysis.numbers import label, plain, plural, quantity, span
 from bench.analysis.steadiness import Label, Steadiness
@@ -312,7 +312,7 @@ def order_test(evidence: Evidence) -> tuple[float, float] | None:
     place = {spec.id: position for position, spec in enumerate(evidence.session.specs)}
     by_spec = {
         (run.spec.experiment, run.spec.cell, run.spec.topology.name, run.spec.block): run.spec.id
-        for run in last_attempts(evidence.usable).values()
+        for run in attempts_that_count(evidence.usable).values()
     }
     for cell in evidence.cells:
         row = cell.headline

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from bench.analysis import apart, doubts, stats, veto
 from bench.analysis.answer import answer, question
 from bench.analysis.cells import CellReport, build_cell
-from bench.analysis.comparison import MARGIN, Comparison, last_attempts
+from bench.analysis.comparison import MARGIN, Comparison, attempts_that_count
 from bench.analysis.costs import Cost, costs
 from bench.analysis.doubts_of_numbers import order_test
 from bench.analysis.evidence import SESSION, Doubt, Evidence, about
@@ -105,7 +105,7 @@ def build(
 
     `warmups`: first turns of a cell that do not count, at the least, since another session needs as many.
     """
-    as_recorded = last_attempts(runs)
+    as_recorded = attempts_that_count(runs)
     whole, session = session, _as_far_as_begun(session, as_recorded)
     topologies = _topologies(session)
     vetoed = veto.vetoes(  # by the turns that were declared: which are discarded depends on values, and a veto must not

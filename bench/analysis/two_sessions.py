@@ -8,7 +8,7 @@ from typing import Literal
 
 from bench.analysis import facts, stats
 from bench.analysis.cells import CellReport
-from bench.analysis.comparison import MARGIN, last_attempts
+from bench.analysis.comparison import MARGIN, attempts_that_count
 from bench.analysis.evidence import SESSION, Doubt, about
 from bench.analysis.facts import Difference
 from bench.analysis.numbers import plural, ratio
@@ -149,7 +149,7 @@ def _warmups(*sides: Stored) -> dict[CellKey, int]:
     """Turns that do not count: of a cell the same number in both sessions, what the one that warms up longer needs."""
     found: dict[CellKey, int] = {}
     for side in sides:
-        for key, turns in by_cell(side.session, last_attempts(side.runs)).items():
+        for key, turns in by_cell(side.session, attempts_that_count(side.runs)).items():
             found[key] = max(turns, found.get(key, 0))
     return found
 
@@ -160,7 +160,7 @@ def unlike(one: Stored, other: Stored) -> tuple[Difference, ...]:
 
 
 def _face(stored: Stored) -> Face:
-    last = last_attempts(stored.runs).values()
+    last = attempts_that_count(stored.runs).values()
     ok = sum(run.status == "ok" for run in last)
     session = stored.session
     return Face(
@@ -183,7 +183,9 @@ def _differences(baseline: Stored, candidate: Stored) -> Iterator[Difference]:
         yield _other("target", baseline.session.target, candidate.session.target)
     if baseline.session.seed != candidate.session.seed:
         yield _other("seed", baseline.session.seed, candidate.session.seed, confounds=False)
-    runs = [[run for run in last_attempts(each.runs).values() if run.status == "ok"] for each in (baseline, candidate)]
+    runs = [
+        [run for run in attempts_that_count(each.runs).values() if run.status == "ok"] for each in (baseline, candidate)
+    ]
     for place in dict.fromkeys((run.spec.experiment, run.spec.topology.name) for run in runs[1]):
         one, other = ([r for r in side if (r.spec.experiment, r.spec.topology.name) == place] for side in runs)
         if one:

@@ -56,7 +56,7 @@ def _plan(
     Example: bench plan inference --profile lab --set batch=1,10 --save plan.toml
     """
     chosen = choose(wish.target, options)
-    known = history.run_seconds(out, chosen.target.name)
+    known = history.known(out, chosen.target.name)
     session = budget.fit(plan.make(replace(wish, target=chosen.target.name)), known)
     for topology in plan.topologies(wish):
         chosen.target.check(topology)
@@ -75,13 +75,13 @@ def _plan(
 command = asking(_plan)
 
 
-def describe(session: Session, known: Mapping[tuple[str, str], float], *, why: str) -> list[str]:
+def describe(session: Session, known: plan.Known, *, why: str) -> list[str]:
     """The plan, for a person."""
     specs = session.specs
     first = [spec for spec in specs if spec.block == 1 and spec.topology.name == specs[0].topology.name]
     topologies = {spec.topology.name: spec.topology for spec in specs}
     blocks = max(spec.block for spec in specs)
-    measured = sum(plan.time_key(spec) in known for spec in specs)
+    measured = sum(plan.time_key(spec) in known.runs for spec in specs)
     lines = [f"Target {session.target}: {why}. Seed {session.seed}, profile {session.profile}.", "", "Topologies"]
     lines += [
         f"  {t.name:8} {t.nodes} node(s), each {t.cpus_per_node} CPUs, {t.threads_per_node} native threads,"
@@ -139,7 +139,7 @@ def _effect(deviation: float, pairs: int) -> str:
     return "none" if smallest is None else percent(smallest)
 
 
-def _minutes(session: Session, of: Spec, known: Mapping[tuple[str, str], float]) -> str:
+def _minutes(session: Session, of: Spec, known: plan.Known) -> str:
     """How long all runs of one cell will take, without clusters."""
     own = [spec for spec in session.specs if (spec.experiment, spec.cell) == (of.experiment, of.cell)]
     return plan.in_words(sum(plan.run_seconds(session, spec, known) for spec in own))

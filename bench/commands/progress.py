@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
 from bench.commands.talk import Level, level, say
 from bench.model import Closing, Line, Session, Spec, Topology
-from bench.plan import DOWN_SECONDS, UP_SECONDS, in_words, run_seconds
+from bench.plan import Known, cluster_seconds, in_words, run_seconds
 
 TELL_SECONDS = 10.0  # between two lines on the same work, where there is no bar
 
@@ -52,7 +52,7 @@ class Progress:
         session: Session,
         *,
         todo: tuple[Spec, ...],
-        known: Mapping[tuple[str, str], float],
+        known: Known,
         left_seconds: Callable[[], float | None] = lambda: None,
     ) -> None:
         self._session = session
@@ -62,6 +62,7 @@ class Progress:
         self._samples = 0
         self._work = WorkInHand()
         self._begun = time.monotonic()
+        self._known = known
         self._guesses = {spec.folder: run_seconds(session, spec, known) for spec in todo}
         self._guessed_done = 0.0
         self._bar: Any = None
@@ -122,7 +123,7 @@ class Progress:
     def _eta(self) -> str:
         """What is left, by the guesses, corrected by how they have held so far."""
         clusters = {(spec.block, spec.topology.name) for spec in self._todo}
-        around = sum(UP_SECONDS.get(name, UP_SECONDS["multi"]) + DOWN_SECONDS for _, name in clusters)
+        around = sum(cluster_seconds(name, self._known) for _, name in clusters)
         whole = around + sum(self._guesses.values())
         done = self._guessed_done + around * self._ended / max(len(self._todo), 1)
         took = time.monotonic() - self._begun

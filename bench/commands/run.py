@@ -37,7 +37,7 @@ def _run(wish: Wish, options: Options, out: Path, as_json: AsJson = False) -> No
     chosen = choose(wish.target, options)
     target = chosen.target
     wanted = plan.make(replace(wish, target=target.name, options=as_options(chosen.options)))
-    session = budget.fit(wanted, history.run_seconds(out, target.name))
+    session = budget.fit(wanted, history.known(out, target.name))
     for topology in topologies:
         target.check(topology)
     folder = store.create(out, session)
@@ -80,7 +80,7 @@ def measure(folder: Path, session: Session, work: Work, *, target: Target) -> tu
 def left_out(folder: Path, session: Session) -> str:
     """What a session lacks, and how long it would take."""
     todo = remaining(folder, session).todo
-    seconds = plan.sum_seconds(session, todo, history.run_seconds(folder.parent, session.target))
+    seconds = plan.sum_seconds(session, todo, history.known(folder.parent, session.target))
     blocks = plural(len({spec.block for spec in todo}), "block")
     return f"{plural(len(todo), 'run')} in {blocks}, about {plan.in_words(seconds)}"
 
@@ -89,13 +89,20 @@ def _perform(folder: Path, session: Session, work: Work, *, target: Target) -> s
     """Do the work; why it ended before its end, where it did."""
     stays_up = target.status().cluster is not None
     stop = Stop()
-    known = history.run_seconds(folder.parent, session.target)
+    known = history.known(folder.parent, session.target)
     limits = Limits(session=session, todo=work.todo, known=known, is_precise=partial(is_precise, folder, session))
     listener = progress.Progress(session, todo=work.todo, known=known, left_seconds=lambda: limits.left_seconds)
     try:
         with listener, _ctrl_c(stop):
             ended = perform(
-                folder, session, work.todo, target=target, listener=listener, stop=stop, enough=limits.enough
+                folder,
+                session,
+                work.todo,
+                target=target,
+                listener=listener,
+                stop=stop,
+                enough=limits.enough,
+                most_wait_seconds=lambda: limits.most_wait_seconds,
             )
     except KeyboardInterrupt:
         raise  # at once: `bench down` takes away what is left

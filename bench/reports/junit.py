@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from bench.analysis import Report
 from bench.analysis.cells import CellReport
-from bench.analysis.comparison import last_attempts
+from bench.analysis.comparison import attempts_that_count
 from bench.analysis.numbers import percent
 from bench.analysis.rows import MetricRow
 from bench.model import Run
@@ -79,7 +79,7 @@ def _judged(cell: CellReport, row: MetricRow) -> Case:
 
 def _runs(runs: Sequence[Run]) -> Iterator[Case]:
     """The attempts that count and are not ok."""
-    for run in last_attempts(runs).values():
+    for run in attempts_that_count(runs).values():
         if run.status != "ok":
             group = f"{run.spec.experiment}.{run.spec.cell}"
             yield Case(group=group, name=f"run {run.spec.folder}", outcome="error", why=f"{run.status}: {_first(run)}")

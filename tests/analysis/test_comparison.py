@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench import analysis
-from bench.analysis.comparison import compare, invocation_value, judge, last_attempts, outcome, side
+from bench.analysis.comparison import attempts_that_count, compare, invocation_value, judge, outcome, side
 from bench.analysis.rows import Question
 from bench.analysis.stats import Estimate
 from bench.model import Interval, Metric, Sample
@@ -164,8 +164,8 @@ def test_of_many_attempts_the_last_good_one_counts():
     first = replace(runs[0], status="failed", reasons=("the head died",))
     second = replace(runs[0], spec=replace(runs[0].spec, attempt=2))
     third = replace(first, spec=replace(runs[0].spec, attempt=3))
-    assert last_attempts([third, second, first])[runs[0].spec.id] is second
-    assert last_attempts([third, first])[runs[0].spec.id] is third
+    assert attempts_that_count([third, second, first])[runs[0].spec.id] is second
+    assert attempts_that_count([third, first])[runs[0].spec.id] is third
 
 
 def test_a_run_that_is_not_ok_gives_a_reason_and_never_a_number():

@@ -22,6 +22,7 @@ from bench.experiments.clustering.reference import Reference
 from bench.experiments.clustering.split import Part
 from bench.experiments.clustering.work import Given, Job, Outcome
 from bench.experiments.placement import Place, get_in_time, on
+from bench.files import replace_whole
 from bench.model import to_json
 
 if TYPE_CHECKING:
@@ -248,7 +249,7 @@ class Rounds:
         if any(merged[number] != account.results[number] for number in merged.keys() & account.results.keys()):
             self.context.invalid("a node's file of results differs from what the ledger has of it")
         whole = b"".join(account.results[number] for number in sorted(account.results))
-        work.write_whole(self.context.folder / f"results-{self.turn}-{self.passes}.f64", whole)
+        replace_whole(self.context.folder / f"results-{self.turn}-{self.passes}.f64", whole, is_lasting=False)
         self.site.ask("forget_results")
 
     def _set_aside(self, account: Account) -> None:
@@ -258,7 +259,7 @@ class Rounds:
         if not account.aside:
             return
         folder, aside = self.context.folder, sorted(account.aside, key=lambda each: each.job)
-        work.write_whole(folder / "set-aside.jsonl", b"".join(to_json(each) + b"\n" for each in aside))
+        replace_whole(folder / "set-aside.jsonl", b"".join(to_json(each) + b"\n" for each in aside), is_lasting=False)
         first = aside[:MOST_INPUTS] if self.job.bytes else []
         for each in first:
             parts = split.parts(self.params.jobs, self.jobs_per_part)

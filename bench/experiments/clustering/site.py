@@ -20,6 +20,7 @@ from bench.experiments.clustering.inputs import checksum
 from bench.experiments.clustering.journal import Journal
 from bench.experiments.clustering.split import Part
 from bench.experiments.clustering.work import Given, Job, Outcome
+from bench.files import replace_whole
 
 if TYPE_CHECKING:
     from bench.experiments.clustering.points import Points
@@ -61,7 +62,7 @@ class Worker:
             f"part {part.number} of {self._job.layer(part)}: {outcome.jobs} jobs in {outcome.busy_seconds:.6f} s"
         )
         if outcome.results:
-            work.write_whole(self._folder / f"part-{part.number:08d}", outcome.results)
+            replace_whole(self._folder / f"part-{part.number:08d}", outcome.results, is_lasting=False)
         for each in outcome.aside:
             self._journal.say(f"job {each.job} of {each.layer} was set aside: {each.error}")
         return replace(

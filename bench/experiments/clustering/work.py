@@ -7,7 +7,6 @@ shows. Its number squared is added up too, for that sum is known beforehand with
 from __future__ import annotations
 
 import math
-import os
 import time
 import traceback
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from bench.errors import RunInvalid
 from bench.experiments.clustering import kernels, points
 from bench.experiments.clustering.inputs import Input, open_input
 from bench.experiments.clustering.split import Part
+from bench.files import replace_whole
 
 if TYPE_CHECKING:
     from bench.experiments.clustering.points import Points
@@ -216,7 +216,7 @@ def write_block(folder: Path, job: Job, part: Part) -> int:
     """Put the vectors of a part into a file of their own, for `read_block`; the bytes."""
     make = vectors_of(job, part, None)
     block = _block(part, make)
-    write_whole(_input_path(folder, part), block.tobytes())
+    replace_whole(_input_path(folder, part), block.tobytes(), is_lasting=False)
     return block.nbytes
 
 
@@ -244,13 +244,6 @@ def _block(part: Part, vectors: Callable[[int], Points]) -> Points:
 def opened(given: Given, points: int, dimensions: int) -> Input:
     """A process opens the file once; whether it is the one that was meant is found out once a node."""
     return open_input(given.path, points, dimensions, sha256=given.sha256)
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """A file that is there whole, or is not there."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}.part")  # two workers may be at the same part
-    draft.write_bytes(content)
-    draft.replace(path)
 
 
 def warm_up(job: Job) -> None:
