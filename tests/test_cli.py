@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from builders import a_session, a_spec, a_topology
+from command_line import Typed, typist
 from fakes import FakeHead, FakeTarget, a_fake_target, good_driver
 from filelock import FileLock
 
@@ -23,20 +24,11 @@ from bench.targets import Choice, Options
 
 
 @pytest.fixture
-def bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[object]:
+def bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Typed:
     """Type a command; get its exit code, stdout and stderr."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(session, "POLL_SECONDS", 0.02)
 
-    def typed(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["bench", *words])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return typed
+    return typist(capsys, monkeypatch, tmp_path)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 from builders import a_topology
+from command_line import typist
 from fakes import FakeHead, a_fake_target
 from made_up_sessions import a_session_on_disk
 from typer.main import get_command
@@ -77,8 +77,7 @@ FREE = {
 @pytest.fixture
 def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
     """Type a command with --json in a folder that has two sessions; get what it printed."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    bench = typist(capsys, monkeypatch, tmp_path)
     for session in (FIRST, SECOND):
         a_session_on_disk(tmp_path / "results", session)
     (tmp_path / "records").mkdir()
@@ -90,12 +89,7 @@ def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
 
         def typed(words: list[str]) -> Any:
             capsules = [str(path) for path in Path("capsules").glob("*")]
-            monkeypatch.setattr(
-                sys, "argv", ["bench", *(w if w != "CAPSULE" else capsules[0] for w in words), "--json"]
-            )
-            with pytest.raises(SystemExit):
-                cli.main()
-            out, err = capsys.readouterr()
+            _, out, err = bench(*(word if word != "CAPSULE" else capsules[0] for word in words), "--json")
             assert out, err
             return json.loads(out)
 
@@ -177,12 +171,10 @@ def test_every_command_has_json_and_a_schema_that_names_it() -> None:
 
 
 def test_a_manifest_for_programs_has_the_objects_of_the_one_for_kubectl(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["bench", "manifest", "inference", "--cpus", "2", "--json"])
-    with pytest.raises(SystemExit):
-        cli.main()
-    answer = json.loads(capsys.readouterr().out)
+    _, out, _ = typist(capsys, monkeypatch, tmp_path)("manifest", "inference", "--cpus", "2", "--json")
+    answer = json.loads(out)
     assert answer["schema"] == "raymeter.manifest"
     assert {each["kind"] for each in answer["data"]} >= {"Secret", "RayJob"}
 

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from analysis.made_up import SINGLE, Wish, a_run
+from command_line import Typed, typist
 from fakes import FakeHead, FakeTarget, a_fake_target
 from made_up_sessions import FEW, a_session_on_disk
 
-from bench import cli, identity, plan, session, store
+from bench import identity, plan, session, store
 from bench.commands import compare
 from bench.jobs.recorder import Recorder
 from bench.model import Spec
 
-Typed = Callable[..., tuple[int, str, str]]
 BEFORE, SAME, SLOW, SHAPED = (f"2026010{n}-100000-inference-lab-000{n}" for n in (1, 2, 3, 4))
 
 
 @pytest.fixture
 def bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Typed:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(session, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(identity, "code_hash", lambda: "0123456789abcdef")
     out = tmp_path / "results"
@@ -33,15 +30,7 @@ def bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, t
     a_session_on_disk(out, SAME, blocks=6, seed=8)
     a_session_on_disk(out, SLOW, blocks=6, seed=9, multi=0.6)
     a_session_on_disk(out, SHAPED, blocks=6, seed=8, link="veth at 1gbit")
-
-    def typed(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["bench", *words])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
-
-    return typed
+    return typist(capsys, monkeypatch, tmp_path)
 
 
 @pytest.fixture

@@ -4,36 +4,26 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from analysis.made_up import made_up
+from command_line import Typed, typist
 from made_up_sessions import a_session_on_disk, write_run
 
-from bench import cli, session_lock, store
+from bench import session_lock, store
 
-Typed = Callable[..., tuple[int, str, str]]
 FIRST, SECOND = "20260105-100000-inference-lab-0001", "20260206-100000-inference-lab-0002"
 
 
 @pytest.fixture
 def bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Typed:
     """Type a command in a folder that has two sessions; get its exit code, stdout and stderr."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     a_session_on_disk(tmp_path / "results", FIRST)
     a_session_on_disk(tmp_path / "results", SECOND)
 
-    def typed(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["bench", *words])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return typed
+    return typist(capsys, monkeypatch, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from command_line import Typed, typist
 from made_up_sessions import a_session_on_disk
 
-from bench import cli, plan
+from bench import plan
 from bench.commands import talk
 from bench.commands.progress import Progress
 from bench.commands.talk import Level
@@ -20,24 +21,14 @@ from bench.plan import Wish
 
 FIRST = "20260105-100000-inference-lab-0001"
 COLOUR = re.compile(r"\x1b\[[0-9;]*\b(3[0-7]|38|9[0-7])[;m]")
-Typed = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
 def bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Typed]:
     """Type a command in a folder that has a session; get its exit code, stdout and stderr."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     a_session_on_disk(tmp_path / "results", FIRST)
 
-    def typed(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["bench", *words])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    yield typed
+    yield typist(capsys, monkeypatch, tmp_path)
     talk.set_level(Level.USUAL)
 
 
