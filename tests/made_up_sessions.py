@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ from analysis.made_up import ARMS, METRICS, made_up
 
 from bench import store
 from bench.jobs.recorder import Recorder
-from bench.model import Run, Session
+from bench.model import Run, Session, to_json
 
 FEW = {"metrics": (*METRICS[:2], METRICS[-1]), "arms": (ARMS[0], ARMS[2])}
 
@@ -26,6 +28,27 @@ def a_session_on_disk(out: Path, name: str = "20260105-100000-inference-lab-0001
     for run in runs:
         write_run(folder, session, run)
     return folder
+
+
+def many_sessions_on_disk(out: Path, count: int) -> None:
+    """`count` closed sessions, one a minute from the first of 2020 on: plans of their own, and the runs of one."""
+    pattern = a_session_on_disk(out)
+    session, runs = store.load_session(pattern), sorted((pattern / "runs").iterdir())
+    first = datetime(2020, 1, 1, tzinfo=UTC)
+    for number in range(count):
+        created = first + timedelta(minutes=number)
+        name = f"{created:%Y%m%d-%H%M%S}-inference-lab-{number:04x}"
+        folder = out / name
+        for run in runs:
+            (folder / "runs" / run.name).mkdir(parents=True)
+            for file in run.iterdir():
+                if file.is_file():
+                    (folder / "runs" / run.name / file.name).hardlink_to(file)
+        own = replace(
+            session, id=name, created=created.isoformat(), specs=tuple(replace(s, session=name) for s in session.specs)
+        )
+        (folder / "session.json").write_bytes(to_json(own))
+    shutil.rmtree(pattern)
 
 
 def write_run(folder: Path, session: Session, run: Run, *, is_closed: bool = True) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import sys
 from pathlib import Path
 
 import pytest
 from analysis.made_up import made_up
-from made_up_sessions import a_session_on_disk, write_run
+from made_up_sessions import a_session_on_disk, many_sessions_on_disk, write_run
 
 from bench import history, session_index, store
 from bench.session_index import Filters
@@ -45,6 +46,25 @@ def test_a_session_that_is_closed_is_not_read_again(out: Path, monkeypatch: pyte
     session_index.entries(out)
     monkeypatch.setattr(store, "load_session", lambda folder: pytest.fail(f"{folder} was read again"))
     assert ids(out) == [FIRST, SECOND]
+
+
+def test_a_list_of_many_opens_no_file_of_any_session(tmp_path: Path) -> None:
+    many_sessions_on_disk(tmp_path, 300)
+    assert len(session_index.entries(tmp_path)) == 300
+    opened: list[str] = []
+    is_watched = True
+
+    def watch(event: str, arguments: tuple[object, ...]) -> None:  # a hook stays for ever: it looks away at the end
+        if is_watched and event == "open" and str(arguments[0]).startswith(str(tmp_path)):
+            opened.append(str(arguments[0]))
+
+    sys.addaudithook(watch)
+    listed = session_index.entries(tmp_path)
+    assert (len(listed), opened) == (300, [])
+    (tmp_path / listed[7].folder / "session.json").write_bytes(b"{")
+    session_index.entries(tmp_path)
+    is_watched = False
+    assert {Path(each).parent.name for each in opened} == {listed[7].folder}, "what changed is read, by the same watch"
 
 
 def test_a_run_that_goes_on_is_seen_to_end(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from bench import history
 from bench.commands.answers import say_json
-from bench.commands.options import DEFAULT_OUT, AsJson, Out, Since
+from bench.commands.on_records import DEFAULT_OUT, AsJson, Out, Since
 from bench.commands.talk import say
 from bench.history import Change, Number
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench import experiments, session_index, targets
+from bench import session_index
 from bench.commands.answers import say_json
-from bench.commands.options import DEFAULT_OUT, AsJson, Out, Since
+from bench.commands.on_records import DEFAULT_OUT, AsJson, Out, Since
 from bench.errors import BadInput, did_you_mean
-from bench.params import declared
 from bench.session_index import Entry, Filters
+
+if TYPE_CHECKING:
+    from bench.experiments import Experiment as Module
 
 KINDS = ("experiments", "sessions", "targets")
 What = Annotated[str, typer.Argument(metavar="WHAT", help="experiments, sessions or targets.")]
@@ -44,6 +46,8 @@ def command(
     if what not in KINDS:
         raise BadInput(f"There is no list of {what}.", f"{did_you_mean(what, KINDS)}There are: {', '.join(KINDS)}.")
     if what == "experiments":
+        from bench import experiments
+
         if as_json:
             say_json("experiments", [about(name) for name in experiments.NAMES])
             return
@@ -58,6 +62,8 @@ def command(
             return
         lines = [_session(entry) for entry in found] or [f"No such sessions in {out}."]
     else:
+        from bench import targets
+
         if as_json:
             say_json("targets", targets.NAMES)
             return
@@ -67,6 +73,9 @@ def command(
 
 def about(name: str) -> dict[str, object]:
     """An experiment for a program: the same as `describe`."""
+    from bench import experiments
+    from bench.params import declared
+
     experiment = experiments.load(name)
     return {
         "name": name,
@@ -78,12 +87,15 @@ def about(name: str) -> dict[str, object]:
     }
 
 
-def _summary(experiment: experiments.Experiment) -> str:
+def _summary(experiment: Module) -> str:
     return (experiment.__doc__ or "").strip().splitlines()[0]
 
 
 def describe(name: str) -> list[str]:
     """An experiment for a person: what can be varied, what is measured, against what."""
+    from bench import experiments
+    from bench.params import declared
+
     experiment = experiments.load(name)
     parameters = [
         (p.name, f"{p.range} {p.unit}".strip(), f"[{p.default}]", p.help) for p in declared(experiment.Params).values()

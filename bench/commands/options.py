@@ -6,7 +6,6 @@ import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import fields, replace
-from datetime import datetime
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from types import NoneType
@@ -14,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from bench import params, store
+from bench import params
 from bench.budget import price_of, seconds_of, share_of
-from bench.commands import completion
+from bench.commands import completion, on_records
 from bench.errors import BadInput, did_you_mean
 from bench.model import Value, as_builtins
 from bench.plan import Wish, chosen_levels
@@ -67,24 +66,7 @@ TargetName = Annotated[
         autocompletion=completion.one_of("target"),
     ),
 ]
-_WHOLE_DATE = "0001-01-01T00:00:00"
-_DATE_LENGTHS = (0, 4, 7, 10, 13, 16, 19, 25)  # as far as the year, the month and so on, the last with its zone
-
-
-def _check_since(said: str) -> str:
-    """Dates are compared as text, and any text would do: only the beginning of an ISO date can be meant."""
-    try:
-        whole = said + _WHOLE_DATE[len(said) :]
-        is_date = len(said) in _DATE_LENGTHS and datetime.fromisoformat(whole).isoformat() == whole
-    except ValueError:
-        is_date = False
-    if not is_date:
-        raise BadInput(f"--since {said} is no date.", "Say it as 2026-01-31, or less or more of it.")
-    return said
-
-
-Since = Annotated[str, typer.Option(metavar="DATE", callback=_check_since, help="Of sessions since then: 2026-01-31.")]
-Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Where the sessions are.")]
+Out = on_records.Out
 Appliance = Annotated[str, typer.Option("--name", help="Of the appliance; two names do not meet.")]
 IsolationName = Annotated[
     str,
@@ -139,9 +121,9 @@ SessionName = Annotated[
         metavar="SESSION", help="Its id, the beginning of it, a folder, or latest.", autocompletion=completion.session
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON, unrounded.")]
+AsJson = on_records.AsJson
 
-DEFAULT_OUT = store.DEFAULT_FOLDER
+DEFAULT_OUT = on_records.DEFAULT_OUT
 
 OF_TARGET: dict[str, Any] = {
     "name": Appliance,

@@ -14,7 +14,7 @@ import typer
 from bench import session_lock, store
 from bench.commands import completion
 from bench.commands.answers import say_json
-from bench.commands.options import DEFAULT_OUT, AsJson, Out
+from bench.commands.on_records import DEFAULT_OUT, AsJson, Out
 from bench.errors import BadInput, CannotWrite, RecordDamaged
 
 Names = Annotated[
