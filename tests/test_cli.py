@@ -17,8 +17,9 @@ from command_line import Typed, typist
 from fakes import FakeHead, FakeTarget, a_fake_target, good_driver
 from filelock import FileLock
 
-from bench import cli, session, store
+from bench import cli, session, store, targets
 from bench.commands import run
+from bench.errors import TargetFailed
 from bench.model import Spec
 from bench.targets import Choice, Options
 
@@ -139,6 +140,40 @@ def test_a_folder_that_refuses_is_one_line_wherever_that_is_met(  # type: ignore
     assert err.splitlines()[-1].startswith(f"bench: {tmp_path / 'a file'}")
     assert "--debug shows where" in err
     assert "Traceback" not in err
+
+
+def test_a_target_that_cannot_be_asked_hides_no_other(bench, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    ledger = tmp_path / "state/raymeter/appliances/raymeter/ledger.json"
+    ledger.parent.mkdir(parents=True)
+    ledger.write_text("spoilt")
+
+    code, out, err = bench("status")
+    assert (code, out) == (4, "docker: nothing is up\nk8s: nothing is up\n")
+    assert err.startswith(f"bench: {ledger} says what this appliance has made, and cannot be read")
+    assert err.count("\n") == 1
+
+    code, out, _ = bench("status", "--json")
+    assert (code, [each["target"] for each in json.loads(out)["data"]]) == (4, ["docker", "k8s"])
+
+    code, out, err = bench("doctor")
+    assert (code, "good  target k8s" in out) == (4, True)
+    assert "bad   target local" in out
+    assert "target local" in err
+
+
+def test_down_ends_what_it_can_reach_and_tells_what_it_cannot(bench, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    class Stub:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def down(self) -> tuple[str, ...]:
+            if self.name == "docker":
+                raise TargetFailed("The engine does not answer.")
+            return (f"all of {self.name}",)
+
+    monkeypatch.setattr(targets, "create", lambda name, options: Stub(name))
+    ended = "local: all of local\nk8s: all of k8s\n"
+    assert bench("down") == (4, ended, "bench: The engine does not answer.\n")
 
 
 def test_debug_shows_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,8 +18,10 @@ def command(
     """
     options = targets.Options(name=name, context=context)
     names = targets.NAMES if target == "auto" else (target,)
-    ended = [f"{each}: {what}" for each in names for what in targets.create(each, options).down()]
+    found, troubles = targets.ask_each(names, options, lambda each: each.down())
+    ended = [f"{name}: {what}" for name, things in found.items() for what in things]
     if as_json:
         say_json("ended", ended)
-        return
-    typer.echo("\n".join(ended) if ended else "Nothing was up.")
+    elif ended or not troubles:
+        typer.echo("\n".join(ended) if ended else "Nothing was up.")
+    targets.raise_all(troubles)

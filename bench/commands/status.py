@@ -18,11 +18,12 @@ def command(
     """
     options = targets.Options(name=name, context=context)
     names = targets.NAMES if target == "auto" else (target,)
-    found = {each: targets.create(each, options).status() for each in names}
+    found, troubles = targets.ask_each(names, options, lambda each: each.status())
     if as_json:
         say_json("status", [plain(each, standing) for each, standing in found.items()])
-        return
-    typer.echo("\n".join(line for each, standing in found.items() for line in _lines(each, standing)))
+    elif found:
+        typer.echo("\n".join(line for each, standing in found.items() for line in _lines(each, standing)))
+    targets.raise_all(troubles)
 
 
 def plain(target: str, standing: targets.Standing) -> dict[str, object]:

@@ -14,6 +14,7 @@ import requests
 from bench import scraping, targets
 from bench.doctor import nodes, steadiness, windows
 from bench.doctor.finding import Finding
+from bench.errors import BenchError
 from bench.targets import Cluster, Options
 
 LEAST_FREE_BYTES = 2**30
@@ -143,7 +144,10 @@ def findings(names: Sequence[str], options: Options) -> Iterator[Finding]:
     for check in (machine, steady, isolation, clock, versions):
         yield from check()
     for name in names:
-        yield from standing(name, options)
+        try:
+            yield from standing(name, options)
+        except BenchError as error:
+            yield Finding(f"target {name}", "bad", error.what.rstrip("."), error.way_out)
 
 
 def _gib(free: int, total: int) -> str:

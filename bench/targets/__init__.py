@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
-from bench.errors import BadInput, did_you_mean
+from bench.errors import BadInput, BenchError, did_you_mean
 from bench.model import Topology
+
+A = TypeVar("A")
 
 RAYS_OWN: Mapping[str, str] = {}  # settings: all as Ray has them where nothing is set
 
@@ -112,6 +114,27 @@ def create(name: str, options: Options) -> Target:
         )
     make: Callable[[Options], Target] = import_module(_MODULES[name]).create
     return make(options)
+
+
+def ask_each(
+    names: Sequence[str], options: Options, question: Callable[[Target], A]
+) -> tuple[dict[str, A], list[BenchError]]:
+    """What each target answers, and what kept the others from it: an engine that is away hides no other target."""
+    answers: dict[str, A] = {}
+    troubles: list[BenchError] = []
+    for name in names:
+        target = create(name, options)
+        try:
+            answers[name] = question(target)
+        except BenchError as error:
+            troubles.append(error)
+    return answers, troubles
+
+
+def raise_all(troubles: Sequence[BenchError]) -> None:
+    """Raise them as one, of the kind of the first; nothing where there is none."""
+    if troubles:
+        raise type(troubles[0])(" ".join(map(str, troubles)))
 
 
 @dataclass(frozen=True, kw_only=True)
