@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,7 +23,7 @@ PINNED = ("ray", "numpy", "prometheus-client", "typer")
 
 
 def machine() -> Iterator[Finding]:
-    """CPUs, memory, shared memory, swap."""
+    """CPUs, memory, shared memory, disk, swap."""
     allowed, there = len(os.sched_getaffinity(0)), os.cpu_count() or 1
     yield Finding(
         "CPUs",
@@ -38,6 +39,14 @@ def machine() -> Iterator[Finding]:
         "good" if shared.free > LEAST_FREE_BYTES else "bad",
         _gib(shared.free, shared.total),
         "" if shared.free > LEAST_FREE_BYTES else "Make it larger, or ask for less with --object-store-mib.",
+    )
+    folder = Path(tempfile.gettempdir())
+    files = shutil.disk_usage(folder)
+    yield Finding(
+        "Ray's files",
+        "good" if files.free > LEAST_FREE_BYTES else "bad",
+        f"{_gib(files.free, files.total)} in {folder}",
+        "" if files.free > LEAST_FREE_BYTES else "Make room, or set TMPDIR to a short path elsewhere.",
     )
     used = psutil.swap_memory().used
     yield Finding(

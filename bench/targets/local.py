@@ -35,6 +35,7 @@ from bench.targets.bounds import check_name, check_sizes, mib
 from bench.targets.ledger import Home, Ledger, Node, Ports, boot_id, new_id, now, run_folder
 
 DEADLINE_SECONDS = 120.0
+LEAST_FREE_BYTES = 2**30  # of disk, for Ray's own files: a session's logs, and what spills
 OF_OTHERS = ("image", "dev", "context", "load_with", "operator_manifests")  # options of other targets
 
 
@@ -299,4 +300,10 @@ def _check_room(topology: Topology) -> None:
             f"The object stores need {mib(wanted['object store'])} of shared memory,"
             f" and {mib(free)} are free in /dev/shm; beyond that Ray would put them on a disk.",
             "Ask for smaller stores, or enlarge /dev/shm (docker run --shm-size).",
+        )
+    folder = Path(run_folder("")).parent
+    if (free := shutil.disk_usage(folder).free) < LEAST_FREE_BYTES:
+        raise DoesNotFit(
+            f"Ray keeps its logs and what it spills in {folder}, and {mib(free)} are free there.",
+            f"Make room for {mib(LEAST_FREE_BYTES)}, or set TMPDIR to a short path elsewhere.",
         )

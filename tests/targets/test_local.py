@@ -5,6 +5,7 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,6 +26,7 @@ ONE_NODE = replace(a_topology(cpus=1), memory_bytes_per_node=2 * 2**30, object_s
 TWO_NODES = replace(ONE_NODE, name="multi", nodes=2)
 UP = """
 import sys
+import tempfile
 from bench.model import Topology, from_json
 from bench.targets import Options, create
 cluster = create("local", Options(name=sys.argv[1], isolation=sys.argv[2])).up(from_json(sys.argv[3], Topology))
@@ -32,6 +34,7 @@ print(cluster.dashboard_url, cluster.exporter_url, cluster.token, cluster.link, 
 """
 DOWN = """
 import sys
+import tempfile
 from bench.targets import Options, create
 print(len(create("local", Options(name=sys.argv[1])).down()))
 """
@@ -236,6 +239,19 @@ def test_too_little_shared_memory_is_refused_with_both_numbers(monkeypatch: pyte
     monkeypatch.setattr(local.shutil, "disk_usage", lambda _: usage._replace(free=64 * 2**20))
     with pytest.raises(DoesNotFit, match=r"need 200 MiB .* 64 MiB are free"):
         create("local", Options(isolation="loopback")).check(replace(ONE_NODE, object_store_bytes_per_node=200 * 2**20))
+
+
+def test_too_little_disk_for_rays_files_is_refused_with_its_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)  # it is asked for once, and kept
+    usage = local.shutil.disk_usage
+
+    def disk_usage(folder: Path):
+        return usage(folder)._replace(free=900 * 2**20) if folder == tmp_path else usage(folder)
+
+    monkeypatch.setattr(local.shutil, "disk_usage", disk_usage)
+    with pytest.raises(DoesNotFit, match=rf"what it spills in {tmp_path}, and 900 MiB are free there\. Make room"):
+        create("local", Options(isolation="loopback")).check(ONE_NODE)
 
 
 def test_namespaces_without_the_right_to_make_them_are_refused(monkeypatch: pytest.MonkeyPatch):

@@ -1,0 +1,97 @@
+"""What the doctor says of this machine and of a cluster, by what it sees: one line each, and what to do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+
+import psutil
+import pytest
+from builders import a_topology
+from fakes import running
+
+from bench import doctor
+from bench.doctor.finding import Finding
+from bench.targets import Cluster
+
+TOKEN = "of-the-doctor"
+
+
+def levels(findings: Iterator[Finding]) -> dict[str, str]:
+    return {finding.about: finding.level for finding in findings}
+
+
+def disks(**free_bytes: int) -> Callable[[object], object]:
+    """`disk_usage`, where the folders whose names end so have so much free, and all others plenty."""
+
+    def usage(folder: object) -> object:
+        free = next((free for name, free in free_bytes.items() if str(folder).endswith(name)), 2**40)
+        return SimpleNamespace(total=2**40, used=0, free=free)
+
+    return usage
+
+
+@pytest.mark.parametrize(
+    ("free_bytes", "bad"), [({}, set()), ({"shm": 64 * 2**20}, {"/dev/shm"}), ({"temp": 2**20}, {"Ray's files"})]
+)
+def test_a_disk_without_room_is_named(
+    monkeypatch: pytest.MonkeyPatch, free_bytes: dict[str, int], bad: set[str]
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", disks(**free_bytes))
+    monkeypatch.setattr(doctor.tempfile, "gettempdir", lambda: "/some/temp")
+    found = list(doctor.machine())
+    assert {finding.about for finding in found if finding.level == "bad"} == bad
+    assert all(finding.to_do for finding in found if finding.level == "bad")
+
+
+def test_one_cpu_and_swap_in_use_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    monkeypatch.setattr(psutil, "swap_memory", lambda: SimpleNamespace(used=2**30))
+    found = levels(doctor.machine())
+    assert (found["CPUs"], found["swap"]) == ("note", "note")
+
+
+def test_who_is_not_root_is_told_what_that_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    namespaces, shaping = doctor.isolation()
+    assert (namespaces.level, namespaces.seen) == ("note", "not to be had without root")
+    assert "no bytes are counted" in namespaces.to_do
+    assert (shaping.level, shaping.seen) == ("note", "tc is missing")
+
+
+def test_a_package_that_is_not_there_is_bad(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "PINNED", ("numpy", "no-such-package"))
+    assert levels(doctor.versions()) == {"numpy": "good", "no-such-package": "bad"}
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expected"),
+    [
+        ({True: 200, False: 401}, {"Jobs API": "good", "exporter": "good", "token": "good"}),
+        ({True: 200, False: 200}, {"Jobs API": "good", "exporter": "good", "token": "bad"}),
+        ({True: 500, False: 401}, {"Jobs API": "bad", "exporter": "bad", "token": "good"}),
+    ],
+)
+def test_a_cluster_is_asked_with_its_token_and_without(statuses: Mapping[bool, int], expected: dict[str, str]) -> None:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(statuses[self.headers["Authorization"] == f"Bearer {TOKEN}"])
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    with running(server):
+        url = f"http://127.0.0.1:{server.server_port}"
+        cluster = Cluster(
+            topology=a_topology(), dashboard_url=url, exporter_url=url, token=TOKEN, nodes=("head",), link=""
+        )
+        assert levels(doctor.cluster(cluster)) == expected
+    gone = replace(cluster, dashboard_url="http://127.0.0.1:9", exporter_url="http://127.0.0.1:9")
+    assert levels(doctor.cluster(gone)) == {"Jobs API": "bad", "exporter": "bad"}
