@@ -128,3 +128,11 @@ def test_the_example_declares_what_the_command_line_needs(broadcast: Experiment)
     assert set(parameters.declared(broadcast.Params)) == {"object_kib", "readers"}
     assert broadcast.METRICS[0].name == "broadcast_seconds"
     assert broadcast.guess_pass_seconds(broadcast.Params()) > 0
+
+
+def test_every_image_that_must_be_brought_along_is_on_the_page_for_those_without_a_network() -> None:
+    pins = [line.partition("=") for line in (ROOT / "images/versions.env").read_text().splitlines()]
+    images = {value.rpartition(":")[0] for name, _, value in pins if name.endswith("_IMAGE")}
+    page = (DOCS / "offline.md").read_text()
+    assert len(images) == 5
+    assert [image for image in sorted(images) if f"`{image}`" not in page] == []
