@@ -1,9 +1,12 @@
-"""Files that are there whole, or are not there."""
+"""Files with a promise: written, they are there whole or not at all; read, they are files, and nothing that is waited for."""
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from pathlib import Path
+from typing import BinaryIO
 
 
 def replace_whole(path: Path, content: bytes, *, is_lasting: bool) -> None:
@@ -19,3 +22,15 @@ def replace_whole(path: Path, content: bytes, *, is_lasting: bool) -> None:
             file.flush()
             os.fsync(file.fileno())
     beside.replace(path)
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """A regular file that a person names, open for reading: a pipe would be waited for, and a device may never end.
+
+    Raises OSError for anything else, without waiting.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    return os.fdopen(descriptor, "rb")

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from bench.errors import BadInput
-from bench.plain_file import open_plain
+from bench.files import open_plain
 
 MOST_BYTES = 16 * 1024
 MOST_LINES = 1000  # to find a line of TOML, a dozen of its beginnings are read

@@ -24,8 +24,8 @@ from bench.capsules.packing import (
     address,
 )
 from bench.errors import RecordDamaged
+from bench.files import open_plain
 from bench.model import from_json
-from bench.plain_file import open_plain
 
 MOST_FILES = 100_000
 MOST_BYTES = 4 * 2**30  # of all files together, unpacked
