@@ -96,21 +96,22 @@ def network_cost(question: Question, block: int) -> NetworkCost:
         absent = f"the session has no experiment `{NETWORK}`"
         return NetworkCost(absent, absent)
     baseline, candidate = question.topologies[0], question.topologies[-1]
-    goodputs = _values(question, block, candidate, GOODPUT, [RAW_TCP])
-    trips = [_values(question, block, name, ROUND_TRIP, [CALL]) for name in (baseline, candidate)]
+    # Of the largest payload: a small one goes into the bucket of a shaped link, or into a buffer, and tells no rate.
+    goodputs = _values(question, block, candidate, GOODPUT, RAW_TCP, points=False)
+    trips = [_values(question, block, name, ROUND_TRIP, CALL, points=True) for name in (baseline, candidate)]
     return NetworkCost(
         1 / max(goodputs) if goodputs and max(goodputs) > 0 else f"`{NETWORK}` has no raw goodput in this block",
         min(trips[1]) - min(trips[0]) if all(trips) else f"`{NETWORK}` has no round trips in this block",
     )
 
 
-def _values(question: Question, block: int, topology: str, name: str, arms: Sequence[str]) -> list[float]:
-    """What `network` measured in this block, at every point."""
+def _values(question: Question, block: int, topology: str, name: str, arm: str, *, points: bool) -> list[float]:
+    """What `network` measured in this block: at every point, or else without one."""
     metric = next((each for each in question.session.metrics[NETWORK] if each.name == name), None)
     return [
         value
         for run in question.usable(question.in_block(NETWORK, block, topology))
-        for found, arm, node, point in run.values
-        if metric is not None and found == name and arm in arms and node is None
+        for found, of, node, point in run.values
+        if metric is not None and (found, of, node) == (name, arm, None) and bool(point) == points
         if not isinstance(value := outcome(run, metric, arm, point=point), str)
     ]

@@ -166,7 +166,9 @@ def the_network_experiment(
 
         samples = (
             sample(size, goodput / 50, raw, point="64 B"),
+            sample(size, goodput * 8, raw, point="64 KiB"),  # a shaped link lets so little pass at once
             sample(size, goodput if is_multi else goodput * 7, raw, point="64 MiB"),
+            sample(size, goodput if is_multi else goodput * 7, raw),
             sample(size, goodput / 2, ray, point="64 MiB"),
             sample(trip, 1e-3 + (round_trip if is_multi else 0.0), ray, point="64 B"),
         )
