@@ -28,23 +28,26 @@ def table(step: MoreCpus) -> Table:
 
 
 def notes(step: MoreCpus) -> Iterator[str]:
-    """What the subject's headline comes to."""
+    """What the subject's headline comes to, and what it is weighed against."""
+    yield _headline(step)
+    yield f"the nodes' CPUs are the same in both: with {step.more} each, fewer are at work at once"
+
+
+def _headline(step: MoreCpus) -> str:
     row = step.rows[0]
     found = row.comparison
     if found is None or found.ratio is None:
-        yield f"no ratio of {label(row.metric)}: {found.why if found else 'not compared'}"
-        return
+        return f"no ratio of {label(row.metric)}: {found.why if found else 'not compared'}"
     low, high = found.ratio.low, found.ratio.high
     what = f"{label(row.metric)} of {row.arm} with {step.more} each is {ratio(found.ratio)} of that with {step.fewer}"
     if found.refused:
-        yield f"{what}: no verdict, for {found.why}"
-    elif low is None or high is None:
-        yield f"{what}: {plural(found.pairs, 'pair')}, too few for an interval"
-    elif low <= 1 <= high:
-        yield f"{what}: no difference is shown"
-    else:
-        gains = (found.ratio.value > 1) == (row.metric.better == "higher")
-        yield f"{what}: it {'gains' if gains else 'loses'} by them"
+        return f"{what}: no verdict, for {found.why}"
+    if low is None or high is None:
+        return f"{what}: {plural(found.pairs, 'pair')}, too few for an interval"
+    if low <= 1 <= high:
+        return f"{what}: no difference is shown"
+    gains = (found.ratio.value > 1) == (row.metric.better == "higher")
+    return f"{what}: it {'gains' if gains else 'loses'} by them"
 
 
 def _cells(step: MoreCpus, row: MetricRow) -> Iterator[str]:

@@ -68,8 +68,12 @@ def _side_by_side(rows: Sequence[MetricRow], topologies: Sequence[str]) -> Table
         for topology in topologies:
             values = [_value(found.get((point, arm, metric)), topology, scale) for metric, scale in scales.items()]
             lines.append(grid.row([point, arm, topology, *values]))
-    heads = [", ".join(filter(None, (label(metric), scale.unit))) for metric, scale in scales.items()]
+    heads = [_head(label(metric), scale.unit) for metric, scale in scales.items()]
     return grid.table([("point", False), ("arm", False), ("topology", False), *((head, True) for head in heads)], lines)
+
+
+def _head(name: str, unit: str) -> str:
+    return f"{name}, {unit}" if unit and unit not in name.split() else name
 
 
 def _scale(metric: Metric, rows: Sequence[MetricRow]) -> Scale:

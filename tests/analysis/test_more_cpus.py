@@ -119,9 +119,10 @@ def test_a_run_that_failed_is_no_pair_and_without_both_cells_nothing_is_said() -
 )
 def test_the_sentence_says_what_the_interval_does(blocks: int, gain: float, says: str) -> None:
     (step,) = found(some_runs(blocks, gain))
-    (told,) = words.notes(step)
+    told, beside = words.notes(step)
     assert told.startswith("search of ray with 2 CPUs each is ")
     assert told.endswith(f"of that with 1 CPU: {says}")
+    assert beside.endswith("with 2 CPUs each, fewer are at work at once")
 
 
 def test_the_report_has_a_chapter_with_the_ratio_and_its_interval() -> None:
@@ -143,5 +144,5 @@ def test_what_a_doubt_refuses_to_its_experiment_it_refuses_here_too() -> None:
     assert any(doubt.severity == "refuses" for doubt in report.doubts)
     (step,) = report.more_cpus
     assert [row.comparison.verdict for row in step.rows if row.comparison] == [None] * len(step.rows)
-    (told,) = words.notes(step)
+    told, _ = words.notes(step)
     assert "no verdict, for " in told
