@@ -107,6 +107,15 @@ def test_every_cell_of_a_profile_can_be_run(name: str) -> None:
             assert parameter_server.guess_pass_seconds(cell) > 0
 
 
+def test_looks_at_a_set_with_more_held_out_images_are_reckoned_to_take_longer() -> None:
+    many, few, never = (
+        parameter_server.guess_pass_seconds(Params(data=data, evaluate_every=every))
+        for data, every in (("cifar10", 10), ("synthetic-32", 10), ("synthetic-32", 1_000_000))
+    )
+    assert many - never == pytest.approx(5 * (few - never), rel=0.01)
+    assert parameter_server.HELD_OUT["synthetic-32"] == len(images.load("synthetic-32", 1, "uint8").test_x)
+
+
 def shape(memory_mib: int, nodes: int = 1) -> Topology:
     return Topology(
         name="some",
