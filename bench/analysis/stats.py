@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
-from statistics import median
+from statistics import NormalDist, median
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 if TYPE_CHECKING:
@@ -118,10 +118,8 @@ def _rank_of_bound(n: int, level: float) -> tuple[int, float]:
     if n < EXACT_BELOW:
         rank = max(signed_rank_quantile(tail, n), 1)
         return rank, 1 - 2 * signed_rank_cdf(rank - 1, n)
-    from scipy.stats import norm
-
     sigma = math.sqrt(n * (n + 1) * (2 * n + 1) / 24)
-    return math.floor(n * (n + 1) / 4 - float(norm.isf(tail)) * sigma - 0.5) + 1, level
+    return math.floor(n * (n + 1) / 4 + NormalDist().inv_cdf(tail) * sigma - 0.5) + 1, level
 
 
 def median_with_interval(values: Sequence[float], level: float = LEVEL) -> Estimate:
@@ -140,10 +138,9 @@ def median_with_interval(values: Sequence[float], level: float = LEVEL) -> Estim
 @lru_cache(maxsize=256)
 def _rank_in_order(n: int, level: float) -> tuple[int, float]:
     """Which of n ordered values, counted from an end, bounds the median's interval; and the level that it reaches."""
-    from scipy.stats import binom
-
-    rank = max(int(binom.ppf((1 - level) / 2, n, 0.5)), 1)
-    return rank, 1 - 2 * float(binom.cdf(rank - 1, n, 0.5))
+    below = list(accumulate(math.comb(n, k) for k in range(n + 1)))  # of 2**n patterns, those with at most k heads
+    rank = max(next(k for k, count in enumerate(below) if count / 2**n >= (1 - level) / 2), 1)
+    return rank, 1 - 2 * (below[rank - 1] / 2**n)
 
 
 def mean_with_t_interval(values: Sequence[float], level: float = LEVEL) -> Estimate:
@@ -161,9 +158,9 @@ def mean_with_t_interval(values: Sequence[float], level: float = LEVEL) -> Estim
 @lru_cache(maxsize=256)
 def student_quantile(freedom: int, level: float = LEVEL) -> float:
     """How many standard errors an interval at `level` reaches either way."""
-    from scipy.stats import t
+    from scipy.special import stdtrit  # scipy.stats takes a second to import
 
-    return float(t.isf((1 - level) / 2, freedom))
+    return -float(stdtrit(freedom, (1 - level) / 2))
 
 
 def exponential(estimate: Estimate) -> Estimate:
@@ -276,12 +273,15 @@ def outliers(values: Mapping[K, float], fence: float = 1.5) -> tuple[K, ...]:
 
 def rank_correlation(one: Sequence[float], other: Sequence[float]) -> tuple[float, float] | None:
     """Spearman's rho and its p; None where there is too little, or nothing varies."""
-    from scipy.stats import spearmanr
+    import numpy as np
+    from scipy.special import stdtr
 
     if len(one) < FEWEST_FOR_VERDICT or len(set(one)) < 2 or len(set(other)) < 2:
         return None
-    found = spearmanr(one, other)
-    return float(found.statistic), float(found.pvalue)
+    rho = float(np.corrcoef(_doubled_ranks(one), _doubled_ranks(other))[0, 1])
+    freedom = len(one) - 2
+    away = abs(rho) * math.sqrt(freedom / max((1 + rho) * (1 - rho), 1e-300))
+    return rho, 2 * float(stdtr(freedom, -away))
 
 
 def evenness(shares: Sequence[float]) -> float | None:

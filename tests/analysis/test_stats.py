@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy.stats import wilcoxon
+from scipy.stats import binom, spearmanr, t, wilcoxon
 from statsmodels.stats.multitest import multipletests
 
 from bench.analysis import stats
@@ -151,6 +151,25 @@ def test_the_p_of_many_values_is_that_of_scipy_with_ties_and_zeros_too(values):
     assume(len(some) >= stats.EXACT_BELOW)
     known = wilcoxon(some, method="asymptotic", correction=True).pvalue
     assert stats.signed_rank_p(values) == pytest.approx(known, rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [2, 5, 6, 12, 49, 60, 200])
+def test_the_bounds_of_a_median_and_students_quantile_are_those_of_scipy(n):
+    ordered = [float(value) for value in range(1, n + 1)]
+    found = stats.median_with_interval(ordered)
+    rank = max(binom.ppf(0.025, n, 0.5), 1)
+    assert (found.low, found.high) == (rank, n + 1 - rank)
+    assert found.level == pytest.approx(1 - 2 * binom.cdf(rank - 1, n, 0.5))
+    assert stats.student_quantile(n - 1) == pytest.approx(t.isf(0.025, n - 1))
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 30)), min_size=6, max_size=40))
+def test_rank_correlation_is_that_of_scipy_with_ties_too(pairs):
+    one, other = zip(*pairs, strict=True)
+    found = stats.rank_correlation(one, other)
+    assume(found is not None)
+    known = spearmanr(one, other)
+    assert found == pytest.approx((known.statistic, known.pvalue), rel=1e-6, abs=1e-12)
 
 
 def test_an_outlier_is_marked_where_it_lies():
