@@ -16,7 +16,7 @@ from bench.analysis.network_ledger import Ledger, network_ledger
 from bench.analysis.rows import MetricRow, Question, Specs
 from bench.analysis.steadiness import Steadiness, steadiness
 from bench.analysis.sweeps import sweeps
-from bench.analysis.usage import NOT_COUNTED, NodeRow, Quantity, Use, node_rows, quantities, use_of
+from bench.analysis.usage import NOT_COUNTED, NodeRow, Quantity, Use, node_rows, quantities
 from bench.model import Arm, Metric, Run, Value
 
 
@@ -68,7 +68,7 @@ def build_cell(question: Question, experiment: str, cell: str, title: str) -> Ce
     by_topology = {name: question.specs(experiment, cell, name) for name in question.topologies}
     everything = [spec for specs in by_topology.values() for spec in specs]
     usable = question.usable(everything)
-    uses = {run.spec.id: use_of(run, subject.name, metrics[0]) for run in usable} if metrics else {}
+    uses = {run.spec.id: question.use(run, subject.name, metrics[0]) for run in usable} if metrics else {}
     unit = unit_of_work(metrics[0]) if metrics else "unit"
     rows = _metric_rows(question, by_topology, metrics, subject.name)
     return CellReport(

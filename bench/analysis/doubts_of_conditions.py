@@ -9,7 +9,7 @@ from bench.analysis.comparison import not_usable
 from bench.analysis.evidence import SESSION, Doubt, Evidence, Severity
 from bench.analysis.facts import Difference
 from bench.analysis.numbers import percent, plural
-from bench.analysis.usage import IDLE, use_of
+from bench.analysis.usage import IDLE
 from bench.analysis.usage import throttled_share as share_of_periods
 from bench.model import Session
 
@@ -94,7 +94,7 @@ def throttled(evidence: Evidence) -> Iterator[Doubt]:
         metrics = evidence.session.metrics.get(run.spec.experiment)
         if not metrics:
             continue
-        use = use_of(run, _subject(evidence.session, run.spec.experiment), metrics[0])
+        use = evidence.use(run, _subject(evidence.session, run.spec.experiment), metrics[0])
         for node in use.nodes:
             share = share_of_periods(use.on(node))
             name = f"{node} of {run.spec.topology.name}"

@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Literal
 
 from bench.analysis.cells import CellReport
+from bench.analysis.usage import Use, use_of
 from bench.analysis.veto import Gates, Veto
-from bench.model import Run, Session, Topology
+from bench.model import Metric, Run, Session, Topology
 
 Severity = Literal["refuses", "weakens", "note"]
 SESSION = "session"
@@ -36,6 +37,7 @@ class Evidence:
     margin: float
     veto: Veto = field(default_factory=Veto)
     gates: Gates | None = None
+    use: Callable[[Run, str, Metric], Use] = use_of
 
     @cached_property
     def usable(self) -> tuple[Run, ...]:

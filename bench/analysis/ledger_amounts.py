@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bench.analysis.comparison import Outcome, outcome
-from bench.analysis.usage import NOT_COUNTED, Use, beyond_idle, use_of
+from bench.analysis.rows import Question
+from bench.analysis.usage import NOT_COUNTED, Use, beyond_idle
 from bench.model import Metric, Run
 
 # The names that experiments yield their parts under; bench/experiments/parts.py defines the metrics.
@@ -30,7 +31,7 @@ class Amounts:
     metrics: Mapping[str, Outcome]  # by the name of a part
 
 
-def amounts(run: Run, arm: str, headline: Metric) -> Amounts | str:
+def amounts(question: Question, run: Run, arm: str, headline: Metric) -> Amounts | str:
     """What `arm` needed, or the reason that it cannot be said."""
     value = outcome(run, headline, arm)
     if isinstance(value, str):
@@ -43,7 +44,7 @@ def amounts(run: Run, arm: str, headline: Metric) -> Amounts | str:
     seconds = 1 / value if is_rate else value
     return Amounts(
         seconds=seconds,
-        link_bytes=_link_bytes(use_of(run, arm, headline), seconds),
+        link_bytes=_link_bytes(question.use(run, arm, headline), seconds),
         metrics={name: _amount(run, arm, name, seconds) for name in PART_METRICS},
     )
 

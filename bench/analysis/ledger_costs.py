@@ -64,11 +64,11 @@ class CallsCost:
         return sorted(counted, key=lambda each: each[1])
 
 
-def calls_cost(single: Run, multi: Run, headline: Metric, names: Sequence[str]) -> CallsCost:
+def calls_cost(question: Question, single: Run, multi: Run, headline: Metric, names: Sequence[str]) -> CallsCost:
     """The arms called `names`, of the two runs of a block."""
     arms, reasons = [], []
     for name in names:
-        one, many = amounts(single, name, headline), amounts(multi, name, headline)
+        one, many = (amounts(question, run, name, headline) for run in (single, multi))
         if isinstance(one, str) or isinstance(many, str):
             reasons.append(f"{name}: {one if isinstance(one, str) else many}")
             continue

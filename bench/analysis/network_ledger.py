@@ -113,7 +113,7 @@ def _pairs(question: Question, specs: Specs, headline: Metric, subject: str) -> 
     pairs, missing = {}, {}
     for block in sorted({*singles, *multis}):
         single, multi = singles.get(block), multis.get(block)
-        one, many = _amounts(single, subject, headline), _amounts(multi, subject, headline)
+        one, many = (_amounts(question, run, subject, headline) for run in (single, multi))
         if single is None or multi is None or isinstance(one, str) or isinstance(many, str):
             gaps = ((baseline, one), (candidate, many))
             missing[block] = ", ".join(f"{name}: {why}" for name, why in gaps if isinstance(why, str))
@@ -122,10 +122,10 @@ def _pairs(question: Question, specs: Specs, headline: Metric, subject: str) -> 
     return pairs, missing
 
 
-def _amounts(run: Run | None, arm: str, headline: Metric) -> Amounts | str:
+def _amounts(question: Question, run: Run | None, arm: str, headline: Metric) -> Amounts | str:
     if run is None:
         return "not run"
-    return amounts(run, arm, headline) if run.status == "ok" else not_usable(run)
+    return amounts(question, run, arm, headline) if run.status == "ok" else not_usable(run)
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _split_all(
     question: Question, pairs: Mapping[int, _Pair], headline: Metric, names: Sequence[str]
 ) -> dict[int, dict[PartName, _Finding]]:
     """The parts of each block's gap. What calls cannot tell in one block they are not asked in another."""
-    calls = {block: calls_cost(pair.single, pair.multi, headline, names) for block, pair in pairs.items()}
+    calls = {block: calls_cost(question, pair.single, pair.multi, headline, names) for block, pair in pairs.items()}
     silent = next((why for cost in calls.values() if isinstance(why := cost.byte_seconds, str)), None)
     return {
         block: _split(

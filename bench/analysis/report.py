@@ -108,8 +108,9 @@ def build(
     as_recorded = attempts_that_count(runs)
     whole, session = session, _as_far_as_begun(session, as_recorded)
     topologies = _topologies(session)
+    seen = {key: tuple(veto.conditions(run)) for key, run in as_recorded.items()}
     vetoed = veto.vetoes(  # by the turns that were declared: which are discarded depends on values, and a veto must not
-        (each for run in as_recorded.values() if run.status == "ok" for each in veto.conditions(run)),
+        (each for key, run in as_recorded.items() if run.status == "ok" for each in seen[key]),
         is_forced=session.allow_noise,
     )
     chosen = marked(session, as_recorded, warmups)
@@ -130,7 +131,15 @@ def build(
         topologies=topologies,
         margin=margin,
         veto=vetoed,
-        gates=veto.gates(chosen.values()),
+        gates=veto.gates(
+            chosen.values(),
+            (
+                each
+                for key, run in chosen.items()
+                for each in (seen[key] if run is as_recorded[key] else veto.conditions(run))
+            ),
+        ),
+        use=asked.use,
     )
     found = doubts.find(evidence)
     cells = [_refuse(cell, found) for cell in cells]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from bench.analysis.comparison import Comparison, Outcome, Side, compare, not_usable, side
+from bench.analysis.usage import Use, use_of
 from bench.model import Metric, Run, Session, Spec
 
 Specs = Mapping[str, Sequence[Spec]]
@@ -34,6 +35,7 @@ class Question:
     topologies: tuple[str, ...]  # the baseline first
     margin: float
     outside_seconds: float | None = None  # what an invocation costs beside what it times
+    uses: dict[tuple[str, str], Use] = field(default_factory=dict, compare=False)  # that `use` has found
 
     def specs(self, experiment: str, cell: str, topology: str) -> list[Spec]:
         """Those of one cell on one topology, by block."""
@@ -60,6 +62,13 @@ class Question:
     def usable(self, specs: Sequence[Spec]) -> list[Run]:
         """The runs of `specs` that are there and ok."""
         return [run for spec in specs if (run := self.runs.get(spec.id)) is not None and run.status == "ok"]
+
+    def use(self, run: Run, arm: str, headline: Metric) -> Use:
+        """What an arm of a usable run used: read once, and asked for by cells, ledger and doubts."""
+        key = (run.spec.id, arm)
+        if key not in self.uses:
+            self.uses[key] = use_of(run, arm, headline)
+        return self.uses[key]
 
     def side(self, specs: Sequence[Spec], read: Callable[[Run], Outcome]) -> Side:
         """What `read` finds in each block."""

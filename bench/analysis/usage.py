@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from operator import attrgetter
 from statistics import median
@@ -50,6 +50,9 @@ class Use:
     rows: tuple[NodeUsage, ...]
     idle: tuple[NodeUsage, ...]
     work: float | None
+    rates: dict[tuple[str, str], float | None] = field(
+        default_factory=dict, compare=False
+    )  # that `idle_rate` has found
 
     def column(self, name: str) -> list[float | None]:
         """What each row counted, by the name of its field."""
@@ -82,6 +85,7 @@ class Use:
                 tuple([row for row in self.rows if row.node == node]),
                 tuple([row for row in self.idle if row.node == node]),
                 self.work,
+                self.rates,
             )
             for node in self.nodes
         }
@@ -131,10 +135,12 @@ def total(readings: Sequence[float | None], *, partly: bool = False) -> float | 
 
 def idle_rate(use: Use, node: str, name: str) -> float | None:
     """What `node` counts a second when nothing runs."""
-    read = _READ[name]
-    rows = [(counted, row.interval) for row in use.idle if row.node == node and (counted := read(row)) is not None]
-    seconds = math.fsum([each.end - each.begin for _, each in rows])
-    return math.fsum([counted for counted, _ in rows]) / seconds if seconds > 0 else None
+    if (node, name) not in use.rates:
+        read = _READ[name]
+        rows = [(counted, row.interval) for row in use.idle if row.node == node and (counted := read(row)) is not None]
+        seconds = math.fsum([each.end - each.begin for _, each in rows])
+        use.rates[node, name] = math.fsum([counted for counted, _ in rows]) / seconds if seconds > 0 else None
+    return use.rates[node, name]
 
 
 def beyond_idle(use: Use, name: str) -> float | None:

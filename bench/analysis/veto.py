@@ -213,8 +213,8 @@ class Gates:
     others_cpus: float | None
 
 
-def gates(runs: Iterable[Run]) -> Gates | None:
-    """What is known of the gates of these runs' blocks; None where no run has one."""
+def gates(runs: Iterable[Run], timed: Iterable[Conditions]) -> Gates | None:
+    """What is known of the gates of these runs' blocks; None where no run has one. `timed`: what `conditions` saw in them."""
     runs = tuple(runs)
     by_block = {run.spec.block: run.gate for run in reversed(runs) if run.gate is not None}
     if not by_block:
@@ -226,7 +226,7 @@ def gates(runs: Iterable[Run]) -> Gates | None:
         waited_seconds=math.fsum(gate.waited_seconds for gate in by_block.values()),
         elsewhere=bool(machines) and not machines & {gate.boot_id for gate in by_block.values()},
         others_cpus_idle=_most_by_others(each for run in runs for each in idle_conditions(run)),
-        others_cpus=_most_by_others(each for run in runs for each in conditions(run)),
+        others_cpus=_most_by_others(timed),
     )
 
 

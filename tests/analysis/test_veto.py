@@ -196,12 +196,13 @@ def test_the_gates_of_a_session_are_counted_by_block() -> None:
     _, runs = made_up(cells=2, blocks=3)
     quiet = Gate(is_quiet=True, waited_seconds=4.0, busy=0.02, pressure=0.0, boot_id="boot-1")
     busy = replace(quiet, is_quiet=False, waited_seconds=60.0, busy=0.4)
-    found = veto.gates(replace(run, gate=busy if run.spec.block == 2 else quiet) for run in runs)
+    timed = [each for run in runs for each in veto.conditions(run)]
+    found = veto.gates([replace(run, gate=busy if run.spec.block == 2 else quiet) for run in runs], timed)
     assert found is not None
     assert (found.quiet, found.busy, found.waited_seconds, found.elsewhere) == (2, {2: 0.4}, 68.0, False)
     assert found.others_cpus_idle == pytest.approx(0.02 / 2.02)
     assert found.others_cpus == pytest.approx(0.02 / 0.52)
-    assert veto.gates(runs) is None
-    away = veto.gates(replace(run, gate=replace(busy, boot_id="of a laptop")) for run in runs)
+    assert veto.gates(runs, ()) is None
+    away = veto.gates([replace(run, gate=replace(busy, boot_id="of a laptop")) for run in runs], ())
     assert away is not None
     assert away.elsewhere
