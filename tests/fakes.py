@@ -42,6 +42,7 @@ class FakeHead:
     answers: list[tuple[int, str]] = field(default_factory=list)
     jobs: dict[str, str] = field(default_factory=dict)
     accepted: list[str] = field(default_factory=list)
+    bodies: list[dict[str, Any]] = field(default_factory=list)  # of those jobs
     log: str = "the driver's log"
 
     def post(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
@@ -55,6 +56,7 @@ class FakeHead:
             return 500, f"Job with submission_id {job_id} already exists"
         self.jobs[job_id] = "RUNNING"
         self.accepted.append(job_id)
+        self.bodies.append(body)
         spec = from_json(shlex.split(body["entrypoint"])[-1], Spec)
         threading.Thread(target=self._drive, args=(job_id, spec), daemon=True).start()
         return 200, {"submission_id": job_id}

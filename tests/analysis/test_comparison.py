@@ -141,6 +141,20 @@ def test_swapping_the_arms_swaps_the_verdict(pairs):
     assert swapped.get(one, one) == other
 
 
+@settings(deadline=None, max_examples=20)
+@given(
+    st.lists(st.tuples(positive, positive), min_size=6, max_size=15).flatmap(
+        lambda p: st.tuples(st.just(p), st.permutations(p))
+    )
+)
+def test_the_order_of_the_blocks_changes_nothing(orders):
+    one, other = (a_comparison(*zip(*pairs, strict=True)) for pairs in orders)
+    assert (one.ratio.low, one.ratio.high, one.verdict) == (other.ratio.low, other.ratio.high, other.verdict)
+    assert (one.ratio.value, one.p, one.smallest_effect) == pytest.approx(
+        (other.ratio.value, other.p, other.smallest_effect)
+    )
+
+
 def test_samples_that_are_there_10_times_leave_every_interval_as_it_was():
     session, runs = made_up(cells=1)
     tenfold = [replace(run, samples=run.samples * 10) for run in runs]

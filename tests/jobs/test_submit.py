@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +96,28 @@ def test_a_driver_is_told_in_its_environment_what_a_shell_leaves_as_it_is(tmp_pa
     said = subprocess.check_output(["/bin/sh", "-c", command], text=True, timeout=10)
     assert said.split("|") == ["1", told["IMAGES"], to_json(a_spec()).decode()]
     assert shlex.split(entrypoint(a_spec()))[:3] == ["python", "-m", "bench.jobs.entry"]
+
+
+def test_the_environment_has_another_size_and_other_hashes_in_every_invocation_and_the_same_if_it_is_done_again() -> (
+    None
+):
+    specs = [a_spec(id=f"b{block:02d}-{name}", block=block) for block in range(1, 30) for name in ("single", "multi")]
+    layouts = [submit.layout(spec) for spec in specs]
+    assert layouts == [submit.layout(spec) for spec in specs]
+    sizes = [len(each[submit.PADDING]) for each in layouts]
+    assert (min(sizes) < 400, 3700 < max(sizes) <= 4096, len({each["PYTHONHASHSEED"] for each in layouts})) == (
+        True,
+        True,
+        len(specs),
+    )
+    assert submit.layout(replace(specs[0], seed=8)) != layouts[0]
+
+
+def test_the_driver_is_started_with_them(tmp_path: Path) -> None:
+    head = FakeHead(tmp_path)
+    with serving(head) as address:
+        JobsApi(address, TOKEN).submit(a_spec())
+    (body,) = head.bodies
+    told = submit.layout(a_spec())
+    assert f"PYTHONHASHSEED={told['PYTHONHASHSEED']}" in shlex.split(body["entrypoint"])
+    assert f"{submit.PADDING}={told[submit.PADDING]}" in shlex.split(body["entrypoint"])
