@@ -194,6 +194,7 @@ class NodeFacts:
     code_hash: str
     image_digest: str | None
     ray_environment: Mapping[str, str]
+    settings: Mapping[str, str] = field(default_factory=dict)  # of its machine, as far as they show: clock source, SMT
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,6 +28,7 @@ class _Fact:
     read: Callable[[Facts], Mapping[str, str]]
     confounds: bool = True  # False: it may change a number, and it is not known to
     is_data: bool = False
+    may_lack: bool = False  # earlier records say nothing of it, and that is no difference
 
 
 def _all(values: Iterable[object]) -> str:
@@ -49,6 +50,7 @@ _FACTS = (
     _Fact("", lambda facts: _by_key([node.ray_environment for node in facts.nodes])),
     _Fact("checksum of", lambda facts: dict(facts.data), is_data=True),
     _Fact("", lambda facts: {"link": facts.link}),
+    _Fact("", lambda facts: _by_key([node.settings for node in facts.nodes]), may_lack=True),
     _Fact("Ray's setting", lambda facts: _by_key([facts.ray_config]), confounds=False),
 )
 _OF_ONE_TOPOLOGY = (  # these differ between topologies, and not between two sessions on the same one
@@ -171,6 +173,8 @@ def between(one: Sequence[Run], other: Sequence[Run]) -> Iterator[Difference]:
     for fact in (*_FACTS, *_OF_ONE_TOPOLOGY):
         confounds = fact.confounds or fact in _FACTS
         there, here = (_seen([fact.read(facts) for facts in side]) for side in sides)
+        if fact.may_lack and not (there and here):
+            continue
         for key in sorted({*there, *here}):
             before, after = there.get(key, {"unset"}), here.get(key, {"unset"})
             if before != after:

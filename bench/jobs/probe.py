@@ -13,6 +13,7 @@ from typing import Any
 
 from bench.identity import code_hash
 from bench.jobs.counters import Counters, find_cgroup, reader
+from bench.jobs.machine import settings
 from bench.model import NodeFacts
 
 WATCH_SECONDS = 0.1  # a tenth of a per cent of a CPU
@@ -74,6 +75,7 @@ class Probe:
             code_hash=code_hash(),
             image_digest=os.environ.get("RAYMETER_IMAGE_DIGEST"),
             ray_environment={name: value for name, value in sorted(os.environ.items()) if _configures_ray(name)},
+            settings=settings(),
         )
 
     def _watch(self) -> None:

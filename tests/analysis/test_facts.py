@@ -25,6 +25,7 @@ DIFFERENCES = [
     ({"machine": "aarch64"}, "machine type"),
     ({"ray_environment": {"RAY_AUTH_MODE": "disabled"}}, "RAY_AUTH_MODE"),
     ({"link": "veth at 1gbit"}, "link"),
+    ({"settings": {"clock source": "hpet"}}, "clock source"),
 ]
 
 

@@ -60,6 +60,13 @@ def test_both_sessions_discard_the_turns_that_the_one_that_warms_up_longer_needs
         assert found.rows[0].found.ratio.value == pytest.approx(1.0, abs=1e-9)
 
 
+def test_settings_of_the_machine_confound_where_both_records_have_them_and_earlier_records_have_none():
+    there, here = a_session(), with_facts(a_session("s2"), settings={"clock source": "hpet"})
+    assert two_sessions.compare(there, here).confounders == ()
+    (found,) = two_sessions.compare(with_facts(there, settings={"clock source": "tsc"}), here).confounders
+    assert found.text == "clock source: tsc, then hpet"
+
+
 @pytest.mark.parametrize(
     ("changed", "named"),
     [
