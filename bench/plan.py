@@ -23,6 +23,7 @@ TOPOLOGIES = ("both", "single", "multi")
 # Guesses for a first run, of two cores; `estimate` prefers what earlier runs took.
 UP_SECONDS = {"single": 6.0, "multi": 9.0}
 DOWN_SECONDS = 1.0
+MOST_SAMPLES = 10_000  # of a cell in one run
 MOST_BLOCKS = 60  # where a precision is asked for, and no number of blocks
 JOB_SECONDS = 7.0
 MOST_RUNS = 50_000  # of a session: weeks of work, and plans that a person can wait for
@@ -60,6 +61,7 @@ class Wish:
     memory_mib: int = 4096  # of all nodes together
     object_store_mib: int = 1024  # of all nodes together, inside the memory
     blocks: int | None = None  # None: as the profile says
+    samples: int | None = None  # the same, of each cell in each run
     seed: int = 1
     target: str = "local"
     options: Mapping[str, Value] = field(default_factory=dict)
@@ -157,6 +159,8 @@ def make(wish: Wish, *, now: datetime | None = None, suffix: str | None = None) 
         raise BadInput("No experiment was named.", f"There are: {', '.join(NAMES)}.")
     if wish.blocks is not None and wish.blocks < 1:
         raise BadInput(f"--blocks {wish.blocks}: it takes at least 1.")
+    if wish.samples is not None and not 1 <= wish.samples <= MOST_SAMPLES:
+        raise BadInput(f"--samples {wish.samples}: it takes 1 to {MOST_SAMPLES:,}.")
     if wish.precision is not None and wish.topology != "both":
         raise BadInput("--precision is that of a ratio, and one topology has none.", "Ask for --topology both.")
     now = now or datetime.now(UTC)
@@ -199,6 +203,7 @@ def _check_many(runs: int) -> None:
 
 def _cell_specs(wish: Wish, name: str, *, session: str, topology: Topology) -> list[Spec]:
     chosen = profile(wish.profile, name)
+    samples = wish.samples or chosen.samples
     return [
         Spec(
             id="",
@@ -210,9 +215,9 @@ def _cell_specs(wish: Wish, name: str, *, session: str, topology: Topology) -> l
             topology=topology,
             block=0,
             warmups=chosen.warmups,
-            samples=chosen.samples,
+            samples=samples,
             sample_seconds=chosen.sample_seconds,
-            deadline_seconds=chosen.deadline_seconds,
+            deadline_seconds=chosen.deadline_seconds * max(1.0, samples / chosen.samples),
         )
         for number, cell in enumerate(cells(name, wish.profile, chosen_levels(wish, name)), start=1)
     ]

@@ -243,6 +243,15 @@ def test_a_plan_says_what_runs_in_which_order_and_how_long(bench) -> None:  # ty
         assert words in out
 
 
+def test_a_plan_of_one_block_says_once_that_it_shows_no_difference(bench) -> None:  # type: ignore[no-untyped-def]
+    code, out, err = bench("plan", "inference", "--cpus", "2", "--blocks", "1", "--samples", "5")
+    assert code == 0, err
+    for words in ("1 node, each", "each measured 5 times after 1 warm-up", "1 block gives values and no verdict"):
+        assert words in out
+    assert "One pair shows no difference" in out
+    assert "if pairs spread" not in out
+
+
 def test_help_and_list_import_nothing_heavy() -> None:
     heavy = ("ray", "numpy", "torch", "tensorflow", "scipy", "pandas", "matplotlib", "sklearn", "statsmodels")
     for words in (["--help"], ["list"]):

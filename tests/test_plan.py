@@ -53,6 +53,8 @@ def test_three_nodes_share_what_can_be_shared_equally() -> None:
         ({"memory_mib": 1}, BadInput, "at least 1 MiB a node"),
         ({"object_store_mib": 2048}, BadInput, "over 40 %"),
         ({"blocks": 0}, BadInput, "at least 1"),
+        ({"samples": 0}, BadInput, "1 to 10,000"),
+        ({"samples": 10_001}, BadInput, "1 to 10,000"),
         ({"blocks": 10**9}, BadInput, "50,000 are the most of a session"),
         (
             {"sets": tuple(f"{name}={','.join(map(str, range(1, 101)))}" for name in ("batch", "in_flight"))},
@@ -129,6 +131,14 @@ def test_set_takes_the_place_of_the_profiles_values() -> None:
     cells = plan.cells("inference", "tiny", {"batch": (10, 20), "data_path": ("by-value",), "inputs": (100,)})
     assert {cell["batch"] for cell in cells} == {10, 20}
     assert len(cells) == len({tuple(cell.items()) for cell in cells})
+
+
+def test_samples_are_the_profiles_or_those_asked_for_and_the_deadline_leaves_time_for_them() -> None:
+    of_profile = plan.profile("tiny", "inference")
+    usual, more, fewer = (plan.make(replace(A_WISH, samples=samples)).specs[0] for samples in (None, 20, 1))
+    assert (usual.samples, usual.deadline_seconds) == (of_profile.samples, of_profile.deadline_seconds)
+    assert (more.samples, more.deadline_seconds) == (20, of_profile.deadline_seconds * 20 / of_profile.samples)
+    assert (fewer.samples, fewer.deadline_seconds) == (1, of_profile.deadline_seconds)
 
 
 def test_a_longer_plan_is_estimated_longer_and_what_is_known_counts() -> None:

@@ -70,6 +70,7 @@ def wishes(draw: st.DrawFn) -> tuple[Wish, Options, Path]:
         cpus=draw(st.none() | st.integers(1, 4).map(lambda each: each * nodes)),
         memory_mib=draw(st.integers(4000, 9000)),
         blocks=draw(st.none() | st.integers(1, 8)),
+        samples=draw(st.none() | st.integers(1, 40)),
         seed=draw(st.integers(0, 2**70)),
         target=draw(st.sampled_from(("auto", "local", "docker", "k8s"))),
         allow_noise=draw(st.booleans()),

@@ -57,6 +57,9 @@ Cpus = Annotated[int | None, typer.Option(metavar="CPUS", help="CPUs of all node
 MemoryMib = Annotated[int, typer.Option(metavar="MIB", help="Memory of all nodes together.")]
 ObjectStoreMib = Annotated[int, typer.Option(metavar="MIB", help="Object store of all nodes together.")]
 Blocks = Annotated[int | None, typer.Option(metavar="N", help="Repetitions of the whole. [default: the profile's]")]
+Samples = Annotated[
+    int | None, typer.Option(metavar="N", help="Of each cell in each run; see `bench pilot`. [default: the profile's]")
+]
 Seed = Annotated[int, typer.Option(min=0, help="Draws the order, the data and the weights.")]
 TargetName = Annotated[
     str,
@@ -191,6 +194,7 @@ PLANNED: dict[str, Any] = {
     "memory_mib": MemoryMib,
     "object_store_mib": ObjectStoreMib,
     "blocks": Blocks,
+    "samples": Samples,
     "seed": Seed,
     "target": TargetName,
     "allow_noise": AllowNoise,
@@ -277,6 +281,7 @@ def asking(work: Callable[..., None]) -> Callable[..., None]:
         memory_mib: MemoryMib = 4096,
         object_store_mib: ObjectStoreMib = 1024,
         blocks: Blocks = None,
+        samples: Samples = None,
         seed: Seed = 1,
         target: TargetName = "auto",
         allow_noise: AllowNoise = False,
@@ -299,6 +304,7 @@ def asking(work: Callable[..., None]) -> Callable[..., None]:
             memory_mib=memory_mib,
             object_store_mib=object_store_mib,
             blocks=blocks,
+            samples=samples,
             seed=seed,
             target=target,
             command=typed_command(),

@@ -14,6 +14,7 @@ def command(session: SessionName = "latest", as_json: AsJson = False, out: Out =
     """Say where a session's variance is, how many samples an invocation would be best, and what more blocks would show.
 
     Three blocks of five samples are a pilot: `bench run inference --profile lab --blocks 3`.
+    What it says is best goes to --samples of the long session.
 
     Example: bench pilot latest
     """

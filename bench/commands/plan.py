@@ -84,17 +84,18 @@ def describe(session: Session, known: plan.Known, *, why: str) -> list[str]:
     measured = sum(plan.time_key(spec) in known.runs for spec in specs)
     lines = [f"Target {session.target}: {why}. Seed {session.seed}, profile {session.profile}.", "", "Topologies"]
     lines += [
-        f"  {t.name:8} {t.nodes} node(s), each {t.cpus_per_node} CPUs, {t.threads_per_node} native threads,"
+        f"  {t.name:8} {plural(t.nodes, 'node')}, each {plural(t.cpus_per_node, 'CPU')}, {plural(t.threads_per_node, 'native thread')},"
         f" {t.memory_bytes_per_node / plan.MIB:.0f} MiB with an object store of"
         f" {t.object_store_bytes_per_node / plan.MIB:.0f} MiB"
         for t in topologies.values()
     ]
-    lines += ["", f"Cells ({len(first)}), each measured {first[0].samples} times after {first[0].warmups} warm-up(s)"]
+    times, warmups = plural(first[0].samples, "time"), plural(first[0].warmups, "warm-up")
+    lines += ["", f"Cells ({len(first)}), each measured {times} after {warmups}"]
     lines += [
         f"  {spec.experiment} {spec.cell}  {_minutes(session, spec, known):>6}  {_params(spec)}"
         for spec in sorted(first, key=_by_cell)
     ]
-    lines += ["", f"Order ({blocks} blocks, each topology on a fresh cluster)"]
+    lines += ["", f"Order ({plural(blocks, 'block')}, each topology on a fresh cluster)"]
     for block in range(1, blocks + 1):
         runs = [spec for spec in specs if spec.block == block]
         order = {name: [spec.cell for spec in runs if spec.topology.name == name] for name in topologies}
@@ -112,13 +113,18 @@ def describe(session: Session, known: plan.Known, *, why: str) -> list[str]:
             f" and rests on {FEWEST_PAIRS} pairs or more."
         )
     if blocks < 6:
-        lines.append(f"{blocks} blocks give values and no verdict: a verdict needs at least 6.")
+        lines.append(
+            f"{plural(blocks, 'block gives', 'blocks give')} values and no verdict: a verdict needs at least 6."
+        )
     return lines
 
 
 def smallest_effects(session: Session, known: Mapping[str, PairSpread]) -> Iterator[str]:
     """What each cell's headline could show with the planned blocks, if pairs spread as they did in earlier sessions."""
     blocks = max(spec.block for spec in session.specs)
+    if blocks == 1:
+        yield "One pair shows no difference, however large it is: how far pairs spread is seen from two on."
+        return
     yield f"Smallest difference that {plural(blocks, 'pair')} would show in 4 of 5 sessions"
     cells = {(spec.experiment, spec.cell): plan.run_key(spec) for spec in session.specs}
     for experiment, cell in budget.cells_of(session):
