@@ -12,7 +12,7 @@ SCHEMAS = {
     "data-set": (1, "`data seed`: the set, and the file that it is kept in."),
     "data-sets": (1, "`data list`: the data sets, their checksums, and how to get those that are not here."),
     "ended": (1, "`down`: what was ended, in words."),
-    "experiments": (1, "`list`: params, metrics, arms and profiles of each experiment."),
+    "experiments": (1, "`list`: params, metrics, arms and profiles of each experiment, or of the one that was named."),
     "findings": (1, "`doctor`: what was looked at, what was seen, and what to do."),
     "history": (1, "`history`: a metric's value in each session, with its interval."),
     "image": (1, "`image`: its tags, digest, size, and the hash of the code in it."),

@@ -243,6 +243,16 @@ def test_a_plan_says_what_runs_in_which_order_and_how_long(bench) -> None:  # ty
         assert words in out
 
 
+def test_one_experiment_is_listed_by_its_name_and_a_wrong_one_is_helped(bench) -> None:  # type: ignore[no-untyped-def]
+    code, out, _ = bench("list", "network")
+    assert code == 0
+    assert out.startswith("network: ")
+    assert "inference: " not in out
+    assert out in bench("list")[1]
+    assert [each["name"] for each in json.loads(bench("list", "network", "--json")[1])["data"]] == ["network"]
+    assert "Did you mean network?" in bench("list", "netwrok")[2]
+
+
 def test_a_plan_of_one_block_says_once_that_it_shows_no_difference(bench) -> None:  # type: ignore[no-untyped-def]
     code, out, err = bench("plan", "inference", "--cpus", "2", "--blocks", "1", "--samples", "5")
     assert code == 0, err

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from bench.experiments import Experiment as Module
 
 KINDS = ("experiments", "sessions", "targets")
-What = Annotated[str, typer.Argument(metavar="WHAT", help="experiments, sessions or targets.")]
-
+What = Annotated[
+    str, typer.Argument(metavar="WHAT", help="experiments, sessions, targets, or the name of one experiment.")
+]
 
 STATUSES = ("ok", "invalid", "failed", "stopped")
 Experiment = Annotated[str, typer.Option(help="Sessions of this experiment.")]
@@ -39,19 +40,16 @@ def command(
     as_json: AsJson = False,
     out: Out = DEFAULT_OUT,
 ) -> None:
-    """List the experiments with their params, metrics, arms and profiles; or the sessions; or the targets.
+    """List the experiments with their params, metrics, arms and profiles, all or one; or the sessions; or the targets.
 
     Example: bench list sessions --experiment inference --since 2026-01-01
     """
-    if what not in KINDS:
-        raise BadInput(f"There is no list of {what}.", f"{did_you_mean(what, KINDS)}There are: {', '.join(KINDS)}.")
-    if what == "experiments":
-        from bench import experiments
-
+    if what not in ("sessions", "targets"):
+        names = _experiments(what)
         if as_json:
-            say_json("experiments", [about(name) for name in experiments.NAMES])
+            say_json("experiments", [about(name) for name in names])
             return
-        lines = [line for name in experiments.NAMES for line in describe(name)]
+        lines = [line for name in names for line in describe(name)]
     elif what == "sessions":
         if status not in ("", *STATUSES):
             raise BadInput(f"No run is {status}.", f"{did_you_mean(status, STATUSES)}There are: {', '.join(STATUSES)}.")
@@ -69,6 +67,18 @@ def command(
             return
         lines = list(targets.NAMES)
     typer.echo("\n".join(lines))
+
+
+def _experiments(what: str) -> Sequence[str]:
+    """All of them, or the one that was named. Raises BadInput."""
+    from bench.experiments import NAMES
+
+    if what != "experiments" and what not in NAMES:
+        raise BadInput(
+            f"There is no list of {what}.",
+            f"{did_you_mean(what, (*KINDS, *NAMES))}There are: {', '.join(KINDS)}, and each experiment: {', '.join(NAMES)}.",
+        )
+    return NAMES if what == "experiments" else (what,)
 
 
 def about(name: str) -> dict[str, object]:
