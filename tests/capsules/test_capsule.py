@@ -10,14 +10,17 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from made_up_sessions import a_session_on_disk
 
+from bench import extract, reconcile, store
 from bench.capsules import checking, packing, reading
 from bench.capsules.packing import MANIFEST, REPORT
 from bench.errors import BadInput, RecordDamaged
+from bench.model import Closing, Run, from_json, to_json
 
 
 @pytest.fixture(scope="module")
@@ -160,6 +163,51 @@ def test_a_page_that_says_something_else_is_found(packed: Path, tmp_path: Path) 
 
     with pytest.raises(RecordDamaged, match=r"report.html is not the page"):
         checking.verify(rewritten(packed, tmp_path, prettier))
+
+
+def test_what_prometheus_had_is_in_the_capsule_and_agrees_with_the_samples(tmp_path: Path) -> None:
+    folder = a_session_on_disk(tmp_path, blocks=1)
+    run = store.load_runs(folder, store.load_session(folder))[0]
+    place = store.run_folder(folder, run.spec)
+    series = shown_of(run)
+    said, file = extract.packed(series, every=1)
+    (place / store.SERIES).write_bytes(file)
+    closing = from_json((place / "run.json").read_bytes(), Closing)
+    (place / "run.json").write_bytes(to_json(replace(closing, extract=said, reconciled=True)))
+    packed = packing.pack(folder, tmp_path / "out")
+    assert packed.extract.startswith(f"series of Prometheus of 1 of 2 runs: {len(series)} series, ")
+    assert checking.verify(packed.path).extract == packed.extract
+
+    def liar(content: Content) -> None:
+        name = next(name for name in content if name.endswith(store.SERIES))
+        first = min(series, key=lambda labels: dict(labels)["__name__"] == "bench_run_samples")
+        lie, content[name] = extract.packed({**series, first: [(1.0, 12345.0)]}, every=1)
+        closing = json.loads(content[(ended := name.replace(store.SERIES, "run.json"))])
+        content[ended] = to_json({**closing, "extract": lie})
+        with_manifest(content)
+
+    with pytest.raises(RecordDamaged, match=r"prometheus.om.gz does not show the samples of its run: .*12345\.0"):
+        checking.verify(rewritten(packed.path, tmp_path, liar))
+
+
+def shown_of(run: Run) -> dict[extract.Labels, extract.Points]:
+    """What Prometheus has of a run's samples once it has scraped the last one."""
+    of_run = {"session": run.spec.session, "run": run.spec.folder}
+    last = {reconcile.key_of(sample): sample.value for sample in run.samples if not sample.warmup}
+    found = [
+        (
+            {
+                "__name__": "bench_sample_value",
+                **of_run,
+                **dict(zip(("metric", "arm", "node", "point"), key, strict=True)),
+            },
+            value,
+        )
+        for key, value in last.items()
+        if value is not None
+    ]
+    found.append(({"__name__": "bench_run_samples", **of_run}, len(run.samples)))
+    return {tuple(sorted((k, v) for k, v in labels.items() if v)): [(1.0, float(value))] for labels, value in found}
 
 
 @pytest.mark.parametrize(
