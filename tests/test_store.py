@@ -165,3 +165,18 @@ def test_a_device_is_written_to_and_no_file_takes_its_place(tmp_path: Path) -> N
     assert pipe.is_fifo()
     with pytest.raises(CannotWrite, match="Is a directory"):
         store.write_whole(tmp_path, b"a report")
+
+
+def test_a_disk_that_gets_full_while_a_file_is_written_keeps_the_old_one_and_no_half_of_the_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "report.txt"
+    store.write_whole(path, b"old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(CannotWrite, match="No space left on device"):
+        store.write_whole(path, b"new")
+    assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("report.txt", b"old")]
