@@ -23,6 +23,7 @@ from bench.jobs.recorder import Recorder
 from bench.model import Facts, NodeFacts, Spec, from_json
 
 LEAST_SHARE = 0.01  # of an equal share of the work: a node that did less was no part of it. A busy head may do little
+MOST_FUNCTION_BYTES = 2**20  # of a remote function, pickled: a larger one has data in it, copied to every worker
 
 
 class Unfit(Exception):
@@ -62,6 +63,7 @@ def run(spec: Spec, experiment: Experiment, recorder: Recorder) -> list[str]:
     """Measure, and give the reasons why the numbers cannot be trusted: none is good."""
     import ray
 
+    refuse_large_functions()
     connect()
     params = experiment.Params(**parameters.complete(experiment.Params, spec.params))
     probes = start_probes(spec)
@@ -116,6 +118,14 @@ def connect() -> None:
     if not address:
         raise Unfit("RAY_ADDRESS is not set: this driver was not started as a Ray job, and starts no Ray of its own")
     ray.init(address=address, log_to_driver=True, logging_level="WARNING")
+
+
+def refuse_large_functions() -> None:
+    """Make Ray refuse what it only warns of: data that a remote function carries along is copied, and put by nobody."""
+    from ray._private import ray_constants  # there is no public way below 10 MB
+
+    ray_constants.FUNCTION_SIZE_WARN_THRESHOLD = MOST_FUNCTION_BYTES
+    ray_constants.FUNCTION_SIZE_ERROR_THRESHOLD = MOST_FUNCTION_BYTES
 
 
 def start_probes(spec: Spec) -> list[NodeProbe]:

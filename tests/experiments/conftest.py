@@ -15,6 +15,7 @@ from bench import gate
 from bench.context import Measured, NodeSlot
 from bench.experiments.chaos import Kind
 from bench.experiments.mishaps import Mishaps, Survives
+from bench.jobs.entry import refuse_large_functions
 from bench.model import Arm, Interval, Sample
 
 T = TypeVar("T")
@@ -147,6 +148,7 @@ def local_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sequence[Nod
         ours = [name for name in os.environ if name.startswith("RAYMETER_")]
         for name in {*ours, "RAY_ADDRESS"} - {gate.WAIT_VARIABLE}:  # which holds for all tests
             patch.delenv(name, raising=False)
+        refuse_large_functions()  # as the driver of a run does
         ray.init(
             num_cpus=2,
             include_dashboard=False,

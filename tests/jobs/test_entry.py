@@ -21,6 +21,7 @@ from bench.jobs.entry import (
     check_versions,
     idle_nodes,
     planned_mishaps,
+    refuse_large_functions,
 )
 from bench.model import Closing, NodeFacts, from_json, to_json
 
@@ -76,6 +77,17 @@ def test_nodes_of_different_versions_are_refused_with_each_of_them() -> None:
     check_versions([head, replace(head, node="worker-1")])
     with pytest.raises(Unfit, match=r"numpy is 2\.4\.6 on head, 2\.4\.5 on worker-1; torch is .* none on worker-1"):
         check_versions([head, worker])
+
+
+def test_a_remote_function_that_carries_data_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ray._private import ray_constants, utils
+
+    for name in ("FUNCTION_SIZE_WARN_THRESHOLD", "FUNCTION_SIZE_ERROR_THRESHOLD"):
+        monkeypatch.setattr(ray_constants, name, getattr(ray_constants, name))  # put back when this test is over
+    refuse_large_functions()
+    utils.check_oversized_function(b"x" * 1_000_000, "small", "remote function", None)
+    with pytest.raises(ValueError, match="The remote function large is too large"):
+        utils.check_oversized_function(b"x" * 2_000_000, "large", "remote function", None)
 
 
 def test_a_node_that_did_nothing_is_named() -> None:
