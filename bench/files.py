@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,12 +17,17 @@ def replace_whole(path: Path, content: bytes, *, is_lasting: bool) -> None:
     to be had where writing is part of what is timed.
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}")  # two processes may be at the same file
-    with beside.open("wb") as file:
-        file.write(content)
-        if is_lasting:
-            file.flush()
-            os.fsync(file.fileno())
-    beside.replace(path)
+    try:
+        with beside.open("wb") as file:
+            file.write(content)
+            if is_lasting:
+                file.flush()
+                os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError:
+        with suppress(OSError):
+            beside.unlink()  # half of it helps nobody
+        raise
 
 
 def open_plain(path: Path) -> BinaryIO:

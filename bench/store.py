@@ -75,8 +75,6 @@ def write_whole(path: Path, content: bytes) -> None:
         else:
             replace_whole(path, content, is_lasting=True)
     except OSError as error:
-        with suppress(OSError):
-            beside.unlink()  # half of it helps nobody
         raise CannotWrite(f"{path} cannot be written: {error.strerror}.", "Make room or mend its rights.") from error
 
 
