@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from bench.analysis.more_cpus import MoreCpus
 from bench.analysis.numbers import label, plural, ratio
 from bench.analysis.rows import MetricRow
+from bench.analysis.stats import FEWEST_FOR_VERDICT
 from bench.reports import grid
 from bench.reports.grid import Table
 from bench.reports.tables import NOTHING, row_scale, side_in_words
@@ -42,8 +43,10 @@ def _headline(step: MoreCpus) -> str:
     what = f"{label(row.metric)} of {row.arm} with {step.more} each is {ratio(found.ratio)} of that with {step.fewer}"
     if found.refused:
         return f"{what}: no verdict, for {found.why}"
-    if low is None or high is None:
-        return f"{what}: {plural(found.pairs, 'pair')}, too few for an interval"
+    if low is None or high is None or found.pairs < FEWEST_FOR_VERDICT:
+        return (
+            f"{what}: {plural(found.pairs, 'pair')}, and it takes {FEWEST_FOR_VERDICT} to say whether it gains by them"
+        )
     if low <= 1 <= high:
         return f"{what}: no difference is shown"
     gains = (found.ratio.value > 1) == (row.metric.better == "higher")

@@ -114,7 +114,8 @@ def test_a_run_that_failed_is_no_pair_and_without_both_cells_nothing_is_said() -
         (6, 0.8, "it gains by them"),
         (6, 1.3, "it loses by them"),
         (6, 0.9965, "no difference is shown"),
-        (1, 0.8, "1 pair, too few for an interval"),
+        (1, 0.8, "1 pair, and it takes 6 to say whether it gains by them"),
+        (5, 0.8, "5 pairs, and it takes 6 to say whether it gains by them"),
     ],
 )
 def test_the_sentence_says_what_the_interval_does(blocks: int, gain: float, says: str) -> None:
