@@ -23,6 +23,7 @@ Values = Mapping[int, Mapping[int, float]]
 """By number of workers: each block's rate, in units of work per second."""
 
 FEWEST_POINTS = 6
+FEWEST_BLOCKS = 3  # of each: what is drawn from fewer hardly differs, and its interval would be a point
 RESAMPLES = 200
 FARTHEST = 2  # times the greatest number of workers measured: what lies beyond is not foretold
 UNSEEN = 1e-6  # a contention or a coherency below it is none
@@ -185,6 +186,9 @@ def _refusal(values: Values) -> str | None:
     if len(values) < FEWEST_POINTS:
         there = ", ".join(str(workers) for workers in values) or "none"
         return f"a law of scaling needs {FEWEST_POINTS} distinct numbers of workers, and there are: {there}"
+    fewest = min(len(blocks) for blocks in values.values())
+    if fewest < FEWEST_BLOCKS:
+        return f"the intervals of a law need {FEWEST_BLOCKS} blocks of each number of workers, and one has {fewest}"
     if any(value <= 0 for blocks in values.values() for value in blocks.values()):
         return "a law of scaling needs rates above 0"
     return None

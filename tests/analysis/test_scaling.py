@@ -80,6 +80,14 @@ def test_three_points_are_refused_and_neither_coherency_nor_peak_is_told() -> No
     assert [point.workers for point in card.points] == [1, 2, 4]
 
 
+def test_a_block_or_two_have_no_interval_and_so_no_law() -> None:
+    values = {n: {block: float(n) for block in (1, 2)} for n in range(1, 7)}
+    found = scaling.card(values, cpus=2)
+    assert found.law is None
+    assert found.refusal == "the intervals of a law need 3 blocks of each number of workers, and one has 2"
+    assert len(found.points) == 6
+
+
 def test_no_peak_is_told_beyond_twice_what_was_measured() -> None:
     law = scaling.fit(simulated((1, 2, 3, 4, 5, 6), noise=0.001, blocks=10, seed=1), cpus=4)
     assert law.best_workers is None
