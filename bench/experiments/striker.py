@@ -30,7 +30,7 @@ class Striker:
         found = []
         for each in psutil.Process(self._raylet).children():
             try:
-                title = " ".join(each.cmdline()).strip()
+                title, *_ = [*each.cmdline(), ""]
             except psutil.Error:  # it has just ended
                 continue
             if f"{title}.".startswith(f"ray::{of}."):

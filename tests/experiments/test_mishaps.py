@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -88,6 +90,22 @@ def test_a_join_that_ended_has_last_words_and_one_that_goes_on_has_none(tmp_path
     assert striker.failed_joins() == ["no room", "it ended with 3 and said nothing"]
     goes_on.kill()
     goes_on.wait(30)
+
+
+def test_actors_are_known_by_their_titles_and_those_at_a_method_by_it_too() -> None:
+    titles = ("ray::Worker", "ray::Worker.do", "ray::Worker.ready", "ray::Worker2.do", "ray::IDLE")
+    processes = [subprocess.Popen([title, "60"], executable="/bin/sleep") for title in titles]
+    striker = Striker()
+    striker._raylet = os.getpid()
+    at = {process.pid: title for process, title in zip(processes, titles, strict=True)}
+    assert {at[each] for each in striker.workers("Worker")} == {"ray::Worker", "ray::Worker.do", "ray::Worker.ready"}
+    assert [at[each] for each in striker.workers("Worker.do")] == ["ray::Worker.do"]
+    striker.kill(processes[1].pid)
+    assert processes[1].wait(30) == -signal.SIGKILL
+    assert striker.workers("Worker.do") == []
+    for process in processes:
+        process.kill()
+        process.wait(30)
 
 
 @pytest.mark.ray
