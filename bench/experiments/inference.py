@@ -325,15 +325,8 @@ def _work(
     expected: bytes,
     strike: Callable[[float, float], None] | None,
 ) -> dict[str, Work]:
-    """How each arm does one pass, and how much of it each node then did.
-
-    With a `strike`, which is told how far the network is, actors may be ended on the way: calls that fail are then no fault.
-    """
-
-    def fault(calls: Answers) -> str | None:
-        if strike or not calls.failures:
-            return None
-        return f"{calls.failures} calls failed, and {calls.replaced} actors were replaced"
+    """How each arm does one pass, and how much of it each node did. `strike`, told how far the network is, may end actors."""
+    fault = partial(_fault, are_struck=strike is not None)
 
     def with_network() -> Pass:
         calls = predictors.predict(batches, strike)
@@ -392,6 +385,12 @@ class _Vow:
 
 def _sample(measured: Measured[Any], metric: Metric, value: float, problem: str | None) -> Sample:
     return measured.sample(metric, value) if problem is None else measured.missing(metric, problem)
+
+
+def _fault(calls: Answers, *, are_struck: bool = False) -> str | None:
+    if are_struck or not calls.failures:
+        return None
+    return f"{calls.failures} calls failed, and {calls.replaced} actors were replaced"
 
 
 def _digest(answers: bytes) -> str:
