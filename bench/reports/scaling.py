@@ -39,6 +39,11 @@ def table(ladder: Ladder) -> Table:
 def notes(ladder: Ladder) -> Iterator[str]:
     """The law in words, or why there is none."""
     card = ladder.card
+    fractions = [point.serial_fraction for point in card.points if point.serial_fraction is not None]
+    if any(fraction > 1 for fraction in fractions):
+        yield f"a serial fraction above 1: so many {ladder.parameter} do less than the fewest"
+    if any(fraction < 0 for fraction in fractions):
+        yield f"a serial fraction below 0: so many {ladder.parameter} do more than as many times the fewest"
     if card.refusal:
         yield f"no law is fitted: {card.refusal}"
     if card.law is None:
@@ -62,8 +67,11 @@ def at_best(ladders: Sequence[Ladder]) -> Iterator[str]:
             if _place(ladder) == place
         ]
         (lead, first), *others = bests
-        told = [f"{lead.arm} does most with {first.workers} {lead.parameter}, {quantity(lead.metric, first.rate)}"]
-        told += [f"{one.arm} with {best.workers}, {best.rate / first.rate:.2f} times that" for one, best in others]
+        told = [f"{lead.arm} does most with {lead.parameter}={first.workers}, {quantity(lead.metric, first.rate)}"]
+        told += [
+            f"{one.arm} with {one.parameter}={best.workers}, {best.rate / first.rate:.2f} times that"
+            for one, best in others
+        ]
         if others:
             yield f"on {place}: {'; '.join(told)}"
 

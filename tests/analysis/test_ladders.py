@@ -129,6 +129,15 @@ def test_arms_are_held_against_each_other_where_each_does_most() -> None:
     best = replace(points[1], rate=2_000.0)
     first = replace(small, card=replace(small.card, points=(points[1], best)))
     assert list(scaling.at_best([first, other])) == [
-        f"on single, model=small: ray does most with 4 workers, 2 k {RATE.unit}; pool with 1, 1.50 times that"
+        f"on single, model=small: ray does most with workers=4, 2 k {RATE.unit}; pool with workers=1, 1.50 times that"
     ]
     assert list(scaling.at_best([small])) == []
+
+
+def test_serial_fractions_that_are_no_shares_are_explained() -> None:
+    small, _ = found()
+    base, four = small.card.points
+    for fraction, words in ((1.7, "do less than the fewest"), (-0.2, "do more than as many times the fewest")):
+        card = replace(small.card, points=(base, replace(four, serial_fraction=fraction)))
+        (told, _) = scaling.notes(replace(small, card=card))
+        assert told.endswith(words)
