@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
 
 import pytest
 from analysis.made_up import MULTI, RATE, SINGLE, Wish, made_up
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bench import analysis
+from bench.analysis import stats
 from bench.analysis.comparison import attempts_that_count, compare, invocation_value, judge, outcome, side
 from bench.analysis.rows import Question
 from bench.analysis.stats import Estimate
@@ -137,8 +139,22 @@ def test_equal_arms_give_no_difference(values):
 def test_swapping_the_arms_swaps_the_verdict(pairs):
     single, multi = zip(*pairs, strict=True)
     swapped = {"faster": "slower", "slower": "faster"}
-    one, other = a_comparison(single, multi).verdict, a_comparison(multi, single).verdict
-    assert swapped.get(one, one) == other
+    one, other = a_comparison(single, multi), a_comparison(multi, single)
+    assert swapped.get(one.verdict, one.verdict) == other.verdict
+    assert (other.ratio.value, other.ratio.low, other.ratio.high) == pytest.approx(
+        (1 / one.ratio.value, 1 / one.ratio.high, 1 / one.ratio.low)
+    )
+
+
+@given(st.lists(st.floats(0.93, 1.07), min_size=3, max_size=3).map(sorted), st.sampled_from([0.02, 0.05]))
+def test_near_the_margin_too_a_ratio_and_its_inverse_have_the_same_verdict_the_other_way_round(numbers, margin):
+    assume(not any(math.isclose(x, edge) for x in numbers for edge in (1.0, 1 + margin, 1 / (1 + margin))))
+    low, value, high = numbers
+    ratio = Estimate(value=value, low=low, high=high, level=0.95, n=12)
+    swapped = {"faster": "slower", "slower": "faster"}
+    there, _ = judge(ratio, RATE, margin=margin)
+    back, _ = judge(stats.inverse(ratio), RATE, margin=margin)
+    assert swapped.get(there, there) == back
 
 
 @settings(deadline=None, max_examples=20)
