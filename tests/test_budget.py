@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -129,6 +130,16 @@ def test_ten_simulated_sessions_end_within_a_tenth_over_their_budget(seed: int) 
     done, seconds, why = lived(session, lambda _: 10.0 * slower * draw.uniform(0.8, 1.2))
     assert seconds <= 1.1 * (session.budget_seconds or 0.0)
     assert bool(why) == (len(done) < len(session.specs))
+
+
+def test_a_block_may_wait_as_long_as_the_budget_and_a_tenth_of_it_last() -> None:
+    clock, session = Clock(), a_plan(blocks=6, budget_seconds=60.0)
+    limits = Limits(session=session, todo=session.specs, known=known(session), clock=clock)
+    clock.now += 58.0
+    assert limits.most_wait_seconds == pytest.approx(2.0 + 6.0)
+    without = replace(session, budget_seconds=None)
+    endless = Limits(session=without, todo=without.specs, known=known(without), clock=clock)
+    assert endless.most_wait_seconds == math.inf
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -64,6 +64,12 @@ def test_a_machine_that_stays_busy_is_recorded_as_such(monkeypatch: pytest.Monke
     assert [line.partition(":")[0] for line in told] == ["begins on a busy machine, and the record says so"]
 
 
+def test_no_more_is_waited_than_a_budget_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(gate.WAIT_VARIABLE, "60")
+    looks(monkeypatch, BUSY)  # a second look there is none
+    assert not wait_for_quiet(Event(), lambda _line: None, most_seconds=0.0).is_quiet
+
+
 def test_the_wait_ends_when_the_session_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(gate.WAIT_VARIABLE, "60")
     stop = Event()
