@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from bench.analysis import stats
 from bench.analysis.arms import ArmRow
 from bench.analysis.cells import CellReport
-from bench.analysis.comparison import Side, attempts_that_count
+from bench.analysis.comparison import Side, attempts_that_count, log_ratios
 from bench.analysis.evidence import SESSION, Doubt, Evidence, Severity, about
 from bench.analysis.numbers import label, plain, plural, quantity, span
 from bench.analysis.steadiness import Label, Steadiness
@@ -183,23 +183,26 @@ def skewed(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def outliers(evidence: Evidence) -> Iterator[Doubt]:
-    """Blocks far from the others: marked, and counted all the same."""
+    """Blocks away from the others: marked, those that are far too, and counted all the same."""
     for cell in evidence.cells:
         row = cell.headline
         if row is None:
             continue
-        marked = {name: side.outliers for name, side in row.sides.items() if side.outliers}
+        marked = {name: _marked(side.values, side.outliers) for name, side in row.sides.items() if side.outliers}
         if row.comparison and row.comparison.outliers:
-            marked["the ratio"] = row.comparison.outliers
+            one, other = (row.sides[name].values for name in (row.comparison.baseline, row.comparison.candidate))
+            marked["the ratio"] = _marked(log_ratios(one, other), row.comparison.outliers)
         if marked:
-            where = "; ".join(
-                f"{name} in {plural(len(blocks), 'block')} {', '.join(map(str, blocks))}".replace(
-                    f"{len(blocks)} block", "block"
-                )
-                for name, blocks in marked.items()
-            )
+            where = "; ".join(f"{name} in {blocks}" for name, blocks in marked.items())
             text = f"outliers of the headline, marked and kept: {where}."
             yield Doubt(severity="note", about=about(cell), text=text)
+
+
+def _marked(values: Mapping[int, float], blocks: Sequence[int]) -> str:
+    """block 3, or blocks 3 and so on; `(far)` behind those more than 3 interquartile ranges outside the quartiles."""
+    far = stats.outliers(values, fence=3.0)
+    named = ", ".join(f"{block} (far)" if block in far else f"{block}" for block in blocks)
+    return f"{'block' if len(blocks) == 1 else 'blocks'} {named}"
 
 
 def partly_missing(evidence: Evidence) -> Iterator[Doubt]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -242,3 +243,23 @@ def test_a_failed_attempt_that_was_done_again_is_noted_and_weakens_nothing():
 
 def test_no_rule_is_in_the_table_twice():
     assert len(set(RULES)) == len(RULES)
+
+
+def test_an_outlier_that_is_far_is_said_to_be_and_none_is_left_out():
+    session, runs = made_up(cells=1, blocks=12, noise=0.01)
+    found = analysis.build(session, samples(one_stall)(session, runs))
+    (said,) = (doubt.text for doubt in found.doubts if "outliers of the headline" in doubt.text)
+    assert re.search(r"multi in blocks? 2 \(far\)", said)
+    assert "the ratio in block 2 (far)" in said
+    assert found.cells[0].headline.comparison.pairs == 12
+
+
+def test_an_outlier_that_is_not_far_is_not_said_to_be():
+    def a_little(run, sample):
+        values = [100.0 + block for block in range(12)]  # quartiles 102.75 and 108.25: fences at 116.5 and 124.75
+        value = {1: 120.0}.get(run.spec.block, values[run.spec.block - 1])
+        return replace(sample, value=value) if (sample.metric, sample.arm) == (RATE.name, "ray") else sample
+
+    found = doubts_of(samples(a_little), blocks=12)
+    (said,) = (doubt.text for doubt in found if "outliers of the headline" in doubt.text)
+    assert said.endswith("single in block 1; multi in block 1.")
