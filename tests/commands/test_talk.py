@@ -17,7 +17,7 @@ from bench import plan
 from bench.commands import talk
 from bench.commands.progress import Progress
 from bench.commands.talk import Level
-from bench.plan import Wish
+from bench.plan import NOTHING_KNOWN, Wish
 
 FIRST = "20260105-100000-inference-lab-0001"
 COLOUR = re.compile(r"\x1b\[[0-9;]*\b(3[0-7]|38|9[0-7])[;m]")
@@ -81,7 +81,7 @@ def test_quiet_leaves_the_answer_and_what_went_wrong(bench: Typed) -> None:
 @pytest.fixture
 def progress() -> Iterator[Callable[[], Progress]]:
     session = plan.make(Wish(experiments=("inference",), cpus=2, blocks=1))
-    yield lambda: Progress(session, todo=session.specs, known={}, left_seconds=lambda: None)
+    yield lambda: Progress(session, todo=session.specs, known=NOTHING_KNOWN, left_seconds=lambda: None)
     talk.set_level(Level.USUAL)
 
 
