@@ -158,6 +158,11 @@ def find(out: Path, name: str) -> Path:
     if (direct / "session.json").is_file():
         return direct
     folders = session_folders(out)
+    if not folders:
+        raise BadInput(
+            f"There is no session {name} in {out}, nor any other.",
+            "Measure one with `bench run`, or name the folder that has them with --out.",
+        )
     if name == "latest":
         matching = [folder for folder in folders if not _OF_RAYMETER.search(folder.name)][-1:]
     else:
@@ -166,7 +171,7 @@ def find(out: Path, name: str) -> Path:
         return matching[0]
     if matching:
         raise BadInput(f"{name} could be any of {len(matching)} sessions.", f"Such as {matching[0].name}.")
-    known = ", ".join(folder.name for folder in folders[-3:]) or "none"
+    known = ", ".join(folder.name for folder in folders[-3:])
     # The beginning of an id is enough, so what is as long as that is what it is held against.
     beginnings = {
         **({} if name == "latest" else {"latest": "latest"}),

@@ -66,6 +66,7 @@ def target(head: FakeHead, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTarg
         (["resume", "latest"], 2, "no session latest"),
         (["show", "latest"], 2, "no session latest"),
         (["list", "everything"], 2, "experiments, sessions, targets"),
+        (["report"], 2, "There is no session latest in results, nor any other. Measure one with `bench run`"),
         (["up", "--topology", "both"], 2, "single or multi"),
         (["up", "--name", "No Name"], 2, "name of an appliance"),
         (["docs", "--file", "none.md"], 8, "none.md is not there"),
@@ -251,6 +252,15 @@ def test_one_experiment_is_listed_by_its_name_and_a_wrong_one_is_helped(bench) -
     assert out in bench("list")[1]
     assert [each["name"] for each in json.loads(bench("list", "network", "--json")[1])["data"]] == ["network"]
     assert "Did you mean network?" in bench("list", "netwrok")[2]
+
+
+def test_a_plan_says_what_would_show_once_for_all_cells_of_which_nothing_is_known(bench) -> None:  # type: ignore[no-untyped-def]
+    out = bench("plan", "inference", "--cpus", "2", "--blocks", "6", "--set", "batch=1,10")[1]
+    (said,) = [line for line in out.splitlines() if "if pairs spread" in line]
+    assert said.split("  ")[1] == "every cell"
+    minutes = [line.index("actors=") for line in out.splitlines() if "actors=" in line]
+    assert len(minutes) == 4
+    assert len(set(minutes)) == 1
 
 
 def test_a_plan_of_one_block_says_once_that_it_shows_no_difference(bench) -> None:  # type: ignore[no-untyped-def]

@@ -91,8 +91,10 @@ def describe(session: Session, known: plan.Known, *, why: str) -> list[str]:
     ]
     times, warmups = plural(first[0].samples, "time"), plural(first[0].warmups, "warm-up")
     lines += ["", f"Cells ({len(first)}), each measured {times} after {warmups}"]
+    minutes = {_by_cell(spec): _minutes(session, spec, known) for spec in first}
+    width = max(map(len, minutes.values()))
     lines += [
-        f"  {spec.experiment} {spec.cell}  {_minutes(session, spec, known):>6}  {_params(spec)}"
+        f"  {spec.experiment} {spec.cell}  {minutes[_by_cell(spec)]:>{width}}  {_params(spec)}"
         for spec in sorted(first, key=_by_cell)
     ]
     lines += ["", f"Order ({plural(blocks, 'block')}, each topology on a fresh cluster)"]
@@ -126,18 +128,19 @@ def smallest_effects(session: Session, known: Mapping[str, PairSpread]) -> Itera
         yield "One pair shows no difference, however large it is: how far pairs spread is seen from two on."
         return
     yield f"Smallest difference that {plural(blocks, 'pair')} would show in 4 of 5 sessions"
-    cells = {(spec.experiment, spec.cell): plan.run_key(spec) for spec in session.specs}
-    for experiment, cell in budget.cells_of(session):
-        earlier = known.get(cells[experiment, cell])
-        if earlier is None:
-            effects = [f"{_effect(share, blocks)} if pairs spread by {percent(share)}" for share in SPREADS]
-            words = f"{', '.join(effects)}: no earlier session says how far they do"
-        else:
-            words = (
-                f"{_effect(earlier.deviation, blocks)}, with a spread of {percent(earlier.deviation)} as in"
-                f" {plural(earlier.pairs, 'pair')} of {plural(earlier.sessions, 'earlier session')}"
-            )
-        yield f"  {experiment} {cell}  {words}"
+    keys = {(spec.experiment, spec.cell): plan.run_key(spec) for spec in session.specs}
+    cells = budget.cells_of(session)
+    seen = [(cell, earlier) for cell in cells if (earlier := known.get(keys[cell])) is not None]
+    for (experiment, cell), earlier in seen:
+        yield (
+            f"  {experiment} {cell}  {_effect(earlier.deviation, blocks)}, with a spread of"
+            f" {percent(earlier.deviation)} as in {plural(earlier.pairs, 'pair')} of"
+            f" {plural(earlier.sessions, 'earlier session')}"
+        )
+    if len(seen) < len(cells):
+        effects = [f"{_effect(share, blocks)} if pairs spread by {percent(share)}" for share in SPREADS]
+        whose = "every other cell" if seen else "every cell" if len(cells) > 1 else " ".join(cells[0])
+        yield f"  {whose}  {', '.join(effects)}: no earlier session says how far they do"
 
 
 def _effect(deviation: float, pairs: int) -> str:
