@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench import store
+from bench import extract, store
 from bench.model import Run, Session
 
 SMALL = (
@@ -57,6 +58,13 @@ class Bench:
 
     def runs(self, session: str = "latest") -> list[Run]:
         return store.load_runs(self.session_folder(session), self.session(session))
+
+    def metrics_kept(self, run: Run) -> set[str]:
+        """The metrics in what a run keeps of Prometheus, which must be what run.json says."""
+        path = store.run_folder(self.session_folder(run.spec.session), run.spec) / store.SERIES
+        extract.check(path, run)
+        lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+        return {line.split()[2] for line in lines if line.startswith("# TYPE")}
 
 
 def ended(process: subprocess.Popen[str], typed: str, minutes: float) -> tuple[int, str, str]:

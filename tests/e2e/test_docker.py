@@ -160,6 +160,7 @@ class TestASession:
         assert {run.spec.topology.name for run in runs} == {"single", "multi"}
         for run in runs:
             assert (run.status, run.reasons, run.reconciled) == ("ok", (), True)
+            assert {"bench_sample_value", "ray_node_mem_used", "up"} <= bench.metrics_kept(run)
             assert run.facts is not None
             assert run.facts.link == "docker bridge"
             for node in run.facts.nodes:

@@ -132,6 +132,7 @@ def test_a_run_counts_the_bytes_of_every_pod_and_the_window_agrees(bench: Bench)
     single, multi = sorted(bench.runs(), key=lambda run: run.spec.topology.nodes)
     for run in (single, multi):
         assert (run.status, run.reasons, run.reconciled) == ("ok", (), True)
+        assert {"bench_sample_value", "ray_node_mem_used", "up"} <= bench.metrics_kept(run)
         assert run.facts is not None
         assert run.facts.link == "pod network"
         assert {node.cpu_quota for node in run.facts.nodes} == {run.spec.topology.cpus_per_node}
