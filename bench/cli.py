@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -139,6 +140,8 @@ _debug = False
 
 def main() -> None:
     """Run the command line; ends the process with the exit code of what happened."""
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")  # a name that the terminal has no letters for
     try:
         app()
     except BenchError as error:

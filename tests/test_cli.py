@@ -102,6 +102,19 @@ def test_nothing_is_written_when_the_input_is_bad(bench, tmp_path: Path) -> None
     assert not (tmp_path / "results").exists()
 
 
+def test_a_name_that_the_terminal_has_no_letters_for_is_written_out(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from bench.cli import main; main()", "list", "sessions", "--out", "☃"],
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "No such sessions in \\u2603.\n", "")
+
+
 def test_ctrl_c_at_any_moment_is_one_line(bench, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
     def interrupted(*_: object) -> Path:
         raise KeyboardInterrupt
