@@ -110,7 +110,9 @@ def written(wanted: Plan, name: str) -> str:
     }
     if not name.endswith(".toml"):
         whole = {**wanted.options, EXPERIMENTS: tables}
-        return yaml.safe_dump(whole, sort_keys=False, allow_unicode=True, width=120)
+        # A next line (U+0085) ends a line of YAML, and would be written as it is: then all is escaped.
+        has_next_line = any("\x85" in str(value) for value in wanted.options.values())
+        return yaml.safe_dump(whole, sort_keys=False, allow_unicode=not has_next_line, width=120)
     lines = _toml(wanted.options)
     for of, values in tables.items():
         lines += ["", f"[{EXPERIMENTS}.{of}]", *_toml(values)]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from bench import params, plan, plan_file, plan_text
@@ -81,6 +81,7 @@ def wishes(draw: st.DrawFn) -> tuple[Wish, Options, Path]:
 
 @pytest.mark.parametrize("name", ["plan.toml", "plan.yaml"])
 @given(wishes())
+@example((Wish(experiments=("inference",), levels={"inference": {}}, target="auto"), Options(), Path("r\x85")))
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=25)
 def test_a_saved_plan_asks_for_what_the_command_line_did(name: str, wanted: tuple[Wish, Options, Path]) -> None:
     wish, options, out = wanted
