@@ -5,7 +5,9 @@ None stays None, "not counted": it never becomes 0.
 
 from __future__ import annotations
 
+import itertools
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -112,17 +114,20 @@ def use_of(run: Run, arm: str, headline: Metric) -> Use:
     ]
     rows = [row for row in run.usage_of.get(arm, ()) if not row.warmup]
     if timed:
-        times = [sample.interval for sample in timed]
-        rows = [row for row in rows if _overlaps(row.interval, times)]
+        is_timed = overlap([sample.interval for sample in timed])
+        rows = [row for row in rows if is_timed(row.interval)]
     work = total([row.work for row in rows], partly=True)
     if not work and headline.kind == "rate" and timed:
         work = math.fsum(s.value * s.interval.seconds for s in timed if s.value is not None)
     return Use(tuple(rows), tuple(run.usage_of.get(IDLE, ())), work or None)
 
 
-def _overlaps(one: Interval, others: Sequence[Interval]) -> bool:
-    begin, end = one.begin, one.end
-    return any(other.begin < end and begin < other.end for other in others)
+def overlap(others: Sequence[Interval]) -> Callable[[Interval], bool]:
+    """Whether an interval overlaps one of these: one that begins before its end, and ends after its begin."""
+    in_order = sorted((other.begin, other.end) for other in others)
+    begins = [begin for begin, _ in in_order]
+    last_ends = list(itertools.accumulate((end for _, end in in_order), max, initial=-math.inf))
+    return lambda one: last_ends[bisect_left(begins, one.end)] > one.begin
 
 
 def total(readings: Sequence[float | None], *, partly: bool = False) -> float | None:

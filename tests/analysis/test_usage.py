@@ -4,8 +4,11 @@ from dataclasses import replace
 
 import pytest
 from analysis.made_up import MULTI, RATE, SINGLE, Wish, made_up
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bench import analysis
+from bench.analysis import usage
 from bench.analysis.usage import beyond_idle, node_rows, per_unit, quantities, throttled_share, use_of
 from bench.model import Interval, NodeUsage, Run, Sample
 
@@ -97,3 +100,12 @@ def test_a_run_without_usage_has_nothing_and_not_zero():
     empty: Run = a_run()
     use = use_of(empty, "ray", RATE)
     assert all(quantity.read(use) is None for quantity in quantities("input"))
+
+
+INTERVALS = st.builds(lambda begin, seconds: Interval(begin, begin + seconds), st.integers(0, 20), st.integers(0, 5))
+
+
+@given(st.lists(INTERVALS, max_size=8), INTERVALS)
+def test_rows_count_that_overlap_a_sample_however_these_lie(others, one):
+    plainly = any(other.begin < one.end and one.begin < other.end for other in others)
+    assert usage.overlap(others)(one) == plainly
