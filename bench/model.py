@@ -96,6 +96,7 @@ class Spec:
     sample_seconds: float  # an arm's work is done again until a sample has lasted so long
     deadline_seconds: float
     attempt: int = 1
+    profile_with: str = ""  # the profiler that watches driver and workers, at a cost; empty: none
 
     @property
     def folder(self) -> str:
@@ -207,6 +208,7 @@ class Facts:
     data: Mapping[str, str]  # name of a data set: its SHA-256
     link: str  # what joins the nodes: "veth", "veth at 1gbit", "loopback, no bytes counted", "pod network"
     same_host: bool
+    profiler: str = ""  # that watched driver and workers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,7 +278,7 @@ class Run:
     log_end: str = ""
     gate: Gate | None = None
     extract: Extract | None = None  # of Prometheus; None: the run is older than these
-    profiles: Mapping[str, str] = field(default_factory=dict)  # by arm: where the time of its work went, as lines
+    profiles: Mapping[str, str] = field(default_factory=dict)  # by name of file: stacks, as bench/stacks.py has them
 
     @cached_property
     def covered(self) -> Interval | None:

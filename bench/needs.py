@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.data import seeded
-from bench.errors import BadInput
+from bench.errors import BadInput, did_you_mean
 from bench.experiments import NAMES, chaos, load
 from bench.experiments.mishaps import Survives
+from bench.jobs import profiling
 from bench.model import Spec, Topology
+from bench.stacks import PROFILERS
 
 
 def check(spec: Spec, topologies: Sequence[Topology], target: str) -> None:
@@ -30,6 +32,17 @@ def check(spec: Spec, topologies: Sequence[Topology], target: str) -> None:
         for topology in topologies:
             refuse(experiment.Params(**spec.params), topology)
     seeded_files(spec)
+
+
+def check_profiler(name: str, target: str) -> None:
+    """Raise BadInput where there is no profiler `name`, or it cannot be used here. What other machines allow, they say."""
+    if name not in PROFILERS:
+        raise BadInput(
+            f"--profile-with {name}: there is no such.",
+            f"{did_you_mean(name, PROFILERS)}There are: {', '.join(PROFILERS)}.",
+        )
+    if target == "local" and (lack := profiling.lack(name)):
+        raise BadInput(f"--profile-with {name}: {lack}.", "Mend that, or name another.")
 
 
 def check_chaos(name: str, plan: str = "") -> None:

@@ -70,6 +70,7 @@ class Wish:
     budget_seconds: float | None = None
     price_per_cpu_hour: str = ""  # 0.04 EUR
     precision: float | None = None  # 0.03 is 3 %
+    profile_with: str = ""  # one of bench/stacks.py's; empty: none
     command: str = ""
 
 
@@ -168,6 +169,8 @@ def make(wish: Wish, *, now: datetime | None = None, suffix: str | None = None) 
     identity = f"{now:%Y%m%d-%H%M%S}-{'-'.join(names)}-{wish.profile}-{suffix or secrets.token_hex(2)}"
     shapes = topologies(wish)
     cell_specs = [spec for name in names for spec in _cell_specs(wish, name, session=identity, topology=shapes[0])]
+    if wish.profile_with:
+        needs.check_profiler(wish.profile_with, wish.target)
     for spec in cell_specs:
         needs.check(spec, shapes, wish.target)
     of_profile = max(profile(wish.profile, name).blocks for name in names)
@@ -218,6 +221,7 @@ def _cell_specs(wish: Wish, name: str, *, session: str, topology: Topology) -> l
             samples=samples,
             sample_seconds=chosen.sample_seconds,
             deadline_seconds=chosen.deadline_seconds * max(1.0, samples / chosen.samples),
+            profile_with=wish.profile_with,
         )
         for number, cell in enumerate(cells(name, wish.profile, chosen_levels(wish, name)), start=1)
     ]
@@ -297,7 +301,8 @@ def time_key(spec: Spec) -> tuple[str, str]:
 def run_key(spec: Spec) -> str:
     """What two runs have in common that take equally long: all but session, block, topology and seed."""
     fields = ",".join(f"{name}={value}" for name, value in sorted(spec.params.items()))
-    return f"{spec.experiment}({fields})x{spec.samples}+{spec.warmups}@{spec.sample_seconds:g}"
+    profiled = f" by {spec.profile_with}" if spec.profile_with else ""
+    return f"{spec.experiment}({fields})x{spec.samples}+{spec.warmups}@{spec.sample_seconds:g}{profiled}"
 
 
 def in_words(seconds: float) -> str:

@@ -25,6 +25,7 @@ from typing import TypeVar
 
 import msgspec
 
+from bench import stacks
 from bench.errors import BadInput, CannotWrite, RecordDamaged, did_you_mean
 from bench.files import replace_whole
 from bench.model import SCHEMA_VERSION, Closing, Line, Run, Session, Spec, as_builtins, from_json, to_json
@@ -37,9 +38,7 @@ LOG_END_BYTES = 20_000
 SAMPLES = "samples.jsonl"
 SERIES = "prometheus.om.gz"
 FILES = "files"
-PROFILES = "profile-*.txt"
-MOST_PROFILES = 32  # of one run
-MOST_PROFILE_BYTES = 64 * 2**10
+MOST_PROFILES = 64  # of one run
 DONE = "done.jsonl"  # among these: what the next attempt at the run is given back, so that it need not be done again
 DATA = "data "  # in front of a data set's name, among the checksums of a run
 _OF_RAYMETER = re.compile(r"^\d{8}-\d{6}-(confirm|selfcheck)-")  # sessions that no person planned
@@ -282,11 +281,12 @@ def load_run(folder: Path, spec: Spec) -> Run:
 
 
 def _profiles(folder: Path) -> Iterator[tuple[str, str]]:
-    """By arm, the profiles that an experiment left as files. They come from a cluster: no more is read than is shown."""
-    for path in sorted(folder.glob(PROFILES))[:MOST_PROFILES]:
+    """By the names of their files, the profiles of a run. They come from a cluster: no more is read than may be there."""
+    found = (path for path in sorted(folder.glob("profile.*")) if stacks.read_name(path.name))
+    for path in itertools.islice(found, MOST_PROFILES):
         if path.is_file() and not path.is_symlink():
             with path.open("rb") as file:
-                yield path.stem.removeprefix("profile-"), file.read(MOST_PROFILE_BYTES).decode(errors="replace")
+                yield path.name, file.read(stacks.MOST_BYTES).decode(errors="replace")
 
 
 def read_lines(path: Path, *, is_closed: bool) -> Iterator[Line]:

@@ -32,6 +32,7 @@ RULES: tuple[Rule, ...] = (
     host.began_busy,
     host.not_seen,
     conditions.overcommitted,
+    conditions.profiled,
     numbers.skewed,
     numbers.luck,
     numbers.order_matters,

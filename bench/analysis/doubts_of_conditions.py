@@ -131,6 +131,16 @@ def overcommitted(evidence: Evidence) -> Iterator[Doubt]:
                 yield Doubt(severity="weakens", about=SESSION, text=text)
 
 
+def profiled(evidence: Evidence) -> Iterator[Doubt]:
+    """A profiler takes time and memory from what it watches."""
+    for name in sorted({run.facts.profiler for run in evidence.usable if run.facts and run.facts.profiler}):
+        text = (
+            f"{name} watched driver and workers, and slowed them: the numbers of this session are for reading its"
+            " profiles, and not for quoting."
+        )
+        yield Doubt(severity="weakens", about=SESSION, text=text)
+
+
 def same_host(evidence: Evidence) -> Iterator[Doubt]:
     """Nodes that share a kernel share its memory and caches: no wire lies between them."""
     spread_out = [run for run in evidence.usable if run.facts and len(run.facts.nodes) > 1]

@@ -51,6 +51,7 @@ _FACTS = (
     _Fact("checksum of", lambda facts: dict(facts.data), is_data=True),
     _Fact("", lambda facts: {"link": facts.link}),
     _Fact("", lambda facts: _by_key([node.settings for node in facts.nodes]), may_lack=True),
+    _Fact("", lambda facts: {"profiler": facts.profiler or "none"}),
     _Fact("Ray's setting", lambda facts: _by_key([facts.ray_config]), confounds=False),
 )
 _OF_ONE_TOPOLOGY = (  # these differ between topologies, and not between two sessions on the same one

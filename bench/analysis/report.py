@@ -223,6 +223,8 @@ def _stamps(evidence: Evidence, seen: Sequence[Facts]) -> Iterator[str]:
             yield "emulated multi-node"
         else:
             yield "physical multi-node" if hosts == nodes else f"{nodes} nodes on {hosts} hosts"
+    for profiler in sorted({each.profiler for each in seen if each.profiler}):
+        yield f"profiled by {profiler}"
     if evidence.session.allow_unequal and (
         any(each.confounds for each in differences(evidence.usable))
         or any(planned_totals(evidence.topologies))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from bench import params, plan
+from bench import needs, params, plan
 from bench.errors import BadInput
 from bench.model import Session, Spec, Value
 
@@ -40,6 +40,8 @@ def again(session: Session, *, target: str, options: Mapping[str, Value], comman
     identity = f"{now:%Y%m%d-%H%M%S}-replay-{secrets.token_hex(2)}"
     if not session.specs:
         raise BadInput(f"{session.id} has no runs.", "There is nothing to do again.")
+    for profiler in {spec.profile_with for spec in session.specs} - {""}:
+        needs.check_profiler(profiler, target)
     return replace(
         session,
         id=identity,

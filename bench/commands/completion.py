@@ -12,10 +12,16 @@ from bench import experiments, store
 from bench.errors import BenchError
 from bench.params import declared
 from bench.plan import TOPOLOGIES
+from bench.stacks import PROFILERS
 from bench.targets import NAMES, Isolation
 
 MOST_SESSIONS = 50  # the newest: more can nobody choose from
-CHOICES = {"topology": TOPOLOGIES, "target": ("auto", *NAMES), "isolation": get_args(Isolation)}
+CHOICES = {
+    "topology": TOPOLOGIES,
+    "target": ("auto", *NAMES),
+    "isolation": get_args(Isolation),
+    "profile_with": tuple(PROFILERS),
+}
 """Of options that take one of a few words."""
 
 

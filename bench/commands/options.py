@@ -118,6 +118,14 @@ OperatorManifests = Annotated[
         help="Kubernetes: KubeRay's config/default, if not from its repository.",
     ),
 ]
+ProfileWith = Annotated[
+    str,
+    typer.Option(
+        metavar="PROFILER",
+        help="Profile driver and workers by py-spy, pyinstrument or memray, at a cost: the report is stamped.",
+        autocompletion=completion.one_of("profile_with"),
+    ),
+]
 SessionName = Annotated[
     str,
     typer.Argument(
@@ -202,6 +210,7 @@ PLANNED: dict[str, Any] = {
     "budget": Budget,
     "price_per_cpu_hour": Price,
     "precision": Precision,
+    "profile_with": ProfileWith,
     **OF_TARGET,
     "out": Out,
 }
@@ -230,6 +239,7 @@ def as_plan(wish: Wish, options: Options, out: Path) -> Plan:
         "budget": None if wish.budget_seconds is None else f"{wish.budget_seconds:.0f}s",
         "price_per_cpu_hour": wish.price_per_cpu_hour or None,
         "precision": None if wish.precision is None else f"{100 * wish.precision:.10g}%",
+        "profile_with": wish.profile_with or None,
     }
     return Plan(
         options={name: said[name] for name in PLANNED if said[name] is not None},
@@ -289,6 +299,7 @@ def asking(work: Callable[..., None]) -> Callable[..., None]:
         budget: Budget = None,
         price_per_cpu_hour: Price = None,
         precision: Precision = None,
+        profile_with: ProfileWith = "",
         options: Options,
         out: Out = DEFAULT_OUT,
         **said: Any,
@@ -313,6 +324,7 @@ def asking(work: Callable[..., None]) -> Callable[..., None]:
             budget_seconds=None if budget is None else seconds_of(budget),
             price_per_cpu_hour="" if price_per_cpu_hour is None else price_of(price_per_cpu_hour),
             precision=None if precision is None else share_of(precision),
+            profile_with=profile_with,
         )
         work(wish, options, out, **said)
 

@@ -57,6 +57,9 @@ def _whole(run: Run) -> list[str]:
     lines += [f"  {line}" for line in _yaml_like(run.spec)]
     if run.facts:
         lines += ["", "facts", *(f"  {line}" for line in _yaml_like(run.facts))]
+    if run.profiles:
+        lines += ["", "profiles, for the report's flame graphs and for https://speedscope.app"]
+        lines += [f"  files/{name}  {len(text.encode()):,} bytes" for name, text in run.profiles.items()]
     lines += ["", "samples"]
     lines += [
         f"  turn {s.turn} {'warm-up' if s.warmup else '       '} {s.arm:18} {s.metric:32}"

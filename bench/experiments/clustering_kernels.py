@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
@@ -96,10 +96,6 @@ class Params:
             help="Vectors of your own: a .npy, .parquet or .safetensors file on the driver's node. Empty: made from the seed.",
         ),
     ] = ""
-    profile_with: Annotated[
-        Literal["none", "pyinstrument"],
-        Option(help="A profile of one whole job by each kernel, off the clock, kept with the run."),
-    ] = "pyinstrument"
 
     def __post_init__(self) -> None:
         if self.clusters > self.points:
@@ -185,9 +181,6 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
             for arm in turn.order(arms):
                 timed = turn.measure(arm, partial(crew.run, arm.name), crew.credit)
                 yield from checks.samples(timed)
-        if params.profile_with != "none":
-            for arm in arms:
-                (context.folder / f"profile-{arm.name}.txt").write_text(crew.profile(arm.name))
 
 
 def taken(params: Params, context: Context) -> Points:

@@ -6,22 +6,25 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bench import params as parameters
+from bench import stacks
 from bench.data import seeded
 from bench.errors import RunInvalid
 from bench.experiments import Experiment, load
 from bench.experiments.mishaps import Mishaps, Survives
 from bench.identity import CALLERS_CODE, IMAGES, code_hash
-from bench.jobs import incoming
+from bench.jobs import incoming, profiling
 from bench.jobs.invocation import QUIET, Invocation, NodeProbe
 from bench.jobs.recorder import Recorder
 from bench.model import Facts, NodeFacts, Spec, from_json
+from bench.store import write_whole
 
+PROFILE_TIMEOUT_SECONDS = 120.0
 LEAST_SHARE = 0.01  # of an equal share of the work: a node that did less was no part of it. A busy head may do little
 MOST_FUNCTION_BYTES = 2**20  # of a remote function, pickled: a larger one has data in it, copied to every worker
 
@@ -64,7 +67,7 @@ def run(spec: Spec, experiment: Experiment, recorder: Recorder) -> list[str]:
     import ray
 
     refuse_large_functions()
-    connect()
+    connect(spec)
     params = experiment.Params(**parameters.complete(experiment.Params, spec.params))
     probes = start_probes(spec)
     invocation = Invocation(
@@ -73,9 +76,12 @@ def run(spec: Spec, experiment: Experiment, recorder: Recorder) -> list[str]:
     recorder.facts(collect_facts(spec, probes))
     invocation.measure_idle()
     before = _alive_nodes()
+    end_profile = profile_driver(spec)
     for sample in experiment.run(params, invocation):
         recorder.sample(sample)
-    reasons = list(invocation.reasons)
+    end_profile()
+    lost = keep_profiles(spec, invocation.probes, recorder) if spec.profile_with else []
+    reasons = [*invocation.reasons, *lost]
     if invocation.may_lose_nodes:
         ray.shutdown()
         return reasons
@@ -110,14 +116,15 @@ def check_code(whose: str, has: str) -> None:
         )
 
 
-def connect() -> None:
+def connect(spec: Spec) -> None:
     """Attach to the cluster that this job was given to. Never starts a Ray of its own."""
     import ray
 
     address = os.environ.get("RAY_ADDRESS")
     if not address:
         raise Unfit("RAY_ADDRESS is not set: this driver was not started as a Ray job, and starts no Ray of its own")
-    ray.init(address=address, log_to_driver=True, logging_level="WARNING")
+    environment = profiling.runtime_env(spec.profile_with, spec.folder) if spec.profile_with else None
+    ray.init(address=address, log_to_driver=True, logging_level="WARNING", runtime_env=environment)
 
 
 def refuse_large_functions() -> None:
@@ -138,7 +145,8 @@ def start_probes(spec: Spec) -> list[NodeProbe]:
 
     alive = [node for node in ray.nodes() if node["Alive"]]
     check_resources(spec, [node["Resources"] for node in alive])
-    make = ray.remote(num_cpus=0, max_restarts=0)(Probe)
+    own = {"runtime_env": profiling.NOT_PROFILED} if spec.profile_with else {}
+    make = ray.remote(num_cpus=0, max_restarts=0, **own)(Probe)
     actors = [
         make.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote()
         for node in alive
@@ -161,7 +169,50 @@ def start_probes(spec: Spec) -> list[NodeProbe]:
         )
         for actor, name, node in zip(actors, names, alive, strict=True)
     ]
+    if spec.profile_with:
+        check_profiler(spec.profile_with, probes)
     return sorted(probes, key=lambda probe: (probe.slot.name != "head", probe.slot.name))
+
+
+def check_profiler(profiler: str, probes: Sequence[NodeProbe]) -> None:
+    """Raise Unfit where a node does not allow it."""
+    import ray
+
+    lacks = ray.get([probe.actor.lacks.remote(profiler) for probe in probes], timeout=60)
+    for probe, lack in zip(probes, lacks, strict=True):
+        if lack:
+            raise Unfit(f"--profile-with {profiler}: on {probe.slot.name} {lack}")
+
+
+def profile_driver(spec: Spec) -> Callable[[], None]:
+    """Begin to profile this process, where that is asked for; what ends it."""
+    if not spec.profile_with:
+        return lambda: None
+    return profiling.start(spec.profile_with, profiling.folder_of(spec.folder) / stacks.DRIVER)
+
+
+def keep_profiles(spec: Spec, probes: Sequence[NodeProbe], recorder: Recorder) -> list[str]:
+    """A file of the driver's stacks, and one of all workers' of each node that has any; the reasons that one is not there."""
+    import ray
+    from ray.exceptions import GetTimeoutError, RayActorError
+
+    found = {stacks.DRIVER: profiling.read(spec.profile_with, profiling.folder_of(spec.folder) / stacks.DRIVER)}
+    lost: list[str] = []
+    if not found[stacks.DRIVER]:
+        complaint = profiling.complaint(profiling.folder_of(spec.folder) / stacks.DRIVER)
+        lost.append(f"{spec.profile_with} left no profile of the driver: {complaint}")
+    calls = [(probe, probe.actor.profile.remote(spec.profile_with, spec.folder)) for probe in probes]
+    for probe, call in calls:
+        try:
+            found[probe.slot.name] = ray.get(call, timeout=PROFILE_TIMEOUT_SECONDS)
+        except GetTimeoutError:
+            lost.append(f"the profile of {probe.slot.name} was not read within {PROFILE_TIMEOUT_SECONDS:.0f} s")
+        except RayActorError:
+            continue  # of a node that was taken away on purpose: a loss by accident is seen elsewhere
+    for where, text in found.items():
+        if text:
+            write_whole(recorder.files / stacks.file_name(spec.profile_with, where), text.encode())
+    return lost
 
 
 def check_resources(spec: Spec, resources: list[Mapping[str, float]]) -> None:
@@ -204,6 +255,7 @@ def collect_facts(spec: Spec, probes: list[NodeProbe]) -> Facts:
         data={},
         link=os.environ.get("RAYMETER_LINK", "unknown"),
         same_host=len({node.boot_id for node in nodes}) == 1,
+        profiler=spec.profile_with,
     )
 
 

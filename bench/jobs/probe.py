@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Any
 
 from bench.identity import code_hash
+from bench.jobs import profiling
 from bench.jobs.counters import Counters, find_cgroup, reader
 from bench.jobs.machine import settings
 from bench.model import NodeFacts
@@ -54,6 +55,14 @@ class Probe:
             "peak_memory_bytes": max(self._peak_memory_bytes, self._read_memory()),
             "peak_bytes_per_second": self._peak_bytes_per_second,
         }
+
+    def lacks(self, profiler: str) -> str:
+        """Why `profiler` cannot be used on this node; nothing: it can."""
+        return profiling.lack(profiler)
+
+    def profile(self, profiler: str, run: str) -> str:
+        """What the workers on this node were seen at, added up, as collapsed lines."""
+        return profiling.read(profiler, profiling.folder_of(run) / "workers")
 
     def facts(self, *, cpus_granted: int, object_store_bytes: int) -> NodeFacts:
         """What must be equal for this node's numbers to be compared."""

@@ -204,8 +204,8 @@ def _sections(report: Report, cell: CellReport, runs: Sequence[Run]) -> Iterator
             table=tables.nodes(cell),
             source=f"usage of arm {cell.subject} on each node, in {record}",
         )
-    for title, profile, source in profiles.of_cell(cell, runs):
-        yield Section(title=title, listing=tuple(profile.splitlines()), source=source)
+    for profile in profiles.of_cell(cell, runs):
+        yield Section(title=f"Profile: {profile.title}", listing=profiles.listing(profile), source=profile.source)
 
 
 def _cost(report: Report, cell: CellReport) -> Iterator[Section]:

@@ -13,7 +13,14 @@ from bench.analysis import Report
 from bench.analysis.cells import CellReport
 from bench.analysis.evidence import Severity
 from bench.model import Run
-from bench.reports import document, picture_of_ledger, pictures, pictures_of_scaling, pictures_of_series
+from bench.reports import (
+    document,
+    picture_of_ledger,
+    pictures,
+    pictures_of_profiles,
+    pictures_of_scaling,
+    pictures_of_series,
+)
 from bench.reports.document import Chapter
 from bench.reports.pictures import Look, Picture
 
@@ -71,6 +78,7 @@ def _pictures(report: Report, cell: CellReport, runs: Sequence[Run]) -> Iterator
     yield from pictures_of_series.sweeps(cell, look)
     yield from pictures_of_series.curves(cell, look)
     yield from pictures_of_series.samples(cell, runs, look)
+    yield from pictures_of_profiles.of_cell(cell, runs)
 
 
 def look() -> str:

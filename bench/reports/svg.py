@@ -104,6 +104,10 @@ class Canvas:
             f"{_style(colour)}/>"
         )
 
+    def tip(self, words: str) -> None:
+        """Words that a reader sees who points at the box that was drawn last."""
+        self._parts[-1] = f"{self._parts[-1].removesuffix('/>')}><title>{escape(words)}</title></rect>"
+
     def dots(self, points: Iterable[tuple[float, float]], *, colour: str, kind: str = "dots") -> None:
         """Many small dots in one element: thousands of samples are a few kilobytes."""
         path = "".join(f"M{x:.0f} {y:.1f}h0" for x, y in points)

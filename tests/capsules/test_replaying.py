@@ -54,6 +54,12 @@ def test_an_experiment_that_there_is_not_is_refused() -> None:
         again(replace(session, specs=()))
 
 
+def test_a_profiler_that_there_is_not_is_refused() -> None:
+    specs = tuple(replace(spec, profile_with="../../etc") for spec in a_session().specs)
+    with pytest.raises(BadInput, match="--profile-with"):
+        again(replace(a_session(), specs=specs))
+
+
 def test_verdicts_agree_where_both_have_the_same_one() -> None:
     there, same, other = (analysis.build(*made_up(cells=1, multi=multi)) for multi in (0.8, 0.82, 1.0))
     of_headline = "inference c01 throughput_inputs_per_second ray"

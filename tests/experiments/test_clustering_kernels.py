@@ -222,9 +222,7 @@ class TestInput:
     def test_a_real_run_clusters_them(self, two_halves: Any, tmp_path: Path) -> None:
         vectors = np.random.default_rng(2).standard_normal((600, 3)).astype(np.float32)
         np.save(tmp_path / "mine.npy", vectors)
-        params = Params(
-            points=200, clusters=4, dimensions=3, jobs=3, profile_with="none", input=str(tmp_path / "mine.npy")
-        )
+        params = Params(points=200, clusters=4, dimensions=3, jobs=3, input=str(tmp_path / "mine.npy"))
         found = list(experiment.run(params, two_halves))
         assert not two_halves.is_invalid
         by_hand = [clustered("lloyd", part, 4, 20).inertia for part in vectors.reshape(3, 200, 3)]
@@ -234,8 +232,7 @@ class TestInput:
 
 @pytest.mark.ray
 @pytest.mark.timeout(120)
-def test_a_real_run_does_every_job_by_every_kernel_and_keeps_profiles(two_halves: Any, tmp_path: Path) -> None:
-    two_halves.folder = tmp_path
+def test_a_real_run_does_every_job_by_every_kernel(two_halves: Any) -> None:
     found = list(experiment.run(replace(SMALL, points=3000), two_halves))
     assert two_halves.reasons == []
     assert not two_halves.is_invalid
@@ -245,6 +242,3 @@ def test_a_real_run_does_every_job_by_every_kernel_and_keeps_profiles(two_halves
     assert inertia == pytest.approx([inertia[0]] * len(measured), rel=1e-3)
     assert all(each.value for each in found if each.metric == "cpu_seconds_per_job")
     assert two_halves.credits["lloyd"] == [{"head": 2.0, "worker-1": 3.0}] * two_halves.passes
-    kept = {path.name: path.read_text() for path in two_halves.folder.iterdir()}
-    assert set(kept) == {f"profile-{name}.txt" for name in measured}
-    assert "count_first" in kept["profile-broadcast-unique.txt"]

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 READY_SECONDS = 120.0
 SLOWEST_POINT_ITERATIONS_PER_SECOND = 1e4  # of a worker that is alive, with 20 clusters of 16 values
-PROFILE_INTERVAL_SECONDS = 0.001
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,16 +88,6 @@ class Worker:
         """Every job of this worker, once."""
         return [self._do(kernel, number, held) for number, held in self._points.items()]
 
-    def profile(self, kernel: str) -> str:
-        """Where the time of one whole job goes, its points made anew."""
-        from pyinstrument import Profiler
-
-        with Profiler(interval=PROFILE_INTERVAL_SECONDS, async_mode="disabled") as profiler:
-            number = self._span[0]
-            self._do(kernel, number, self._make(number))
-        told = profiler.output_text(unicode=True, color=False)
-        return told.partition("Profile at ")[2].partition("\n")[2].strip() + "\n"  # without its banner and a path
-
     def _make(self, number: int) -> Points:
         if self._given is not None:
             taken: Points = self._given[number - self._span[0]].copy()
@@ -139,14 +128,6 @@ class Workers:
         longest = max(stop - start for _, (start, stop) in self.seats) * self.shape.longest_seconds
         answers = get_in_time([actor.run.remote(kernel) for actor in self.actors], longest, f"Jobs by {kernel}")
         return list(chain.from_iterable(answers))
-
-    def profile(self, kernel: str) -> str:
-        """Of one job, on the first node that has any."""
-        busy = next(actor for actor, (_, (start, stop)) in zip(self.actors, self.seats, strict=True) if stop > start)
-        profile: str = get_in_time(
-            [busy.profile.remote(kernel)], self.shape.longest_seconds * 2, f"A profile of {kernel}"
-        )[0]
-        return profile
 
     def credit(self, _: object) -> Mapping[str, float]:
         """Jobs done on each node."""
