@@ -43,6 +43,14 @@ def build() -> Dashboard:
         )
         .with_panel(
             number(
+                "Rate of the run that goes on",
+                "Work done a second since it began, its start too, where it says how much; else turns. 0 when nothing runs.",
+                "ops",
+                at_end(f"max({_rate('bench_run_work_done')} or {_rate('bench_run_turn')}) or vector(0)", "rate"),
+            )
+        )
+        .with_panel(
+            number(
                 "Runs by how they stand",
                 "Runs of this experiment in the board's time: those that go on, and how the others ended.",
                 "short",
@@ -50,7 +58,6 @@ def build() -> Dashboard:
                     f"sum by (status) (max by (run, status) ({_last('bench_run_status')}))",
                     "{{status}}",
                 ),
-                width=12,
             )
         )
         .with_panel(
@@ -96,7 +103,13 @@ def _work_done() -> str:
     return f"{_last('bench_run_work_done')} / {_last('bench_run_work_wanted')}"
 
 
+_SO_FAR = f"(time() - bench_run_begun_timestamp_seconds{{{RUN}}})"
+
+
 def _left(done: str, wanted: str) -> str:
     more = f"({wanted}{{{RUN}}} - {done}{{{RUN}}})"
-    so_far = f"(time() - bench_run_begun_timestamp_seconds{{{RUN}}})"
-    return f"({more} * {so_far} / ({done}{{{RUN}}} > 0) and on ({OF_RUN}) {RUNNING})"
+    return f"({more} * {_SO_FAR} / ({done}{{{RUN}}} > 0) and on ({OF_RUN}) {RUNNING})"
+
+
+def _rate(done: str) -> str:
+    return f"({done}{{{RUN}}} / {_SO_FAR} and on ({OF_RUN}) {RUNNING})"

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from bench import stacks
-from bench.identity import SOURCE
 
 HOOK = f"{__name__}.in_worker"
 VARIABLE = "RAYMETER_PROFILE_WITH"  # the profiler; of the probes nothing
@@ -213,11 +212,14 @@ def _frame(function: str, file: str) -> str:
 
 @cache
 def _short(file: str) -> str:
-    """`file` as an import would find it: where things are installed is nobody's business."""
-    # raymeter itself may be installed so that its folder is on no path.
-    places = [str(SOURCE.parent), *sys.path]
-    roots = sorted((f"{root}/" for root in places if root and file.startswith(f"{root}/")), key=len)
-    return file.removeprefix(roots[-1]) if roots else file.rpartition("/")[2]
+    """`file` from its outermost package on: where things are installed is nobody's business."""
+    path = Path(file)
+    if not path.is_absolute():
+        return file
+    root = path.parent
+    while (root / "__init__.py").is_file():
+        root = root.parent
+    return path.relative_to(root).as_posix()
 
 
 def _lacks_py_spy() -> str:

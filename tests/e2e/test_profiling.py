@@ -11,13 +11,13 @@ from bench.jobs import profiling
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("profiler", stacks.PROFILERS)
 def test_driver_and_workers_of_each_node_are_profiled(bench: Bench, profiler: str) -> None:
     if lack := profiling.lack(profiler):
         pytest.skip(lack)
-    words = ("run", "inference", *SMALL, "--topology", "multi", "--cpus", "2", "--blocks", "1")
-    code, _, talk = bench(*words, "--isolation", "loopback", "--profile-with", profiler)
+    small = (*SMALL, "--set", "open_loop=off", "--topology", "multi", "--cpus", "2", "--blocks", "1")
+    code, _, talk = bench("run", "inference", *small, "--isolation", "loopback", "--profile-with", profiler)
     assert code == 0, talk
     (run,) = bench.runs()
     assert run.facts is not None

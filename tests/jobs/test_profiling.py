@@ -71,6 +71,7 @@ def test_a_node_on_which_nothing_ran_has_no_profile(tmp_path: Path) -> None:
 
 def test_a_frame_does_not_say_where_things_are_installed() -> None:
     assert profiling._name_of(f"dumps\0{subprocess.__file__}\x0012") == "dumps (subprocess.py)"
+    assert profiling._name_of(f"start\0{profiling.__file__}\x0012") == "start (bench/jobs/profiling.py)"
     assert profiling._name_of("f;g\0/elsewhere/of/mine.py\x001\x01l12") == "f,g (mine.py)"
 
 
