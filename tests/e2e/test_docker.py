@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import boards
 import docker
@@ -316,7 +316,7 @@ def left(engine: DockerClient, appliance: str) -> list[str]:
 def usage_of(run: Run, node: str) -> dict[str, float]:
     """What `node` used in the first sample of the subject that counts."""
     usage = next(u for u in run.usage if u.node == node and u.arm == "ray" and not u.warmup)
-    return {name: value for name, value in vars(usage).items() if isinstance(value, int | float)}
+    return {name: value for name, value in asdict(usage).items() if isinstance(value, int | float)}
 
 
 def wait_for(what: Callable[[], object], seconds: float = 90) -> None:
