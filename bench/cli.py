@@ -93,9 +93,14 @@ def _one_line() -> Iterator[None]:
         help_text = error.ctx.get_help() if error.ctx else ""
         if error.message == help_text:  # no words at all: the help is the answer
             raise
-        raise BadInput(error.format_message(), f"See `{error.ctx.command_path} --help`." if error.ctx else "") from None
+        raise BadInput(error.format_message(), f"See `{_typed(error.ctx)} --help`." if error.ctx else "") from None
     except KeyboardInterrupt:  # typer would end without a word
         raise Stopped("Stopped at once.", "End what is left with `bench down`.") from None
+
+
+def _typed(context: Any) -> str:
+    """The command as a person types it, however this process was started."""
+    return f"{_typed(context.parent)} {context.info_name}" if context.parent else "bench"
 
 
 class _Group(TyperGroup):
