@@ -38,9 +38,7 @@ class Known:
     """What earlier sessions on a target took, in seconds; where one says nothing, a guess takes its place."""
 
     runs: Mapping[tuple[str, str], float] = field(default_factory=dict)  # of a run, its job with it, by `time_key`
-    clusters: Mapping[str, float] = field(
-        default_factory=dict
-    )  # between two runs, where a cluster of this topology comes
+    clusters: Mapping[str, float] = field(default_factory=dict)  # between two runs, where one of this topology comes
     gate: float | None = None  # that a block waited for a quiet machine, in the mean
 
 

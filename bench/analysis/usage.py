@@ -52,9 +52,8 @@ class Use:
     rows: tuple[NodeUsage, ...]
     idle: tuple[NodeUsage, ...]
     work: float | None
-    rates: dict[tuple[str, str], float | None] = field(
-        default_factory=dict, compare=False
-    )  # that `idle_rate` has found
+    # What `idle_rate` has found, by node and name of field.
+    rates: dict[tuple[str, str], float | None] = field(default_factory=dict, compare=False)
 
     def column(self, name: str) -> list[float | None]:
         """What each row counted, by the name of its field."""

@@ -33,21 +33,8 @@ def machine() -> Iterator[Finding]:
     )
     memory = psutil.virtual_memory()
     yield Finding("memory", "good" if memory.available > 4 * 2**30 else "note", _gib(memory.available, memory.total))
-    shared = shutil.disk_usage("/dev/shm")
-    yield Finding(
-        "/dev/shm",
-        "good" if shared.free > LEAST_FREE_BYTES else "bad",
-        _gib(shared.free, shared.total),
-        "" if shared.free > LEAST_FREE_BYTES else "Make it larger, or ask for less with --object-store-mib.",
-    )
-    folder = Path(tempfile.gettempdir())
-    files = shutil.disk_usage(folder)
-    yield Finding(
-        "Ray's files",
-        "good" if files.free > LEAST_FREE_BYTES else "bad",
-        f"{_gib(files.free, files.total)} in {folder}",
-        "" if files.free > LEAST_FREE_BYTES else "Make room, or set TMPDIR to a short path elsewhere.",
-    )
+    yield _room("/dev/shm", Path("/dev/shm"), "Make it larger, or ask for less with --object-store-mib.")
+    yield _room("Ray's files", Path(tempfile.gettempdir()), "Make room, or set TMPDIR to a short path elsewhere.")
     used = psutil.swap_memory().used
     yield Finding(
         "swap", "good" if not used else "note", f"{used / 2**20:.0f} MiB in use", "End what needs it." if used else ""
@@ -157,6 +144,15 @@ def findings(names: Sequence[str], options: Options) -> Iterator[Finding]:
             yield from standing(name, options)
         except BenchError as error:
             yield Finding(f"target {name}", "bad", error.what.rstrip("."), error.way_out)
+
+
+def _room(name: str, folder: Path, mend: str) -> Finding:
+    """Whether a folder that Ray writes to has room."""
+    disk = shutil.disk_usage(folder)
+    is_enough = disk.free > LEAST_FREE_BYTES
+    where = "" if name == str(folder) else f" in {folder}"
+    said = f"{_gib(disk.free, disk.total)}{where}"
+    return Finding(name, "good" if is_enough else "bad", said, "" if is_enough else mend)
 
 
 def _gib(free: int, total: int) -> str:

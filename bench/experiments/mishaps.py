@@ -25,9 +25,8 @@ class Survives:
     """What an experiment gets over."""
 
     kinds: Sequence[chaos.Kind]
-    workers: (
-        str  # which actors a strike of the kind `worker` ends: of this class, or CLASS.METHOD, in the midst of that
-    )
+    # The actors that a strike of the kind `worker` ends: of this class, or CLASS.METHOD, in the midst of that.
+    workers: str
 
 
 @dataclass(kw_only=True)

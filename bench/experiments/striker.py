@@ -9,8 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from bench.files import last_line
+
 JOINED_STORE_BYTES = 80 * 2**20  # Ray asks for 75 MiB at least
-LAST_WORDS_BYTES = 4_000
 
 
 class Striker:
@@ -87,7 +88,7 @@ class Striker:
     def failed_joins(self) -> list[str]:
         """The last line of each node that was to join and ended meanwhile."""
         ended = [(process, said) for process, said in self._joins if process.poll() is not None]
-        return [_last_line(said, process.returncode) for process, said in ended]
+        return [last_line(said) or f"it ended with {process.returncode} and said nothing" for process, said in ended]
 
     def pause(self, seconds: float) -> None:
         """Stop all of this node's processes but this one, its raylet too, and let them go on after so many seconds."""
@@ -100,11 +101,6 @@ class Striker:
         subprocess.Popen(["sh", "-c", wake], start_new_session=True)
         for each in ids:
             os.kill(each, signal.SIGSTOP)
-
-
-def _last_line(said: Path, code: int) -> str:
-    lines = said.read_bytes()[-LAST_WORDS_BYTES:].decode(errors="replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), f"it ended with {code} and said nothing")
 
 
 def _free_port() -> int:

@@ -196,11 +196,11 @@ def keep_profiles(spec: Spec, probes: Sequence[NodeProbe], recorder: Recorder) -
     import ray
     from ray.exceptions import GetTimeoutError, RayActorError
 
-    found = {stacks.DRIVER: profiling.read(spec.profile_with, profiling.folder_of(spec.folder) / stacks.DRIVER)}
+    own = profiling.folder_of(spec.folder) / stacks.DRIVER
+    found = {stacks.DRIVER: profiling.read(spec.profile_with, own)}
     lost: list[str] = []
     if not found[stacks.DRIVER]:
-        complaint = profiling.complaint(profiling.folder_of(spec.folder) / stacks.DRIVER)
-        lost.append(f"{spec.profile_with} left no profile of the driver: {complaint}")
+        lost.append(f"{spec.profile_with} left no profile of the driver: {profiling.complaint(own)}")
     calls = [(probe, probe.actor.profile.remote(spec.profile_with, spec.folder)) for probe in probes]
     for probe, call in calls:
         try:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import stacks
+from bench.files import replace_whole
 
 HOOK = f"{__name__}.in_worker"
 VARIABLE = "RAYMETER_PROFILE_WITH"  # the profiler; of the probes nothing
@@ -144,9 +145,7 @@ def _start_pyinstrument(beside: Path) -> Callable[[], None]:
         seen[tuple(map(_name_of, stack))] += round(seconds * 1_000_000)
 
     def save() -> None:
-        draft = beside.with_suffix(".draft")
-        draft.write_text(stacks.write(seen.copy()))
-        draft.replace(beside.with_suffix(".folded"))
+        replace_whole(beside.with_suffix(".folded"), stacks.write(seen.copy()).encode(), is_lasting=False)
 
     def save_now_and_then() -> None:
         while True:

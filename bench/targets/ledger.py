@@ -167,15 +167,6 @@ class Home:
         return home.lock(KEPT_IN, self.appliance)
 
 
-def last_line(log: Path) -> str:
-    """The last line of a log that says something, for an error message."""
-    try:
-        lines = log.read_text(errors="replace").splitlines()
-    except OSError:
-        return ""
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
-
-
 def now() -> float:
     """Seconds since the epoch: kept on disk, and compared with when files were made."""
     return time.time()

@@ -11,7 +11,8 @@ from urllib.error import HTTPError
 from urllib.request import ProxyHandler, Request, build_opener
 
 from bench.errors import TargetFailed
-from bench.targets.ledger import Home, Ledger, Node, last_line
+from bench.files import last_line
+from bench.targets.ledger import Home, Ledger, Node
 
 POLL_SECONDS = 0.1
 EXPORTER = "exporter"
