@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +21,7 @@ from bench.context import Measured, NodeSlot
 from bench.data import images
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import load, tune
-from bench.experiments.tune import Params, metrics
+from bench.experiments.tune import Params, metrics, search
 from bench.experiments.tune.actor import trainable
 from bench.experiments.tune.ledger import NAME
 from bench.experiments.tune.numbers import TrialRun
@@ -369,11 +371,37 @@ def test_a_trial_whose_process_is_killed_is_done_again_counted_and_makes_the_run
     monkeypatch.setattr(context, "record", kill_one)
     monkeypatch.setattr(tune, "ARMS", (tune.RAY,))
     context.passes = 1
-    # Long enough that the first word of a trial is said in the midst of it: an actor that is lost while Tune hands it to
-    # another trial is not got over by Tune.
+    # Long enough that the first word of a trial is said in the midst of it.
     long = {**SMALL, "max_iterations": 60, "target_accuracy": 1.0}
     samples = list(tune.run(Params(**long), context))  # type: ignore[arg-type]
     assert killed
     assert values(samples, "trial_failures") == [1]
     assert len({s.point for s in samples if s.metric == "trial_seconds" and s.point}) == 3
     assert any("1 times a trial lost its actor" in reason for reason in context.reasons)
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.timeout(280)
+def test_a_trial_whose_actor_is_lost_while_another_trial_hands_it_on_is_done_again_too(
+    context: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lost = tmp_path / "lost"
+
+    def mortal() -> Any:
+        class Mortal(trainable()):  # type: ignore[misc]
+            def reset_config(self, new_config: dict[str, Any]) -> bool:
+                if hasattr(self, "_config") and not lost.exists():
+                    lost.touch()
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return bool(super().reset_config(new_config))
+
+        return Mortal
+
+    monkeypatch.setattr(search, "trainable", mortal)
+    monkeypatch.setattr(tune, "ARMS", (tune.RAY,))
+    context.passes = 1
+    samples = list(tune.run(Params(**SMALL), context))  # type: ignore[arg-type]
+    assert lost.exists()
+    assert values(samples, "trial_failures") == [1]
+    assert len({s.point for s in samples if s.metric == "trial_seconds" and s.point}) == 3

@@ -86,6 +86,13 @@ class Found:
         """Until each process began its first trial, the soonest first."""
         return sorted(since + self.clocks[node] - self.began for (node, _), since in self.places.items())
 
+    def trial(self, number: int, config: Config) -> TrialRun:
+        """The trial of this number, which a search before this one may have begun."""
+        known = next((trial for trial in self.trials if trial.number == number), None)
+        if known is None:
+            self.trials.append(known := TrialRun(number=number, config=config))
+        return known
+
     def know(self, report: Report, arrived: float) -> None:
         """Note what `report` says of its process, and of its node's clock: the quickest report is nearest."""
         self.places.setdefault((report.node, report.process), report.begin)
@@ -105,9 +112,10 @@ class Searcher:
         self, configs: Sequence[Config], plan: Plan, listener: Listener, *, kept: Sequence[TrialRun] = ()
     ) -> Found:
         """Have the trials done that are not `kept`. Raises RunInvalid where one could not be done within its retries."""
-        numbers = [number for number in range(len(configs)) if number not in {trial.number for trial in kept}]
-        found = Found(trials=list(kept), kept=len(kept), began=time.monotonic())
-        return self._run({number: configs[number] for number in numbers}, plan, found, listener) if numbers else found
+        missing = dict(enumerate(configs))
+        for trial in kept:
+            del missing[trial.number]
+        return self._run(missing, plan, Found(trials=list(kept), kept=len(kept), began=time.monotonic()), listener)
 
     def search_empty(self, configs: Sequence[Config], plan: Plan) -> Found:
         """As many trials, of which each says one thing and learns nothing."""
@@ -116,44 +124,52 @@ class Searcher:
 
     def _run(self, configs: Mapping[int, Config], plan: Plan, found: Found, listener: Listener | None) -> Found:
         """Trials by their numbers; without a listener they are empty."""
+        left = dict(configs)
+        with _settings(), Writer() as writer:
+            while left:
+                keeper = Keeper(found, self.course, self.nodes, list(left), listener, writer)
+                errors = self._fit(left, plan, keeper)
+                if len(errors) > len(keeper.given_up) or any(t.failures > RETRIES for t in keeper.given_up):
+                    first = str(errors[0]).strip().splitlines()[-1]
+                    raise RunInvalid(
+                        f"{len(errors)} of {plan.samples} trials lost their actors again and again; the first: {first}"
+                    )
+                # Tune retries no trial whose actor is lost while another trial hands it on: those are done anew, as chosen.
+                left, plan = {trial.number: trial.config for trial in keeper.given_up}, replace(plan, search="random")
+        found.trials.sort(key=lambda trial: trial.number)
+        return found
+
+    def _fit(self, configs: Mapping[int, Config], plan: Plan, keeper: Keeper) -> list[Exception]:
+        """One search by Tune, and what ended the trials that failed."""
         from ray import tune
 
-        is_empty = listener is None
         actor = tune.with_parameters(
             trainable(),
             images=[self.images],
             course=self.course,
             silent_seconds=plan.report_seconds if plan.is_silent else 0.0,
-            is_empty=is_empty,
+            is_empty=keeper.listener is None,
         )
-        with _settings(), Writer() as writer:
-            keeper = Keeper(found, self.course, self.nodes, list(configs), listener, writer)
-            results = tune.Tuner(
-                tune.with_resources(actor, {"cpu": plan.cpus_per_trial}),
-                param_space=_space(plan, list(configs.values())),
-                tune_config=_tune_config(plan, self.course),
-                run_config=tune.RunConfig(
-                    storage_path=str(self.storage),
-                    name=f"search-{time.monotonic_ns()}",
-                    stop={"training_iteration": self.course.max_iterations},
-                    failure_config=tune.FailureConfig(max_failures=RETRIES),
-                    checkpoint_config=tune.CheckpointConfig(
-                        checkpoint_frequency=plan.checkpoint_every,
-                        # Else Tune would keep one at the end of every trial, in a folder that nodes may not share.
-                        checkpoint_at_end=plan.checkpoint_every > 0,
-                        num_to_keep=None if plan.scheduler == "pbt" else 2,  # PBT takes up older ones of other trials
-                    ),
-                    callbacks=[_callback(keeper)],
-                    verbose=0,
+        results = tune.Tuner(
+            tune.with_resources(actor, {"cpu": plan.cpus_per_trial}),
+            param_space=_space(plan, list(configs.values())),
+            tune_config=_tune_config(plan, self.course),
+            run_config=tune.RunConfig(
+                storage_path=str(self.storage),
+                name=f"search-{time.monotonic_ns()}",
+                stop={"training_iteration": self.course.max_iterations},
+                failure_config=tune.FailureConfig(max_failures=RETRIES),
+                checkpoint_config=tune.CheckpointConfig(
+                    checkpoint_frequency=plan.checkpoint_every,
+                    # Else Tune would keep one at the end of every trial, in a folder that nodes may not share.
+                    checkpoint_at_end=plan.checkpoint_every > 0,
+                    num_to_keep=None if plan.scheduler == "pbt" else 2,  # PBT takes up older ones of other trials
                 ),
-            ).fit()
-        if results.errors:
-            text = str(results.errors[0]).strip().splitlines()[-1]
-            raise RunInvalid(
-                f"{len(results.errors)} of {plan.samples} trials lost their actors again and again; the first: {text}"
-            )
-        found.trials.sort(key=lambda trial: trial.number)
-        return found
+                callbacks=[_callback(keeper)],
+                verbose=0,
+            ),
+        ).fit()
+        return list(results.errors)
 
 
 def _space(plan: Plan, configs: Sequence[Config]) -> dict[str, Any]:
@@ -221,6 +237,7 @@ class Keeper:
     numbers: Sequence[int]  # of the trials, in the order in which Tune makes them
     listener: Listener | None
     writer: Writer
+    given_up: list[TrialRun] = field(default_factory=list)  # by Tune, though retries were left
     _trials: dict[str, TrialRun] = field(default_factory=dict)  # by Tune's ids
     _lost: dict[int, float] = field(default_factory=dict)  # trial: when it last lost its actor
 
@@ -228,9 +245,7 @@ class Keeper:
         """The trial as it is kept."""
         if trial.trial_id not in self._trials:
             config = Config(**trial.config.get("trial", trial.config))
-            run = TrialRun(number=self.numbers[len(self._trials)], config=config)
-            self._trials[trial.trial_id] = run
-            self.found.trials.append(run)
+            self._trials[trial.trial_id] = self.found.trial(self.numbers[len(self._trials)], config)
         return self._trials[trial.trial_id]
 
     def lose(self, trial: Any) -> None:
@@ -281,6 +296,8 @@ def _callback(keeper: Keeper) -> Any:
 
         def on_trial_error(self, **said: Any) -> None:
             keeper.lose(said["trial"])
+            if said["trial"].should_recover():
+                keeper.given_up.append(keeper.know(said["trial"]))
 
         def __reduce__(self) -> Any:
             return Callback, ()  # Tune keeps its callbacks in a file; what this one holds is of this process
