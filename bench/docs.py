@@ -12,7 +12,7 @@ from typer.main import get_command
 
 from bench import errors, experiments
 from bench.errors import BadInput
-from bench.params import declared
+from bench.planning.params import declared
 
 MARK = re.compile(r"(?P<begin><!-- bench docs: (?P<name>[a-z -]+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.errors import BadInput, TargetFailed
 from bench.identity import SOURCE, code_hash, version
-from bench.targets import docker_engine as engine
+from bench.targets.docker import engine
 
 if TYPE_CHECKING:
     from docker import DockerClient

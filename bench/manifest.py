@@ -9,8 +9,8 @@ from bench.errors import BadInput
 from bench.identity import CALLERS_CODE, code_hash
 from bench.jobs import submit
 from bench.model import Session, Spec
-from bench.targets.kubectl import Object
-from bench.targets.rendering import pod_templates, ray_cluster
+from bench.targets.k8s.kubectl import Object
+from bench.targets.k8s.rendering import pod_templates, ray_cluster
 
 LONGEST_NAME = 47  # that KubeRay takes for a RayJob
 STAND_UP_SECONDS = 600  # for images, pods and Ray

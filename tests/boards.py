@@ -7,7 +7,7 @@ from datetime import datetime
 
 from bench.doctor import windows
 from bench.model import Session
-from bench.prometheus import Grafana
+from bench.monitoring.prometheus import Grafana
 
 
 def empty(grafana_url: str, session: Session, experiment: str) -> list[str]:

@@ -10,8 +10,9 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench import extract, store
 from bench.model import Run, Session
+from bench.monitoring import extract
+from bench.sessions import store
 
 SMALL = (
     "--target",

@@ -17,10 +17,11 @@ from command_line import Typed, typist
 from fakes import FakeHead, FakeTarget, a_fake_target, good_driver
 from filelock import FileLock
 
-from bench import cli, session, store, targets
+from bench import cli, targets
 from bench.commands import run
 from bench.errors import TargetFailed
 from bench.model import Spec
+from bench.sessions import session, store
 from bench.targets import Choice, Options
 
 
@@ -303,7 +304,7 @@ def test_a_command_imports_nothing_that_only_others_need() -> None:
         "import sys; from bench import cli\n"
         "sys.argv = ['bench', 'list', 'sessions']\n"
         "try: cli.main()\n"
-        "except SystemExit: print([m for m in ('requests', 'yaml', 'psutil', 'rich', 'bench.session', 'bench.plan', 'bench.targets',"
+        "except SystemExit: print([m for m in ('requests', 'yaml', 'psutil', 'rich', 'bench.sessions.session', 'bench.planning.plan', 'bench.targets',"
         " 'bench.experiments') if m in sys.modules], file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -14,12 +14,13 @@ from made_up_records import MadeUpRun, made_up_spec
 from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
-from bench import dashboards, window
+from bench import dashboards
 from bench.dashboards import panels
 from bench.dashboards.queries import OF_PROMETHEUS, fill, metric_names, other_expressions, queries, variables
 from bench.dashboards.queries import panels as panels_of
 from bench.errors import RecordDamaged
 from bench.jobs.metrics_page import MetricsPage
+from bench.monitoring import window
 
 ROOT = Path(__file__).resolve().parent.parent
 RAY_PAGE = (ROOT / "tests/golden/ray-2.60.0-head-metrics.txt").read_text()

@@ -16,9 +16,9 @@ import yaml
 from test_ci_example import parsed
 
 from bench import experiments
-from bench import params as parameters
 from bench.commands.docs import FILES
 from bench.experiments import Experiment
+from bench.planning import params as parameters
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

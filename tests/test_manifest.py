@@ -14,7 +14,7 @@ from bench.errors import BadInput
 from bench.identity import CALLERS_CODE, code_hash
 from bench.manifest import rayjob, specs_of
 from bench.model import Spec, from_json
-from bench.targets.rendering import pod_templates
+from bench.targets.k8s.rendering import pod_templates
 
 MULTI = a_topology("multi", nodes=2)
 SPECS = [a_spec(id=f"b01-multi-inference-c0{n}", cell=f"c0{n}", topology=MULTI) for n in (1, 2)]

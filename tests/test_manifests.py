@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from manifests import K8S, appliance, ray_cluster, read
 
-from bench import plan
-from bench.plan import Wish
-from bench.targets.kubectl import kustomize
-from bench.targets.rendering import Shape, render, requests, size
-from bench.targets.rendering import ray_cluster as ray_cluster_of
+from bench.planning import plan
+from bench.planning.plan import Wish
+from bench.targets.k8s.kubectl import kustomize
+from bench.targets.k8s.rendering import Shape, render, requests, size
+from bench.targets.k8s.rendering import ray_cluster as ray_cluster_of
 
 VERSIONS = dict(
     line.split("=", 1)

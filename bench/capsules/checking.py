@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from bench import extract, identity, store
+from bench import identity
 from bench.capsules.packing import PAGE, REPORT, Manifest
 from bench.capsules.reading import unpack
 from bench.errors import RecordDamaged
 from bench.model import Run, Session, to_json
+from bench.monitoring import extract
+from bench.sessions import store
 
 if TYPE_CHECKING:
     from bench.analysis import Report

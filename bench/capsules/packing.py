@@ -21,9 +21,11 @@ from pathlib import Path
 
 import msgspec
 
-from bench import extract, identity, store
+from bench import identity
 from bench.errors import BadInput, CannotWrite
 from bench.model import Run, Session, to_json
+from bench.monitoring import extract
+from bench.sessions import store
 
 VERSION = 1
 SUFFIX = ".capsule.zip"

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from bench import needs, params, plan
 from bench.errors import BadInput
 from bench.model import Session, Spec, Value
+from bench.planning import needs, params, plan
 
 if TYPE_CHECKING:
     from bench.analysis import Report

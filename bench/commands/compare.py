@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from bench import baselines, confirming, fail_on, store
 from bench.commands.answers import refuse_beside_json, say_json
 from bench.commands.options import DEFAULT_OUT, AsJson, Out, typed_command
 from bench.commands.run import judge, measure, report
 from bench.commands.talk import say
 from bench.errors import BadInput, GateFailed, NotComparable, did_you_mean
 from bench.model import Run, Session
-from bench.session import remaining
+from bench.sessions import baselines, confirming, fail_on, store
+from bench.sessions.session import remaining
 from bench.targets import Options, create
 
 if TYPE_CHECKING:
     from bench.analysis.two_sessions import Stored, TwoSessions
-    from bench.fail_on import Condition
+    from bench.sessions.fail_on import Condition
 
 Baseline = Annotated[
     str,

@@ -8,10 +8,11 @@ from typing import get_args
 
 import typer
 
-from bench import experiments, store
+from bench import experiments
 from bench.errors import BenchError
-from bench.params import declared
-from bench.plan import TOPOLOGIES
+from bench.planning.params import declared
+from bench.planning.plan import TOPOLOGIES
+from bench.sessions import store
 from bench.stacks import PROFILERS
 from bench.targets import NAMES, Isolation
 

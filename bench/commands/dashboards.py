@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from bench import store
 from bench.commands.answers import say_json
 from bench.commands.options import AsJson
 from bench.errors import RecordDamaged
+from bench.sessions import store
 
 Check = Annotated[bool, typer.Option("--check", help="Write nothing; fail where a file is not what it would be.")]
 

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from bench import experiments, store
+from bench import experiments
 from bench.commands.answers import say_json
 from bench.commands.options import AsJson
 from bench.errors import RecordDamaged
+from bench.sessions import store
 
 Check = Annotated[bool, typer.Option("--check", help="Write nothing; fail where the file is not what it would be.")]
 File = Annotated[list[Path], typer.Option(metavar="FILE", help="A file with marked parts.")]

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from bench import store
 from bench.capsules import packing
 from bench.commands.answers import say_json
 from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName
 from bench.commands.talk import say
+from bench.sessions import store
 
 Into = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to put it.")]
 HERE = Path()

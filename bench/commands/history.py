@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench import history
 from bench.commands.answers import say_json
 from bench.commands.on_records import DEFAULT_OUT, AsJson, Out, Since
 from bench.commands.talk import say
-from bench.history import Change, Number
+from bench.sessions import history
+from bench.sessions.history import Change, Number
 
 if TYPE_CHECKING:
     from bench.analysis.numbers import Scale

@@ -10,7 +10,7 @@ from bench import image
 from bench.commands.answers import say_json
 from bench.commands.options import AsJson
 from bench.commands.talk import say
-from bench.targets import docker_engine
+from bench.targets.docker import engine
 
 Tag = Annotated[
     str | None, typer.Option(metavar="NAME:VERSION", help="What to call it. [default: by version and code]")
@@ -23,7 +23,7 @@ def command(tag: Tag = None, as_json: AsJson = False) -> None:
     Example: bench image
     """
     plan = image.recipe(tag=tag)
-    built = image.build(docker_engine.connect(), plan, say=say)
+    built = image.build(engine.connect(), plan, say=say)
     say(f"Built in {built.seconds:.0f} s.")
     if as_json:
         say_json("image", {**vars(built), "code_hash": plan.labels[image.CODE_HASH]})

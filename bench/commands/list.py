@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench import session_index
 from bench.commands.answers import say_json
 from bench.commands.on_records import DEFAULT_OUT, AsJson, Out, Since
 from bench.errors import BadInput, did_you_mean
-from bench.session_index import Entry, Filters
+from bench.sessions import session_index
+from bench.sessions.session_index import Entry, Filters
 
 if TYPE_CHECKING:
     from bench.experiments import Experiment as Module
@@ -84,7 +84,7 @@ def _experiments(what: str) -> Sequence[str]:
 def about(name: str) -> dict[str, object]:
     """An experiment for a program: the same as `describe`."""
     from bench import experiments
-    from bench.params import declared
+    from bench.planning.params import declared
 
     experiment = experiments.load(name)
     return {
@@ -104,7 +104,7 @@ def _summary(experiment: Module) -> str:
 def describe(name: str) -> list[str]:
     """An experiment for a person: what can be varied, what is measured, against what."""
     from bench import experiments
-    from bench.params import declared
+    from bench.planning.params import declared
 
     experiment = experiments.load(name)
     parameters = [

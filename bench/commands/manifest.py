@@ -7,11 +7,12 @@ import secrets
 import typer
 import yaml
 
-from bench import manifest, plan
+from bench import manifest
 from bench.commands import options as o
 from bench.commands.answers import say_json
 from bench.errors import BadInput
-from bench.plan import Wish
+from bench.planning import plan
+from bench.planning.plan import Wish
 from bench.targets import Options
 
 Experiment = typer.Argument(metavar="EXPERIMENT", help="What to measure; see `bench list`.")
@@ -37,7 +38,7 @@ def command(
 
     Example: bench manifest inference --topology multi | kubectl apply --server-side -f -
     """
-    from bench.targets.k8s import K8sTarget
+    from bench.targets.k8s.target import K8sTarget
 
     if topology == "both":
         raise BadInput("--topology both: a RayJob has one cluster.", "Say single or multi.")

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from bench import store
 from bench.errors import BadInput
+from bench.sessions import store
 
 DEFAULT_OUT = store.DEFAULT_FOLDER
 

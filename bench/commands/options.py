@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from bench import params
-from bench.budget import price_of, seconds_of, share_of
 from bench.commands import completion, on_records
 from bench.errors import BadInput, did_you_mean
 from bench.model import Value, as_builtins
-from bench.plan import Wish, chosen_levels
+from bench.planning import params
+from bench.planning.budget import price_of, seconds_of, share_of
+from bench.planning.plan import Wish, chosen_levels
 from bench.targets import Isolation, Options
 
 if TYPE_CHECKING:
-    from bench.plan_file import Plan
+    from bench.planning.plan_file import Plan
 
 Experiments = Annotated[
     list[str],
@@ -230,7 +230,7 @@ def planned_options() -> dict[str, params.Parameter]:
 
 def as_plan(wish: Wish, options: Options, out: Path) -> Plan:
     """A command line as a plan file has it: all that has a value, so that it means the same when a default changes."""
-    from bench.plan_file import Plan
+    from bench.planning.plan_file import Plan
 
     said = {
         **vars(wish),
@@ -251,7 +251,7 @@ def _load_plan(context: typer.Context, path: Path | None) -> Any:
     """Read the plan before the other options are: what it says takes the place of their defaults."""
     if path is None:
         return None
-    from bench import plan_file  # with a parser of YAML, which few commands need
+    from bench.planning import plan_file
 
     found = plan_file.load(path, planned_options())
     context.default_map = {**found.options, "experiments": list(found.experiments)}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from bench import store
 from bench.commands.answers import say_json
 from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName
 from bench.errors import BadInput
+from bench.sessions import store
 
 
 def command(session: SessionName = "latest", as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:

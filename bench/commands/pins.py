@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from bench import pins, store
+from bench import pins
 from bench.commands.answers import say_json
 from bench.commands.options import AsJson
 from bench.errors import BadInput
-from bench.targets import docker_engine
+from bench.sessions import store
+from bench.targets.docker import engine
 
 File = Annotated[Path, typer.Option(metavar="FILE", help="Where the pins are.")]
 
@@ -24,7 +25,7 @@ def command(file: File = Path("images/versions.env"), as_json: AsJson = False) -
     if not file.is_file():
         raise BadInput(f"{file} is not there.", "Run this in the folder of the project, or name it with --file.")
     before = file.read_text()
-    found = pins.digests(docker_engine.connect(), pins.images(before))
+    found = pins.digests(engine.connect(), pins.images(before))
     after = pins.with_digests(before, found)
     if after != before:
         store.write_whole(file, after.encode())

@@ -10,16 +10,17 @@ from typing import Annotated
 
 import typer
 
-from bench import budget, history, plan, plan_file, store
 from bench.analysis import power
 from bench.analysis.numbers import percent, plural
 from bench.analysis.stopping import FEWEST_PAIRS
 from bench.commands.answers import say_json, say_plain
 from bench.commands.options import AsJson, as_plan, asking, planned_options
 from bench.commands.talk import say
-from bench.history import PairSpread
 from bench.model import Session, Spec
-from bench.plan import Wish
+from bench.planning import budget, plan, plan_file
+from bench.planning.plan import Wish
+from bench.sessions import history, store
+from bench.sessions.history import PairSpread
 from bench.targets import Options, choose
 
 Save = Annotated[Path | None, typer.Option(metavar="FILE", help="Write it to a plan file, .toml or .yaml.")]
@@ -28,7 +29,7 @@ Save = Annotated[Path | None, typer.Option(metavar="FILE", help="Write it to a p
 def _say_schema(wanted: bool) -> None:
     """Print it before an experiment is missed: it is that of all."""
     if wanted:
-        from bench import plan_schema
+        from bench.planning import plan_schema
 
         say_plain(plan_schema.schema(planned_options()))
         raise typer.Exit

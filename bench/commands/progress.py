@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from bench.commands.talk import Level, level, say
 from bench.model import Closing, Line, Session, Spec, Topology
-from bench.plan import Known, cluster_seconds, in_words, run_seconds
+from bench.planning.plan import Known, cluster_seconds, in_words, run_seconds
 
 TELL_SECONDS = 10.0  # between two lines on the same work, where there is no bar
 

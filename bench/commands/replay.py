@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench import identity, store
+from bench import identity
 from bench.capsules import replaying
 from bench.commands import options as o
 from bench.commands.answers import say_json
 from bench.commands.run import judge, measure, report
 from bench.commands.talk import say
 from bench.errors import BadInput
-from bench.session import remaining
+from bench.sessions import store
+from bench.sessions.session import remaining
 from bench.targets import Options, choose
 
 if TYPE_CHECKING:

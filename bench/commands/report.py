@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from bench import store
-from bench.budget import price_of
 from bench.commands.answers import refuse_beside_json, say_json
 from bench.commands.options import DEFAULT_OUT, AllowNoise, AllowUnequal, AsJson, Out, Price, SessionName
 from bench.errors import BadInput, did_you_mean
+from bench.planning.budget import price_of
+from bench.sessions import store
 
 Format = Annotated[
     str, typer.Option("--format", help="text, markdown, json, csv, html, mllog, openmetrics, perf-metrics or junit.")

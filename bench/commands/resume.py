@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import msgspec
 
-from bench import store
 from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName
 from bench.commands.run import carry_on, is_precise, left_out
 from bench.commands.talk import say
 from bench.errors import BadInput
-from bench.session import remaining
+from bench.sessions import store
+from bench.sessions.session import remaining
 from bench.targets import Options, create
 
 

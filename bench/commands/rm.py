@@ -11,11 +11,11 @@ from typing import Annotated
 
 import typer
 
-from bench import session_lock, store
 from bench.commands import completion
 from bench.commands.answers import say_json
 from bench.commands.on_records import DEFAULT_OUT, AsJson, Out
 from bench.errors import BadInput, CannotWrite, RecordDamaged
+from bench.sessions import session_lock, store
 
 Names = Annotated[
     list[str],

@@ -12,17 +12,18 @@ from types import FrameType
 
 import typer
 
-from bench import budget, history, plan, session_lock, store
 from bench.analysis.numbers import plural
-from bench.budget import Limits
 from bench.commands import progress
 from bench.commands.answers import say_json
 from bench.commands.options import AsJson, as_options, asking
 from bench.commands.talk import say
 from bench.errors import DoesNotFit, RunFailed, RunInvalid, Stopped
 from bench.model import Run, Session
-from bench.plan import Wish
-from bench.session import Stop, Work, perform, remaining
+from bench.planning import budget, plan
+from bench.planning.budget import Limits
+from bench.planning.plan import Wish
+from bench.sessions import history, session_lock, store
+from bench.sessions.session import Stop, Work, perform, remaining
 from bench.targets import Options, Target, choose
 
 

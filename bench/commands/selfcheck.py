@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from bench import plan, store
 from bench.commands.answers import say_json
 from bench.commands.options import DEFAULT_OUT, AsJson, Out, Seed, as_options, asking_target, typed_command
 from bench.commands.options import TargetName as Target
@@ -14,8 +13,10 @@ from bench.commands.run import measure
 from bench.commands.talk import say
 from bench.errors import RunFailed, SelfcheckFailed
 from bench.experiments import selfcheck
-from bench.plan import Wish
-from bench.session import remaining
+from bench.planning import plan
+from bench.planning.plan import Wish
+from bench.sessions import store
+from bench.sessions.session import remaining
 from bench.targets import Options, choose
 
 Quick = Annotated[bool, typer.Option("--quick", help="In three minutes, on one cluster: pairs of turns.")]

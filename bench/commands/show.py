@@ -7,11 +7,11 @@ from typing import Annotated
 import msgspec
 import typer
 
-from bench import store
 from bench.commands.answers import say_json
 from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName
 from bench.errors import BadInput, did_you_mean
 from bench.model import Run, as_builtins
+from bench.sessions import store
 
 RunName = Annotated[str | None, typer.Argument(metavar="RUN", help="One of its runs.")]
 

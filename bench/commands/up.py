@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import typer
 
-from bench import plan
 from bench.commands import options as o
 from bench.commands.answers import say_json
 from bench.commands.status import plain
 from bench.commands.talk import say
 from bench.errors import BadInput
-from bench.plan import Wish
+from bench.planning import plan
+from bench.planning.plan import Wish
 from bench.targets import NOTHING_IS_UP, Options, Standing, choose
 
 

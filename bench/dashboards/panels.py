@@ -30,7 +30,7 @@ from grafana_foundation_sdk.models.dashboard import (
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from bench.dashboards import uid
-from bench.prometheus import SOURCE_UID
+from bench.monitoring.prometheus import SOURCE_UID
 from bench.reports.colours import NEUTRAL
 from bench.reports.colours import TOPOLOGIES as COLOURS
 

@@ -12,10 +12,11 @@ from pathlib import Path
 import psutil
 import requests
 
-from bench import scraping, targets
+from bench import targets
 from bench.doctor import nodes, steadiness, windows
 from bench.doctor.finding import Finding
 from bench.errors import BenchError
+from bench.monitoring import scraping
 from bench.targets import Cluster, Options
 
 LEAST_FREE_BYTES = 2**30

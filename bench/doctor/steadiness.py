@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import gate
 from bench.doctor.finding import Finding
 from bench.host import read_host
+from bench.sessions import gate
 
 ROOT = Path("/")
 PYPERF = "As root: `python -m pyperf system tune` (package pyperf) until the next start of the machine."

@@ -12,8 +12,8 @@ from bench import dashboards
 from bench.dashboards.queries import OF_PROMETHEUS, Query, fill, queries, variables
 from bench.doctor.finding import Finding
 from bench.errors import TargetFailed
-from bench.prometheus import Grafana, Prometheus
-from bench.scraping import SCRAPE_SECONDS, Page
+from bench.monitoring.prometheus import Grafana, Prometheus
+from bench.monitoring.scraping import SCRAPE_SECONDS, Page
 
 RANGE_SECONDS = 3600.0
 MOST_POINTS = 500

@@ -28,7 +28,7 @@ class Profile:
 
 
 class Experiment(Protocol):
-    """The shape of a module in this folder. What it needs before it starts it may say too: see `bench/needs.py`."""
+    """The shape of a module in this folder. What it needs before it starts it may say too: see `bench/planning/needs.py`."""
 
     METRICS: tuple[Metric, ...]  # the headline first
     ARMS: tuple[Arm, ...]  # the subject first

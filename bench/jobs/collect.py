@@ -11,7 +11,7 @@ import requests
 
 from bench.errors import AuthFailed, RecordDamaged
 from bench.model import Closing, Spec, from_json
-from bench.store import FILES, SAMPLES, append
+from bench.sessions.store import FILES, SAMPLES, append
 
 TIMEOUT_SECONDS = 10.0
 FILE_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"

@@ -11,7 +11,7 @@ import requests
 
 from bench.errors import AuthFailed, TargetFailed
 from bench.model import Spec
-from bench.store import DONE, FILES
+from bench.sessions.store import DONE, FILES
 from bench.targets import Cluster
 
 ASK_SECONDS = 10.0

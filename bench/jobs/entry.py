@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bench import params as parameters
 from bench import stacks
 from bench.data import seeded
 from bench.errors import RunInvalid
@@ -22,7 +21,8 @@ from bench.jobs import incoming, profiling
 from bench.jobs.invocation import QUIET, Invocation, NodeProbe
 from bench.jobs.recorder import Recorder
 from bench.model import Facts, NodeFacts, Spec, from_json
-from bench.store import write_whole
+from bench.planning import params as parameters
+from bench.sessions.store import write_whole
 
 PROFILE_TIMEOUT_SECONDS = 120.0
 LEAST_SHARE = 0.01  # of an equal share of the work: a node that did less was no part of it. A busy head may do little

@@ -28,7 +28,7 @@ from bench.errors import AuthFailed
 from bench.jobs import incoming
 from bench.jobs.invocation import QUIET
 from bench.jobs.metrics_page import MetricsPage
-from bench.store import DONE, FILES
+from bench.sessions.store import DONE, FILES
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 RUN_PATH = re.compile(rf"/runs/({NAME})/({NAME})/(spec\.json|samples\.jsonl|run\.json|files/(?:{NAME})?)")

@@ -12,7 +12,7 @@ from io import BufferedIOBase
 from pathlib import Path
 
 from bench.data import seeded
-from bench.store import DONE, FILES
+from bench.sessions.store import DONE, FILES
 
 FOLDER = "data"  # in that of the records, beside the sessions
 CHUNK_BYTES = 2**20

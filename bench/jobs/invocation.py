@@ -18,7 +18,7 @@ from bench.experiments.chaos import Kind
 from bench.experiments.mishaps import Mishaps
 from bench.jobs.recorder import Recorder
 from bench.model import Arm, Interval, NodeUsage, Sample, Spec
-from bench.store import DATA, DONE, FILES
+from bench.sessions.store import DATA, DONE, FILES
 
 T = TypeVar("T")
 

@@ -17,8 +17,8 @@ from prometheus_client.registry import Collector
 
 from bench import experiments
 from bench.model import Closing, Line, NodeUsage, Sample, Spec, from_json
-from bench.reconcile import Key, key_of
-from bench.store import SAMPLES
+from bench.monitoring.reconcile import Key, key_of
+from bench.sessions.store import SAMPLES
 
 MOST_RUNS = 8  # the newest; what has left the page is in Prometheus
 RUN_LABELS = ("session", "run", "experiment", "topology", "cell")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.model import Closing, Facts, Line, NodeUsage, Sample, Spec, Status, to_json
-from bench.store import FILES, SAMPLES, write_whole
+from bench.sessions.store import FILES, SAMPLES, write_whole
 
 
 class Recorder:

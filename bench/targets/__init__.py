@@ -101,7 +101,11 @@ class Target(Protocol):
         ...
 
 
-_MODULES = {"local": "bench.targets.local", "docker": "bench.targets.docker", "k8s": "bench.targets.k8s"}
+_MODULES = {
+    "local": "bench.targets.local.target",
+    "docker": "bench.targets.docker.target",
+    "k8s": "bench.targets.k8s.target",
+}
 NAMES = tuple(_MODULES)
 NOTHING_IS_UP = "nothing is up"
 

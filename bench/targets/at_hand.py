@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bench.errors import BenchError
-from bench.targets import Choice, Options, create, docker_engine, kubectl
+from bench.targets import Choice, Options, create
+from bench.targets.docker import engine
+from bench.targets.k8s import kubectl
 
 
 def find(options: Options) -> Choice:
@@ -32,7 +34,7 @@ def _laptop_context() -> str | None:
 
 def _engine_answers() -> bool:
     try:
-        docker_engine.connect().close()
+        engine.connect().close()
     except BenchError:
         return False
     return True

@@ -16,9 +16,10 @@ from analysis.made_up import ARMS, RATE, made_up
 from scipy.signal import lfilter
 from scipy.stats import ttest_ind
 
-from bench import analysis, plan
+from bench import analysis
 from bench.analysis.comparison import compare, side
-from bench.plan import Wish
+from bench.planning import plan
+from bench.planning.plan import Wish
 
 SESSIONS = 200
 BLOCKS = 12

@@ -16,11 +16,12 @@ from pathlib import Path
 import pytest
 from made_up_sessions import a_session_on_disk
 
-from bench import extract, reconcile, store
 from bench.capsules import checking, packing, reading
 from bench.capsules.packing import MANIFEST, REPORT
 from bench.errors import BadInput, RecordDamaged
 from bench.model import Closing, Run, from_json, to_json
+from bench.monitoring import extract, reconcile
+from bench.sessions import store
 
 
 @pytest.fixture(scope="module")

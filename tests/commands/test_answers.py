@@ -21,7 +21,7 @@ from bench import cli
 from bench.answers import SCHEMAS
 from bench.image import Built
 from bench.model import Session
-from bench.session import Work
+from bench.sessions.session import Work
 from bench.targets import Choice, Options
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "json_keys.json"
@@ -98,12 +98,12 @@ def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
 
 def _stand_in_for_tools(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
     """Answers of what these commands ask: a Docker engine, a registry, downloaded files, and a cluster to measure on."""
-    from bench import store
+    from bench.sessions import store
 
     (place / "versions.env").write_text("BASE_IMAGE=python:3.11\n")
     (place / "page.md").write_text("<!-- bench docs: exit codes -->\n<!-- end -->\n")
     built = Built(tags=("raymeter:1",), id="sha256:1", size_bytes=10**9, seconds=60.0)
-    monkeypatch.setattr("bench.targets.docker_engine.connect", lambda: None)
+    monkeypatch.setattr("bench.targets.docker.engine.connect", lambda: None)
     monkeypatch.setattr("bench.image.build", lambda client, plan, say: built)
     monkeypatch.setattr("bench.pins.digests", lambda client, named: dict.fromkeys(named, "sha256:2"))
     monkeypatch.setattr("bench.data.seeding.seed", lambda name, path: path / name)
@@ -182,8 +182,8 @@ def test_a_manifest_for_programs_has_the_objects_of_the_one_for_kubectl(
 def test_run_and_resume_print_their_report_in_the_envelope(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from bench import store
     from bench.commands import run
+    from bench.sessions import store
 
     folder = a_session_on_disk(tmp_path, FIRST)
     session = store.load_session(folder)

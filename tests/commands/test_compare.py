@@ -13,10 +13,12 @@ from command_line import Typed, typist
 from fakes import FakeHead, FakeTarget, a_fake_target
 from made_up_sessions import FEW, a_session_on_disk
 
-from bench import identity, plan, session, store
+from bench import identity
 from bench.commands import compare
 from bench.jobs.recorder import Recorder
 from bench.model import Spec
+from bench.planning import plan
+from bench.sessions import session, store
 
 BEFORE, SAME, SLOW, SHAPED = (f"2026010{n}-100000-inference-lab-000{n}" for n in (1, 2, 3, 4))
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from made_up_sessions import a_session_on_disk
 
-from bench import experiments, params
+from bench import experiments
+from bench.planning import params
 
 FIRST, SECOND = "20260105-100000-inference-lab-0001", "20260206-100000-inference-lab-0002"
 

@@ -11,9 +11,10 @@ import pytest
 from analysis.test_selfcheck import a_run
 from made_up_sessions import write_run
 
-from bench import cli, store
+from bench import cli
 from bench.commands import selfcheck
 from bench.model import Run, Session
+from bench.sessions import store
 
 
 @pytest.mark.parametrize(

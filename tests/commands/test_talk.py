@@ -13,11 +13,11 @@ import pytest
 from command_line import Typed, typist
 from made_up_sessions import a_session_on_disk
 
-from bench import plan
 from bench.commands import talk
 from bench.commands.progress import Progress
 from bench.commands.talk import Level
-from bench.plan import NOTHING_KNOWN, Wish
+from bench.planning import plan
+from bench.planning.plan import NOTHING_KNOWN, Wish
 
 FIRST = "20260105-100000-inference-lab-0001"
 COLOUR = re.compile(r"\x1b\[[0-9;]*\b(3[0-7]|38|9[0-7])[;m]")

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bench import doctor, gate
+from bench import doctor
 from bench.doctor import steadiness
-from bench.gate import Look
+from bench.sessions import gate
+from bench.sessions.gate import Look
 
 
 def found(monkeypatch: pytest.MonkeyPatch, root: Path, files: dict[str, str], seen: Look) -> dict[str, doctor.Finding]:

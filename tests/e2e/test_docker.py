@@ -26,10 +26,10 @@ from bench.errors import RunFailed, RunInvalid
 from bench.experiments import NAMES
 from bench.identity import code_hash, version
 from bench.model import Run
-from bench.prometheus import Prometheus
-from bench.targets import docker_engine
-from bench.targets.docker_engine import APPLIANCE
-from bench.targets.docker_plan import resource_name
+from bench.monitoring.prometheus import Prometheus
+from bench.targets.docker import engine as docker_engine
+from bench.targets.docker.engine import APPLIANCE
+from bench.targets.docker.plan import resource_name
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -101,7 +101,7 @@ class Appliance:
             few = LITTLE.get(experiment, ())
             code, out, err = self.bench("run", experiment, "--blocks", "1", *few, *self.words, minutes=10)
             assert code == 0, f"{out}\n{err}"
-            self.sessions[experiment] = self.bench.session().id
+            self.sessions[experiment] = self.bench.sessions.session().id
         return self.sessions[experiment]
 
     def urls(self) -> dict[str, str]:
@@ -194,7 +194,7 @@ class TestASession:
     def test_every_panel_shows_something_of_every_experiment(
         self, bench: Bench, appliance_up: Appliance, experiment: str
     ) -> None:
-        session = bench.session(appliance_up.run(experiment))
+        session = bench.sessions.session(appliance_up.run(experiment))
         assert boards.empty(appliance_up.urls()["Grafana"], session, experiment) == []
 
     def test_the_doctor_finds_all_of_it_well(self, bench: Bench, appliance_up: Appliance, session: str) -> None:

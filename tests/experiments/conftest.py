@@ -11,12 +11,12 @@ from typing import TypeVar
 
 import pytest
 
-from bench import gate
 from bench.context import Measured, NodeSlot
 from bench.experiments.chaos import Kind
 from bench.experiments.mishaps import Mishaps, Survives
 from bench.jobs.entry import refuse_large_functions
 from bench.model import Arm, Interval, Sample
+from bench.sessions import gate
 
 T = TypeVar("T")
 

@@ -24,7 +24,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench import plan
 from bench.errors import BadInput, RunFailed
 from bench.experiments import chaos, clustering, load
 from bench.experiments.clustering import Params, kernels, split, work
@@ -37,8 +36,9 @@ from bench.experiments.clustering.reference import Reference
 from bench.experiments.clustering.site import Depot
 from bench.experiments.clustering.work import Job, Outcome
 from bench.model import Sample
-from bench.plan import Wish
-from bench.store import DONE
+from bench.planning import plan
+from bench.planning.plan import Wish
+from bench.sessions.store import DONE
 
 EMPTY = clustering.job_of(Params(job="empty"), seed=1)
 SMALL = clustering.job_of(Params(points=200, dimensions=4, clusters=5, iterations=4), seed=1)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from bench import params as parameters
 from bench.context import Measured
 from bench.errors import BadInput
 from bench.experiments import inference, inference_load, load, response_times
@@ -16,6 +15,7 @@ from bench.experiments.inference import Params
 from bench.experiments.peers import Peers
 from bench.experiments.predictors import Predictors
 from bench.model import Interval, Sample
+from bench.planning import params as parameters
 
 ANSWERS = "inference: answers to 600 mnist inputs, seed 7"
 

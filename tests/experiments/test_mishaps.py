@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from bench import needs, plan
 from bench.context import NodeSlot
 from bench.errors import BadInput
 from bench.experiments import NAMES, inference, load, parameter_server
@@ -24,7 +23,8 @@ from bench.experiments.parameter_server import training
 from bench.experiments.parameter_server.host import Host
 from bench.experiments.predictors import Predictor
 from bench.experiments.striker import Striker
-from bench.plan import Wish
+from bench.planning import needs, plan
+from bench.planning.plan import Wish
 
 
 def some_mishaps(text: str) -> Mishaps:

@@ -13,8 +13,6 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from bench import needs
-from bench import params as parameters
 from bench.context import Measured, NodeSlot
 from bench.data import images
 from bench.errors import BadInput, DataMissing, DoesNotFit, RunFailed, RunInvalid
@@ -29,6 +27,8 @@ from bench.experiments.parameter_server.study import Study
 from bench.experiments.parameter_server.training import Pass, Setting, Trainers
 from bench.experiments.placement import places
 from bench.model import Interval, Sample, Topology
+from bench.planning import needs
+from bench.planning import params as parameters
 
 SOME = Params(
     model="convolution",

@@ -12,14 +12,14 @@ import requests
 from builders import a_sample, a_spec
 from fakes import TOKEN, running
 
-from bench import reconcile
 from bench.errors import RecordDamaged
 from bench.jobs.collect import Collector
 from bench.jobs.exporter import serve
 from bench.jobs.invocation import QUIET
 from bench.jobs.recorder import Recorder
 from bench.model import Interval, NodeUsage
-from bench.store import FILES, SAMPLES
+from bench.monitoring import reconcile
+from bench.sessions.store import FILES, SAMPLES
 
 SPEC = a_spec()
 SAMPLES_OF_RUN = [

@@ -17,7 +17,7 @@ from bench.jobs import incoming
 from bench.jobs.deliver import deliver, give_back
 from bench.jobs.exporter import serve
 from bench.jobs.recorder import Recorder
-from bench.store import DONE, FILES
+from bench.sessions.store import DONE, FILES
 from bench.targets import Cluster
 
 CONTENT = bytes(range(256)) * 10_000

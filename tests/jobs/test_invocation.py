@@ -16,7 +16,7 @@ from bench.experiments.mishaps import Mishaps
 from bench.jobs.invocation import QUIET, Invocation, InvocationTurn
 from bench.jobs.recorder import Recorder
 from bench.model import Arm, Spec
-from bench.store import DONE, FILES, SAMPLES, read_lines
+from bench.sessions.store import DONE, FILES, SAMPLES, read_lines
 
 RAY = Arm(name="ray", help="", role="subject")
 PEER = Arm(name="peer", help="")

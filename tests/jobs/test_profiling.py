@@ -12,7 +12,7 @@ import pytest
 from bench import stacks
 from bench.errors import BadInput
 from bench.jobs import profiling
-from bench.needs import check_profiler
+from bench.planning.needs import check_profiler
 
 WATCHED = """
 import os, signal, sys, time

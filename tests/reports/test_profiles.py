@@ -9,9 +9,10 @@ from pathlib import Path
 from analysis.made_up import made_up
 from builders import a_spec
 
-from bench import analysis, reports, stacks, store
+from bench import analysis, reports, stacks
 from bench.jobs.recorder import Recorder
 from bench.model import Run
+from bench.sessions import store
 
 DRIVER = stacks.file_name("py-spy", stacks.DRIVER)
 HEAD = stacks.file_name("memray", "head")

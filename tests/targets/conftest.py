@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.targets import namespaces
+from bench.targets.local import namespaces
 
 
 @pytest.fixture(scope="session", autouse=True)

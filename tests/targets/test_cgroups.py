@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.targets import cgroups
+from bench.targets.local import cgroups
 
 SEPARATE = """\
 tmpfs /sys/fs/cgroup tmpfs rw 0 0

@@ -13,10 +13,14 @@ from builders import a_topology
 
 from bench.errors import BadInput, TargetFailed
 from bench.model import Topology, from_json
-from bench.targets import Options, create, docker, docker_engine, docker_windows, ray_node
-from bench.targets import docker_plan as plan
-from bench.targets.docker_engine import File
+from bench.targets import Options, create
+from bench.targets.docker import engine as docker_engine
+from bench.targets.docker import plan
+from bench.targets.docker import target as docker
+from bench.targets.docker import windows as docker_windows
+from bench.targets.docker.engine import File
 from bench.targets.ledger import Home, Ledger, Node, Ports
+from bench.targets.local import ray_node
 
 TOKEN = "a-token-of-the-tests"
 

@@ -10,8 +10,8 @@ import pytest
 from builders import a_topology
 
 from bench.errors import TargetFailed
-from bench.targets import docker_readiness
-from bench.targets.docker_readiness import Watch, raise_for_ended
+from bench.targets.docker import readiness as docker_readiness
+from bench.targets.docker.readiness import Watch, raise_for_ended
 
 HEAD_PORTS = {"8265/tcp": [{"HostPort": "1"}], "8090/tcp": [{"HostPort": "2"}]}
 

@@ -16,12 +16,15 @@ from manifests import appliance
 
 from bench.errors import BadInput, DoesNotFit, TargetFailed
 from bench.model import Topology
-from bench.targets import Options, create, k8s, k8s_context, kubectl
-from bench.targets.image_delivery import Image, is_same
-from bench.targets.k8s_ledger import Home, Ledger
-from bench.targets.port_forward import free_ports
-from bench.targets.ray_readiness import wrong
-from bench.targets.sent_code import pack
+from bench.targets import Options, create
+from bench.targets.k8s import context as k8s_context
+from bench.targets.k8s import kubectl
+from bench.targets.k8s import target as k8s
+from bench.targets.k8s.image_delivery import Image, is_same
+from bench.targets.k8s.ledger import Home, Ledger
+from bench.targets.k8s.port_forward import free_ports
+from bench.targets.k8s.ray_readiness import wrong
+from bench.targets.k8s.sent_code import pack
 
 
 @pytest.fixture(autouse=True)
@@ -93,7 +96,7 @@ def test_as_many_free_ports_are_found_as_were_asked_for(count: int) -> None:
 def test_a_forward_that_breaks_is_begun_again_and_ends_with_its_keeper(tmp_path: Path) -> None:
     tries = tmp_path / "tries"
     command = f"echo x >>{tries}; test $(wc -l <{tries}) -lt 3 || exec sleep 60"
-    text = f"from bench.targets.port_forward import keep; keep(['sh', '-c', {command!r}])"
+    text = f"from bench.targets.k8s.port_forward import keep; keep(['sh', '-c', {command!r}])"
     keeper = subprocess.Popen([sys.executable, "-c", text])
     try:
         until = time.monotonic() + 30

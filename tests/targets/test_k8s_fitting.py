@@ -10,8 +10,8 @@ from builders import a_topology
 from kubernetes_objects import a_node, a_pod
 
 from bench.errors import DoesNotFit
-from bench.targets.fitting import assign, check_machine, places
-from bench.targets.rendering import requests, size
+from bench.targets.k8s.fitting import assign, check_machine, places
+from bench.targets.k8s.rendering import requests, size
 
 GIB = 2**30
 WORKERS = [a_node("w1"), a_node("w2")]

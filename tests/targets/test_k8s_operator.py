@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from bench.errors import BadInput, TargetFailed
-from bench.targets.k8s import MANIFESTS
-from bench.targets.kubectl import Kubectl
-from bench.targets.kuberay import KINDS, check_version, find, install, labelled, manifests, remove_if_ours_and_idle
+from bench.targets.k8s.kubectl import Kubectl
+from bench.targets.k8s.kuberay import KINDS, check_version, find, install, labelled, manifests, remove_if_ours_and_idle
+from bench.targets.k8s.target import MANIFESTS
 
 STUB = """#!/bin/sh
 echo "$@" >>"$TRACE"

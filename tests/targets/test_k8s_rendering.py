@@ -11,8 +11,8 @@ from manifests import appliance
 
 from bench.model import Topology
 from bench.targets import node_names
-from bench.targets.rendering import Shape, in_mib, pod_templates, ray_cluster, render, size
-from bench.targets.sent_code import FOLDER, with_code
+from bench.targets.k8s.rendering import Shape, in_mib, pod_templates, ray_cluster, render, size
+from bench.targets.k8s.sent_code import FOLDER, with_code
 
 THREE = Topology(
     name="multi",

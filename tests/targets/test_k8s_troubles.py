@@ -8,8 +8,8 @@ import pytest
 from kubernetes_objects import a_container, a_node, a_pod, an_event
 
 from bench.errors import DoesNotFit
-from bench.targets.fitting import places
-from bench.targets.pod_troubles import is_ready, restart, trouble, waiting
+from bench.targets.k8s.fitting import places
+from bench.targets.k8s.pod_troubles import is_ready, restart, trouble, waiting
 
 BACK_OFF = 'Back-off pulling image "nobody/nothing:1":\n failed to resolve reference'
 CASES = {

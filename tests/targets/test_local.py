@@ -19,8 +19,10 @@ from builders import a_topology
 
 from bench.errors import BadInput, DoesNotFit, TargetFailed
 from bench.model import Topology, to_json
-from bench.targets import Cluster, Options, create, local, namespaces, processes
+from bench.targets import Cluster, Options, create, processes
 from bench.targets.ledger import Home, Ledger, Node, Ports, boot_id, run_folder
+from bench.targets.local import namespaces
+from bench.targets.local import target as local
 
 ONE_NODE = replace(a_topology(cpus=1), memory_bytes_per_node=2 * 2**30, object_store_bytes_per_node=100 * 2**20)
 TWO_NODES = replace(ONE_NODE, name="multi", nodes=2)

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from bench.targets import cgroups
+from bench.targets.local import cgroups
 from bench.targets.memory_kills import count, in_words
 
 V1 = "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n"

@@ -8,7 +8,7 @@ from typing import Any
 from kubernetes_objects import a_container, a_pod, an_event
 
 from bench.errors import TargetFailed
-from bench.targets.ray_pods import RayPods
+from bench.targets.k8s.ray_pods import RayPods
 
 
 @dataclass

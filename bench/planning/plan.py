@@ -1,0 +1,311 @@
+"""From a wish to an ordered Session, and how long it will take."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import random
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from bench.errors import BadInput, DoesNotFit, did_you_mean
+from bench.experiments import ALL_NAMES, NAMES, Experiment, Profile, load
+from bench.model import Session, Spec, Topology, Value
+from bench.planning import needs
+from bench.planning import params as parameters
+
+MIB = 2**20
+TOPOLOGIES = ("both", "single", "multi")
+
+# Guesses for a first run, of two cores; `estimate` prefers what earlier runs took.
+UP_SECONDS = {"single": 6.0, "multi": 9.0}
+DOWN_SECONDS = 1.0
+MOST_SAMPLES = 10_000  # of a cell in one run
+MOST_BLOCKS = 60  # where a precision is asked for, and no number of blocks
+JOB_SECONDS = 7.0
+MOST_RUNS = 50_000  # of a session: weeks of work, and plans that a person can wait for
+GATE_SECONDS = 0.5  # before a block, where nobody else uses the machine: the gate's one look
+
+Levels = Mapping[str, tuple[Value, ...]]
+"""The values over which each parameter is varied."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """What earlier sessions on a target took, in seconds; where one says nothing, a guess takes its place."""
+
+    runs: Mapping[tuple[str, str], float] = field(default_factory=dict)  # of a run, its job with it, by `time_key`
+    clusters: Mapping[str, float] = field(default_factory=dict)  # between two runs, where one of this topology comes
+    gate: float | None = None  # that a block waited for a quiet machine, in the mean
+
+
+NOTHING_KNOWN = Known()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What a person asks for."""
+
+    experiments: tuple[str, ...]
+    profile: str = "tiny"
+    sets: tuple[str, ...] = ()  # name=v1,v2, of every experiment
+    levels: Mapping[str, Levels] = field(default_factory=dict)  # of each experiment, as a plan file has them
+    topology: str = "both"
+    nodes: int = 2
+    cpus: int | None = None  # of all nodes together; None: all that this process may use
+    memory_mib: int = 4096  # of all nodes together
+    object_store_mib: int = 1024  # of all nodes together, inside the memory
+    blocks: int | None = None  # None: as the profile says
+    samples: int | None = None  # the same, of each cell in each run
+    seed: int = 1
+    target: str = "local"
+    options: Mapping[str, Value] = field(default_factory=dict)
+    allow_noise: bool = False
+    allow_unequal: bool = False
+    budget_seconds: float | None = None
+    price_per_cpu_hour: str = ""  # 0.04 EUR
+    precision: float | None = None  # 0.03 is 3 %
+    profile_with: str = ""  # one of bench/stacks.py's; empty: none
+    command: str = ""
+
+
+def experiment(name: str) -> Experiment:
+    """The experiment called `name`. Raises BadInput, naming those there are."""
+    if name not in ALL_NAMES:
+        raise BadInput(f"There is no experiment {name}.", f"{did_you_mean(name, NAMES)}There are: {', '.join(NAMES)}.")
+    return load(name)
+
+
+def profile(name: str, of: str) -> Profile:
+    """The profile `name` of the experiment `of`. Raises BadInput, naming those there are."""
+    profiles = experiment(of).PROFILES
+    if name not in profiles:
+        raise BadInput(f"{of} has no profile {name}.", f"{did_you_mean(name, profiles)}It has: {', '.join(profiles)}.")
+    return profiles[name]
+
+
+def topologies(wish: Wish) -> tuple[Topology, ...]:
+    """The topologies asked for, with equal totals. Raises BadInput or DoesNotFit."""
+    if wish.topology not in TOPOLOGIES:
+        raise BadInput(
+            f"There is no topology {wish.topology}.",
+            f"{did_you_mean(wish.topology, TOPOLOGIES)}There are: {', '.join(TOPOLOGIES)}.",
+        )
+    if wish.nodes < 2 and wish.topology != "single":
+        raise BadInput(f"--nodes {wish.nodes}: `multi` needs at least 2.", "Or ask for --topology single.")
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cpus = wish.cpus if wish.cpus is not None else available
+    if cpus < 1:
+        raise BadInput(f"--cpus {cpus}: it takes at least 1.")
+    if wish.cpus is None and wish.topology != "single":
+        cpus -= cpus % wish.nodes
+    if wish.topology != "single" and (cpus < wish.nodes or cpus % wish.nodes):
+        raise DoesNotFit(
+            f"{cpus or available} CPUs cannot be shared equally by {wish.nodes} nodes.",
+            "Give --cpus a multiple of --nodes, or ask for --topology single.",
+        )
+    for name, mib in (("--memory-mib", wish.memory_mib), ("--object-store-mib", wish.object_store_mib)):
+        if mib < wish.nodes:
+            raise BadInput(f"{name} {mib}: it takes at least 1 MiB a node.")
+    if wish.object_store_mib * 10 > wish.memory_mib * 4:
+        raise BadInput(
+            f"--object-store-mib {wish.object_store_mib} is over 40 % of --memory-mib {wish.memory_mib}.",
+            "The object store lies inside the memory, and the workers need the rest.",
+        )
+    shapes = {"single": 1, "multi": wish.nodes}
+    return tuple(
+        Topology(
+            name=name,
+            nodes=nodes,
+            cpus_per_node=cpus // nodes,
+            # Whole MiB of the smallest node, so that both topologies have the same in total.
+            memory_bytes_per_node=wish.memory_mib // wish.nodes * MIB * wish.nodes // nodes,
+            object_store_bytes_per_node=wish.object_store_mib // wish.nodes * MIB * wish.nodes // nodes,
+            threads_per_node=cpus // nodes,
+        )
+        for name, nodes in shapes.items()
+        if wish.topology in ("both", name)
+    )
+
+
+def chosen_levels(wish: Wish, of: str) -> Levels:
+    """What a person chose for the experiment `of`: `--set` goes before the plan file. Raises BadInput."""
+    if any(text.startswith("chaos=") for text in wish.sets):
+        needs.check_chaos(of)
+    return {**wish.levels.get(of, {}), **parameters.settings(experiment(of).Params, list(wish.sets))}
+
+
+def cells(of: str, name: str, chosen: Levels) -> list[dict[str, Value]]:
+    """The params of each cell of a profile, with what was chosen in place of what the profile says."""
+    subject = experiment(of)
+    _check_many(sum(math.prod(map(len, {**grid, **chosen}.values())) for grid in profile(name, of).grids))
+    found: dict[tuple[tuple[str, Value], ...], dict[str, Value]] = {}
+    for grid in profile(name, of).grids:
+        levels = {**grid, **chosen}
+        for values in itertools.product(*levels.values()):
+            cell = parameters.complete(subject.Params, dict(zip(levels, values, strict=True)))
+            subject.Params(**cell)  # refuses what does not go together
+            found.setdefault(tuple(cell.items()), cell)
+    return list(found.values())
+
+
+def make(wish: Wish, *, now: datetime | None = None, suffix: str | None = None) -> Session:
+    """The Session that does what `wish` asks for. Raises BadInput, DoesNotFit or DataMissing before anything starts."""
+    if not wish.experiments:
+        raise BadInput("No experiment was named.", f"There are: {', '.join(NAMES)}.")
+    if wish.blocks is not None and wish.blocks < 1:
+        raise BadInput(f"--blocks {wish.blocks}: it takes at least 1.")
+    if wish.samples is not None and not 1 <= wish.samples <= MOST_SAMPLES:
+        raise BadInput(f"--samples {wish.samples}: it takes 1 to {MOST_SAMPLES:,}.")
+    if wish.precision is not None and wish.topology != "both":
+        raise BadInput("--precision is that of a ratio, and one topology has none.", "Ask for --topology both.")
+    now = now or datetime.now(UTC)
+    names = tuple(dict.fromkeys(wish.experiments))
+    identity = f"{now:%Y%m%d-%H%M%S}-{'-'.join(names)}-{wish.profile}-{suffix or secrets.token_hex(2)}"
+    shapes = topologies(wish)
+    cell_specs = [spec for name in names for spec in _cell_specs(wish, name, session=identity, topology=shapes[0])]
+    if wish.profile_with:
+        needs.check_profiler(wish.profile_with, wish.target)
+    for spec in cell_specs:
+        needs.check(spec, shapes, wish.target)
+    of_profile = max(profile(wish.profile, name).blocks for name in names)
+    blocks = wish.blocks or (of_profile if wish.precision is None else MOST_BLOCKS)
+    _check_many(len(cell_specs) * len(shapes) * blocks)
+    return Session(
+        id=identity,
+        created=now.isoformat(timespec="seconds"),
+        target=wish.target,
+        seed=wish.seed,
+        profile=wish.profile,
+        command=wish.command,
+        metrics={name: experiment(name).METRICS for name in names},
+        arms={name: experiment(name).ARMS for name in names},
+        specs=tuple(_ordered(cell_specs, shapes, blocks=blocks, seed=wish.seed)),
+        options=wish.options,
+        allow_noise=wish.allow_noise,
+        allow_unequal=wish.allow_unequal,
+        budget_seconds=wish.budget_seconds,
+        price_per_cpu_hour=wish.price_per_cpu_hour,
+        precision=wish.precision,
+    )
+
+
+def _check_many(runs: int) -> None:
+    """Raise BadInput where a session would have so many runs that its plan alone fills the memory."""
+    if runs > MOST_RUNS:
+        raise BadInput(
+            f"That comes to {runs:,} runs or more, and {MOST_RUNS:,} are the most of a session.",
+            "Ask for fewer --blocks, or for fewer values with --set.",
+        )
+
+
+def _cell_specs(wish: Wish, name: str, *, session: str, topology: Topology) -> list[Spec]:
+    chosen = profile(wish.profile, name)
+    samples = wish.samples or chosen.samples
+    return [
+        Spec(
+            id="",
+            session=session,
+            experiment=name,
+            cell=f"c{number:02d}",
+            params=cell,
+            seed=wish.seed,
+            topology=topology,
+            block=0,
+            warmups=chosen.warmups,
+            samples=samples,
+            sample_seconds=chosen.sample_seconds,
+            deadline_seconds=chosen.deadline_seconds * max(1.0, samples / chosen.samples),
+            profile_with=wish.profile_with,
+        )
+        for number, cell in enumerate(cells(name, wish.profile, chosen_levels(wish, name)), start=1)
+    ]
+
+
+def _ordered(cell_specs: list[Spec], shapes: tuple[Topology, ...], *, blocks: int, seed: int) -> Iterable[Spec]:
+    """Blocks in seeded order: of every two, the second turns the first one's topologies round, so that drift cancels.
+
+    Both topologies of a block run the cells in the same order, so that a pair has the same neighbours.
+    """
+    order = list(shapes)
+    for block in range(1, blocks + 1):
+        draw = random.Random(f"{seed}/{block}")
+        order = order[::-1] if block % 2 == 0 else draw.sample(order, len(order))
+        in_turn = _together(draw.sample(cell_specs, len(cell_specs)))
+        for topology in order:
+            for spec in in_turn:
+                identity = f"b{block:02d}-{topology.name}-{spec.experiment}-{spec.cell}"
+                yield replace(spec, id=identity, block=block, topology=topology)
+
+
+def _together(specs: Sequence[Spec]) -> list[Spec]:
+    """The same order, but what Ray's settings are the same for stays together: each set of them takes a cluster of its own."""
+    settings = [str(sorted(needs.ray_settings(spec).items())) for spec in specs]
+    places = {each: place for place, each in reversed(list(enumerate(settings)))}
+    return [
+        spec
+        for _, _, spec in sorted(
+            (places[own], place, spec) for place, (own, spec) in enumerate(zip(settings, specs, strict=True))
+        )
+    ]
+
+
+def estimate_seconds(session: Session, known: Known = NOTHING_KNOWN) -> float:
+    """How long the session will take: the wait before each block, each cluster's start and end, and each run.
+
+    `known` has what they took in earlier sessions; the rest is a guess from the Spec.
+    """
+    return sum_seconds(session, session.specs, known)
+
+
+def sum_seconds(session: Session, specs: Iterable[Spec], known: Known) -> float:
+    """How long some of a session's specs will take, with the waits and the clusters that they need."""
+    specs = tuple(specs)
+    clusters = {(spec.block, spec.topology.name, tuple(sorted(needs.ray_settings(spec).items()))) for spec in specs}
+    waits = len({spec.block for spec in specs}) * (GATE_SECONDS if known.gate is None else known.gate)
+    around = sum(cluster_seconds(topology, known) for _, topology, _ in clusters)
+    return waits + around + sum(run_seconds(session, spec, known) for spec in specs)
+
+
+def cluster_seconds(topology: str, known: Known) -> float:
+    """How long it takes to end one cluster and have one of `topology` stand."""
+    took = known.clusters.get(topology)
+    return UP_SECONDS.get(topology, UP_SECONDS["multi"]) + DOWN_SECONDS if took is None else took
+
+
+def run_seconds(session: Session, spec: Spec, known: Known) -> float:
+    """How long one run will take: as in earlier sessions, or else by a guess."""
+    took = known.runs.get(time_key(spec))
+    return guess_run_seconds(session, spec) if took is None else took
+
+
+def guess_run_seconds(session: Session, spec: Spec) -> float:
+    """A run's time by what its experiment guesses of a pass: a turn lasts as long as its samples must, or one pass."""
+    subject = experiment(spec.experiment)
+    pass_seconds = subject.guess_pass_seconds(subject.Params(**spec.params))
+    turn_seconds = max(pass_seconds, len(session.arms[spec.experiment]) * spec.sample_seconds * 1.3)
+    return JOB_SECONDS + pass_seconds + turn_seconds * (spec.samples + spec.warmups)
+
+
+def time_key(spec: Spec) -> tuple[str, str]:
+    """By what a run's time is known: its topology with the CPUs that it has, and what is run there."""
+    topology = spec.topology
+    return f"{topology.name}, {topology.nodes} x {topology.cpus_per_node} CPUs", run_key(spec)
+
+
+def run_key(spec: Spec) -> str:
+    """What two runs have in common that take equally long: all but session, block, topology and seed."""
+    fields = ",".join(f"{name}={value}" for name, value in sorted(spec.params.items()))
+    profiled = f" by {spec.profile_with}" if spec.profile_with else ""
+    return f"{spec.experiment}({fields})x{spec.samples}+{spec.warmups}@{spec.sample_seconds:g}{profiled}"
+
+
+def in_words(seconds: float) -> str:
+    """4 s, 3 min, 1 h 20 min."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = math.ceil(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"

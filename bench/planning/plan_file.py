@@ -1,0 +1,135 @@
+"""A plan file: everything the command line of `bench run` takes, in one file of TOML or YAML, checked line by line."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bench.errors import BadInput
+from bench.experiments import NAMES
+from bench.model import Value
+from bench.planning import params as parameters
+from bench.planning import plan, plan_text
+from bench.planning.params import Parameter
+from bench.planning.plan import Levels
+from bench.planning.plan_text import SUFFIXES, Text, Way
+
+EXPERIMENTS = "experiments"  # the one table: of each experiment, the params that are set
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a file asks for: options as the command line has them, and of each experiment the params that are set."""
+
+    options: Mapping[str, Value]
+    experiments: Mapping[str, Levels]
+
+
+def load(path: Path, known: Mapping[str, Parameter]) -> Plan:
+    """The plan at `path`. `known`: the options of the command line. Raises BadInput, with the line."""
+    return check(plan_text.read(path), known)
+
+
+def check(text: Text, known: Mapping[str, Parameter]) -> Plan:
+    """What `text` asks for. Raises BadInput, naming the line and what could have been meant."""
+    options = {}
+    for name, said in text.values.items():
+        if name == EXPERIMENTS:
+            continue
+        if name not in known:
+            raise text.wrong((name,), f"a plan has no {name}{_nearest(name, [EXPERIMENTS, *known])}")
+        options[name] = _value(text, (name,), known[name], said)
+    return Plan(options=options, experiments=_experiments(text, str(options.get("profile", "tiny"))))
+
+
+def _experiments(text: Text, profile: str) -> dict[str, Levels]:
+    tables = text.values.get(EXPERIMENTS)
+    if not isinstance(tables, dict) or not tables:
+        raise text.wrong((EXPERIMENTS,), "a plan has a table of experiments.", "Write [experiments.inference].")
+    found: dict[str, Levels] = {}
+    for name, said in tables.items():
+        way = (EXPERIMENTS, name)
+        if name not in NAMES:
+            raise text.wrong(way, f"there is no experiment {name}{_nearest(name, NAMES)}")
+        subject = plan.experiment(name)
+        if profile not in subject.PROFILES:
+            where = ("profile",) if "profile" in text.values else way
+            raise text.wrong(where, f"{name} has no profile {profile}{_nearest(profile, subject.PROFILES)}")
+        if not isinstance(said, dict):
+            raise text.wrong(way, f"{name} is a table of its params, which may be empty.")
+        declared = parameters.declared(subject.Params)
+        found[name] = {each: _levels(text, (*way, each), declared, values) for each, values in said.items()}
+    return found
+
+
+def _levels(text: Text, way: Way, declared: Mapping[str, Parameter], said: Any) -> tuple[Value, ...]:
+    _, of, name = way
+    if name not in declared:
+        raise text.wrong(way, f"{of} has no parameter {name}{_nearest(name, declared)}")
+    values = said if isinstance(said, list) else [said]
+    if not values:
+        raise text.wrong(way, f"{name} has no value.", "Leave it out, and it is as the profile says.")
+    return tuple(dict.fromkeys(_value(text, way, declared[name], value) for value in values))
+
+
+def _value(text: Text, way: Way, parameter: Parameter, said: Any) -> Value:
+    kinds = (int, float) if parameter.type is float else (parameter.type,)
+    if type(said) not in kinds:
+        raise text.wrong(way, f"{way[-1]} = {_short(said)}: it takes {_KINDS[parameter.type]}.")
+    try:
+        return parameters.check(parameter, float(said) if parameter.type is float else said)
+    except (BadInput, OverflowError) as error:
+        raise text.wrong(way, str(error)) from None
+
+
+def _short(said: Any) -> str:
+    words = json.dumps(said, default=str, ensure_ascii=False)
+    return words if len(words) <= 40 else f"{words[:40]}..."
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence that says that there is no `name`: what is like it, or else all there are."""
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"; did you mean {close[0]}?" if close else f". There are: {', '.join(names)}."
+
+
+def written(wanted: Plan, name: str) -> str:
+    """`wanted` as the text of a file called `name`, whose ending says how. Raises BadInput where it says nothing."""
+    if not name.endswith(SUFFIXES):
+        raise BadInput(f"{name}: a plan's name ends in {', '.join(SUFFIXES)}.")
+    tables = {
+        of: {each: _one_or_all(values) for each, values in set_.items()} for of, set_ in wanted.experiments.items()
+    }
+    if not name.endswith(".toml"):
+        whole = {**wanted.options, EXPERIMENTS: tables}
+        # A next line (U+0085) ends a line of YAML, and would be written as it is: then all is escaped.
+        has_next_line = any("\x85" in str(value) for value in wanted.options.values())
+        return yaml.safe_dump(whole, sort_keys=False, allow_unicode=not has_next_line, width=120)
+    lines = _toml(wanted.options)
+    for of, values in tables.items():
+        lines += ["", f"[{EXPERIMENTS}.{of}]", *_toml(values)]
+    return "\n".join(lines) + "\n"
+
+
+def _one_or_all(values: tuple[Value, ...]) -> Value | list[Value]:
+    return values[0] if len(values) == 1 else list(values)
+
+
+def _toml(values: Mapping[str, Value | list[Value]]) -> list[str]:
+    return [f"{name} = {_toml_value(value)}" for name, value in values.items()]
+
+
+def _toml_value(value: Value | list[Value]) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml_value, value))}]"
+    if isinstance(value, str):  # JSON's escapes are TOML's, but for one letter that only TOML must escape
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value).lower() if isinstance(value, bool) else repr(value)

@@ -1,0 +1,72 @@
+"""The JSON schema of plan files, for editors and other programs: made of what a plan is checked against, so never behind it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from bench.experiments import NAMES
+from bench.planning import params as parameters
+from bench.planning import plan
+from bench.planning.params import Parameter
+from bench.planning.plan_file import EXPERIMENTS
+
+VERSION = 1  # of what the keys mean; a parameter more or less is no new version
+_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
+
+
+def schema(known: Mapping[str, Parameter]) -> dict[str, Any]:
+    """What a plan may say, in JSON Schema 2020-12. `known`: the options of the command line.
+
+    What no schema can say is left to `bench plan --plan`: params that do not go together, and an experiment without the
+    profile that is asked for.
+    """
+    subjects = {name: plan.experiment(name) for name in NAMES}
+    profiles = list(dict.fromkeys(each for subject in subjects.values() for each in subject.PROFILES))
+    options = {name: _value(parameter) for name, parameter in known.items()}
+    options["profile"]["enum"] = profiles
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:raymeter:plan:{VERSION}",
+        "title": "raymeter plan",
+        "type": "object",
+        "required": [EXPERIMENTS],
+        "additionalProperties": False,
+        "properties": {
+            **options,
+            EXPERIMENTS: {
+                "description": "Of each experiment, the params that are set, to one value or to several in turn.",
+                "type": "object",
+                "minProperties": 1,
+                "additionalProperties": False,
+                "properties": {name: _table(parameters.declared(each.Params)) for name, each in subjects.items()},
+            },
+        },
+    }
+
+
+def _table(declared: Mapping[str, Parameter]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {name: _one_or_several(parameter) for name, parameter in declared.items()},
+    }
+
+
+def _one_or_several(parameter: Parameter) -> dict[str, Any]:
+    one = _value(parameter)
+    about = {"description": one.pop("description"), "default": parameter.default}
+    return {**about, "anyOf": [one, {"type": "array", "minItems": 1, "items": one}]}
+
+
+def _value(parameter: Parameter) -> dict[str, Any]:
+    """One value, with the bounds that `parameter` has."""
+    bounds = {"minimum": parameter.minimum, "maximum": parameter.maximum}
+    unit = f" Unit: {parameter.unit}." if parameter.unit else ""
+    return {
+        "description": f"{parameter.help}{unit}",
+        "type": _TYPES[parameter.type],
+        **({"enum": list(parameter.choices)} if parameter.choices else {}),
+        **{name: bound for name, bound in bounds.items() if bound is not None and math.isfinite(bound)},
+    }

@@ -1,0 +1,364 @@
+"""Does a plan, one run at a time, on a fresh cluster for every topology of every block; stopped and resumed at will."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+import requests
+
+from bench.errors import AuthFailed, BadInput, BenchError, RecordDamaged, TargetFailed
+from bench.jobs.collect import Collector
+from bench.jobs.deliver import deliver, give_back
+from bench.jobs.submit import ENDED, JobsApi
+from bench.model import Closing, Extract, Gate, Line, Run, Sample, Session, Spec, Status, Topology, from_json
+from bench.monitoring import extract, reconcile, window
+from bench.planning import needs
+from bench.sessions import store
+from bench.sessions.gate import wait_for_quiet
+from bench.targets import Cluster, Target
+
+POLL_SECONDS = 0.5
+STATUS_SECONDS = 5.0
+GRACE_SECONDS = 20.0  # for a job that has ended, or was stopped, to have its last lines fetched
+LOST_SECONDS = 30.0  # without any answer from head or exporter: the cluster is gone
+
+
+class Listener(Protocol):
+    """Who is told how a session goes on. Nothing here prints."""
+
+    def host_is_busy(self, block: int, what: str) -> None: ...
+
+    def cluster_wanted(self, topology: Topology, block: int) -> None: ...
+
+    def run_begun(self, spec: Spec) -> None: ...
+
+    def line_came(self, spec: Spec, line: Line) -> None: ...
+
+    def run_ended(self, spec: Spec, closing: Closing) -> None: ...
+
+
+@dataclass
+class Stop:
+    """Set once by the first Ctrl-C; looked at wherever the session waits."""
+
+    event: threading.Event = field(default_factory=threading.Event)
+    may_interrupt: bool = False  # while a cluster is being stood up: waiting for it would be no stop
+
+    @property
+    def is_asked(self) -> bool:
+        return self.event.is_set()
+
+    def ask(self) -> None:
+        self.event.set()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What is left of a session: what is kept, what is run again, what was never begun."""
+
+    kept: tuple[Spec, ...]
+    again: tuple[Spec, ...]
+    new: tuple[Spec, ...]
+
+    @property
+    def todo(self) -> tuple[Spec, ...]:
+        return self.again + self.new
+
+
+def remaining(folder: Path, session: Session) -> Work:
+    """What `resume` would run. Runs that are ok or invalid stand; failed and stopped ones get a new attempt.
+
+    Raises BadInput where one of these was begun with another Spec.
+    """
+    kept, again, new = [], [], []
+    for spec in session.specs:
+        last = store.latest_attempt(folder, spec)
+        if last is None:
+            new.append(spec)
+        elif store.load_run(folder, last).status in ("ok", "invalid"):
+            kept.append(last)
+        else:
+            if changed := store.changes(folder, last):
+                raise BadInput(
+                    f"{last.id} is not what it was when it was begun: {'; '.join(changed)}.",
+                    "Put that back, or start a new session for it: what is done belongs to the old one.",
+                )
+            again.append(replace(last, attempt=last.attempt + 1))
+    return Work(kept=tuple(kept), again=tuple(again), new=tuple(new))
+
+
+def never_enough(_spec: Spec) -> str:
+    """Every run of the plan is wanted."""
+    return ""
+
+
+def perform(  # noqa: PLR0913, as run_one
+    folder: Path,
+    session: Session,
+    todo: tuple[Spec, ...],
+    *,
+    target: Target,
+    listener: Listener,
+    stop: Stop,
+    enough: Callable[[Spec], str] = never_enough,
+    most_wait_seconds: Callable[[], float] = lambda: math.inf,
+) -> str:
+    """Run `todo` in the plan's order. A run that fails is recorded, and the next one gets a fresh cluster.
+
+    `enough` is asked before each run, and says why it and all after it are not wanted any more: that is returned.
+    `most_wait_seconds` is asked before each block, how long it may wait for a quiet machine.
+    Raises TargetFailed where no cluster can be stood up. Returns early when `stop` is asked for.
+    """
+    position = {spec.id: number for number, spec in enumerate(session.specs)}
+    in_order = sorted(todo, key=lambda spec: position[spec.id])
+    digests = known_digests(store.load_runs(folder, session))
+    gates: dict[int, Gate] = {}
+    for (block, _), together in itertools.groupby(in_order, key=lambda spec: (spec.block, spec.topology.name)):
+        group = list(together)
+        if block not in gates:
+            if why := enough(group[0]):
+                return why  # before a wait that would be for nothing
+            told = partial(listener.host_is_busy, block)
+            gates[block] = wait_for_quiet(stop.event, told, most_seconds=most_wait_seconds())
+        cluster: Cluster | None = None
+        settings: Mapping[str, str] = {}  # of Ray, of that cluster
+        for spec in group:
+            if stop.is_asked:
+                return ""
+            if why := enough(spec):
+                return why
+            if cluster is None or needs.ray_settings(spec) != settings:
+                settings = needs.ray_settings(spec)
+                listener.cluster_wanted(spec.topology, block)
+                stop.may_interrupt = True
+                cluster = target.up(spec.topology, settings)
+                stop.may_interrupt = False
+            listener.run_begun(spec)
+            closing = run_one(
+                folder,
+                spec,
+                cluster=cluster,
+                trouble=target.trouble,
+                digests=digests,
+                gate=gates[block],
+                listener=listener,
+                stop=stop,
+            )
+            listener.run_ended(spec, closing)
+            if closing.status != "ok" or needs.breaks_cluster(spec):
+                cluster = None  # what broke the run may have broken its cluster
+    return ""
+
+
+def run_one(  # noqa: PLR0913, where, what, on what, and who is told: none of them goes with another
+    folder: Path,
+    spec: Spec,
+    *,
+    cluster: Cluster,
+    trouble: Callable[[], str],
+    digests: dict[str, str],
+    gate: Gate,
+    listener: Listener,
+    stop: Stop,
+) -> Closing:
+    """Submit one Spec, bring its record home line by line, and close it. What the run did is never raised; what no run here could do is."""
+    path = store.begin_run(folder, spec)
+    api = JobsApi(cluster.dashboard_url, cluster.token)
+    collector = Collector(exporter_url=cluster.exporter_url, token=cluster.token, spec=spec, path=path)
+    job_id = ""
+    try:
+        _send_what_it_needs(folder, spec, cluster)
+        job_id = api.submit(spec, python=cluster.python, environment=cluster.environment)
+        closing = _follow(api, job_id, collector, listener=listener, stop=stop)
+    except (AuthFailed, TargetFailed) as error:
+        store.close_run(folder, spec, replace(_closed_here(path, "failed", str(error)), gate=gate))
+        raise  # no run after this one would do better
+    except (BenchError, requests.RequestException) as error:
+        if job_id:
+            _end_job(api, job_id)  # on a cluster that stays up it would go on beside what comes next
+        closing = _closed_here(path, "failed", str(error))
+    if not needs.breaks_cluster(spec):
+        closing = _ask_nodes(closing, trouble)
+    if job_id and closing.status != "ok":
+        closing = replace(closing, log_end=api.log_end(job_id)[-store.LOG_END_BYTES :])
+    closing = _look_through_window(collector, _judge(path, closing, digests=digests), cluster)
+    closing = replace(closing, gate=gate)
+    store.close_run(folder, spec, closing)
+    return closing
+
+
+def _send_what_it_needs(folder: Path, spec: Spec, cluster: Cluster) -> None:
+    """The sets that a person has seeded, and what earlier attempts had done. Raises DataMissing where a set is not here."""
+    for data in needs.seeded_files(spec):
+        deliver(data, cluster)
+    for tried in store.attempts(folder, spec):
+        done = store.run_folder(folder, tried) / store.FILES / store.DONE
+        if tried.attempt < spec.attempt and done.is_file() and done.stat().st_size:
+            give_back(done, tried, cluster)
+
+
+def _follow(api: JobsApi, job_id: str, collector: Collector, *, listener: Listener, stop: Stop) -> Closing:
+    """Poll the record, and now and then the job, until the run has ended, was stopped, was lost, or is late."""
+    spec, path = collector.spec, collector.path
+    heard = time.monotonic()
+    deadline, ask_again = heard + spec.deadline_seconds, heard
+    while True:
+        try:
+            _take_in(collector, listener)
+            has_ended = collector.fetch_closing() is not None
+            # The head's dashboard takes milliseconds of a measured CPU to answer: it is asked seldom.
+            if has_ended or time.monotonic() >= ask_again:
+                collector.fetch_files()
+                status, message = api.status(job_id)
+                ask_again = time.monotonic() + STATUS_SECONDS
+                if status in ENDED:
+                    return _end_of_job(collector, message, listener=listener)
+            heard = time.monotonic()
+        except requests.RequestException as error:
+            if time.monotonic() - heard > LOST_SECONDS:
+                return _closed_here(path, "failed", f"the cluster has not answered for {LOST_SECONDS:.0f} s: {error}")
+        if stop.is_asked:
+            return _cut_short(api, job_id, collector, "stopped", "it was stopped by the user", listener=listener)
+        if time.monotonic() > deadline:
+            reason = f"it did not end within its deadline of {spec.deadline_seconds:g} s"
+            return _cut_short(api, job_id, collector, "failed", reason, listener=listener)
+        stop.event.wait(POLL_SECONDS)
+
+
+def _cut_short(
+    api: JobsApi, job_id: str, collector: Collector, status: Status, reason: str, *, listener: Listener
+) -> Closing:
+    """End the job, fetch what there still is, and close the run here."""
+    _end_job(api, job_id)
+    _take_in_last(collector, listener)
+    return _closed_here(collector.path, status, reason)
+
+
+def _end_of_job(collector: Collector, message: str, *, listener: Listener) -> Closing:
+    """The job is over: its own word on how it ended, checked against what came home; or that it left none."""
+    until = time.monotonic() + GRACE_SECONDS
+    while True:
+        _take_in(collector, listener, insist=True)
+        closing = collector.fetch_closing(insist=True)
+        lines, sha256 = store.measure(collector.path / store.SAMPLES)
+        if closing is None or lines >= closing.lines or time.monotonic() > until:
+            break
+        time.sleep(0.2)
+    collector.fetch_files(insist=True)
+    if closing is None:
+        return _closed_here(collector.path, "failed", f"its driver ended without a result: {_last_line(message)}")
+    if (lines, sha256) != (closing.lines, closing.sha256):
+        reason = f"{lines} of {closing.lines} lines came home, or not the same ones"
+        return _closed_here(collector.path, "invalid", reason)
+    return closing
+
+
+def _judge(path: Path, closing: Closing, *, digests: dict[str, str]) -> Closing:
+    """An ok run whose checksums are not those of the runs before it is invalid."""
+    if closing.status != "ok":
+        return closing
+    found = {
+        line.digest[0]: line.digest[1] for line in store.read_lines(path / store.SAMPLES, is_closed=True) if line.digest
+    }
+    wrong = [
+        f"the checksum of {name} is {digest}, and was {digests[name]} in an earlier run of this session"
+        for name, digest in found.items()
+        if digests.setdefault(name, digest) != digest
+    ]
+    return replace(closing, status="invalid", reasons=(*closing.reasons, *wrong)) if wrong else closing
+
+
+def _ask_nodes(closing: Closing, trouble: Callable[[], str]) -> Closing:
+    """What befell the nodes meanwhile is the first reason: what the driver saw of it came after."""
+    if closing.status == "stopped" or not (befell := trouble()):
+        return closing
+    return replace(closing, status="invalid", reasons=(befell, *closing.reasons))
+
+
+def known_digests(runs: list[Run]) -> dict[str, str]:
+    """The checksums that the good runs so far agree on."""
+    return {
+        name: digest
+        for run in reversed(runs)
+        if run.status == "ok"
+        for name, digest in [*run.digests.items(), *_data_digests(run)]
+    }
+
+
+def _data_digests(run: Run) -> Iterator[tuple[str, str]]:
+    if run.facts:
+        yield from ((store.DATA + name, digest) for name, digest in run.facts.data.items())
+
+
+def _take_in(collector: Collector, listener: Listener, *, insist: bool = False) -> None:
+    for text in collector.fetch_new(insist=insist).splitlines():
+        listener.line_came(collector.spec, from_json(text, Line))
+
+
+def _take_in_last(collector: Collector, listener: Listener) -> None:
+    """Fetch what there still is, as well as it goes."""
+    try:
+        _take_in(collector, listener, insist=True)
+        collector.fetch_files(insist=True)
+    except (requests.RequestException, RecordDamaged):
+        return
+
+
+def _end_job(api: JobsApi, job_id: str) -> None:
+    """Stop the job and see it end, as well as it goes: the cluster goes down in any case."""
+    until = time.monotonic() + GRACE_SECONDS
+    try:
+        api.stop(job_id)
+        while time.monotonic() < until and api.status(job_id)[0] not in ENDED:
+            time.sleep(0.2)
+    except (requests.RequestException, BenchError):
+        return
+
+
+def _closed_here(path: Path, status: Status, reason: str) -> Closing:
+    """A closing for a run that could not write its own: all that came home is kept."""
+    lines, sha256 = store.measure(path / store.SAMPLES)
+    return Closing(status=status, reasons=(reason,), lines=lines, sha256=sha256)
+
+
+def _look_through_window(collector: Collector, closing: Closing, cluster: Cluster) -> Closing:
+    """What the window says of the run: whether it shows what the record has, which alerts it raised; its series are kept."""
+    if closing.status == "stopped":
+        return replace(closing, extract=Extract(missing="the run was stopped"))
+    lines = store.read_lines(collector.path / store.SAMPLES, is_closed=False)
+    samples = [line.sample for line in lines if line.sample]
+    url = cluster.prometheus_url
+    if url:
+        seen = window.look(url, collector.spec, samples)
+        closing = replace(closing, alerts=seen.alerts, reconciled=seen.reconciled)
+    if url and closing.reconciled is None:
+        kept, file = Extract(missing="Prometheus could not be asked"), b""
+    else:
+        kept, file = extract.extract(url, collector.spec)
+    if file:
+        store.write_whole(collector.path / store.SERIES, file)
+    closing = replace(closing, extract=kept)
+    if closing.status == "ok" and closing.reconciled is None:
+        closing = replace(closing, reconciled=_reconcile(collector, samples))
+    return closing if closing.status == "ok" else replace(closing, reconciled=None)
+
+
+def _reconcile(collector: Collector, samples: list[Sample]) -> bool | None:
+    """Whether the metrics page shows what the record has; None if it could not be asked."""
+    try:
+        return not reconcile.differences(collector.spec, samples, collector.metrics_page())
+    except requests.RequestException:
+        return None
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.strip().splitlines() if "bench.jobs.entry" not in line]
+    return lines[-1].strip()[-300:] if lines else "it left no word"

@@ -1,0 +1,1 @@
+"""Containers of one Docker engine, each node one; Prometheus and Grafana beside them."""

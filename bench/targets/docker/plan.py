@@ -1,0 +1,222 @@
+"""What the target docker makes, as plain values: names, labels, commands, environment, limits and files of each container."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from bench.identity import SOURCE
+from bench.model import Topology, to_json
+from bench.targets import Options, node_names
+from bench.targets.docker.engine import APPLIANCE, File, folder_files
+
+PART = "io.raymeter.part"  # of the appliance: cluster, or window
+NODE = "io.raymeter.node"
+TOPOLOGY = "io.raymeter.topology"
+OPTIONS = "io.raymeter.options"
+LINK = "docker bridge"
+
+DASHBOARD_PORT, EXPORTER_PORT, AGENT_PORT, METRICS_PORT, GCS_PORT = 8265, 8090, 52365, 8080, 6379
+TOKEN_PATH = "/run/raymeter/token"  # noqa: S105, where it lies, and not what it is
+RECORDS = "/records"  # the image has it, and so it belongs to the image's user
+LOCAL_CODE = "/opt/raymeter-local"
+
+_EXPORTER_BYTES = 512 * 2**20
+_LOGS = {"type": "json-file", "config": {"max-size": "20m", "max-file": "2"}}
+_LEAST_SHARES = 128  # of 1024: what only watches gives way to what is measured
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """One cluster that is to be."""
+
+    options: Options
+    topology: Topology
+    image: str  # its id
+    digest: str  # what the record says of it
+    user: int
+    cpus: tuple[int, ...]  # of the engine's machine
+    ray_settings: Mapping[str, str] = field(default_factory=dict)  # Ray's own, without the RAY_ before them
+
+    @property
+    def appliance(self) -> str:
+        return self.options.name
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return node_names(self.topology)
+
+    @property
+    def measured_cpus(self) -> tuple[tuple[int, ...], ...]:
+        """CPUs of each node, none of them for two."""
+        each = self.topology.cpus_per_node
+        return tuple(self.cpus[index * each : (index + 1) * each] for index in range(self.topology.nodes))
+
+    @property
+    def spare_cpus(self) -> tuple[int, ...]:
+        """CPUs for what only watches: those that no node has, and all where there are none."""
+        return self.cpus[self.topology.totals["CPUs"] :] or self.cpus
+
+
+def resource_name(appliance: str, part: str = "") -> str:
+    """What the engine calls a part of an appliance."""
+    return f"raymeter-{appliance}" + (f"-{part}" if part else "")
+
+
+def labels(appliance: str, part: str = "") -> dict[str, str]:
+    """What marks a part of an appliance, or all of it."""
+    return {APPLIANCE: appliance} | ({PART: part} if part else {})
+
+
+def node_settings(plan: Plan, index: int) -> dict[str, Any]:
+    """What the engine is told of one node."""
+    topology, name = plan.topology, plan.nodes[index]
+    cpus = plan.measured_cpus[index]
+    return {
+        **_base(plan, name),
+        "command": ray_command(plan, index),
+        "labels": {**labels(plan.appliance, "cluster"), NODE: name, **_made_for(plan)},
+        "hostname": name,
+        "network": resource_name(plan.appliance),
+        "nano_cpus": topology.cpus_per_node * 10**9,
+        "cpuset_cpus": _cpu_list(cpus),
+        "mem_limit": topology.memory_bytes_per_node,
+        "memswap_limit": topology.memory_bytes_per_node,  # no swap: a node that needs more is killed, and the run says so
+        "shm_size": shared_memory_bytes(topology),
+        **({"ports": published(DASHBOARD_PORT, EXPORTER_PORT)} if index == 0 else {}),
+        **({"volumes": [f"{resource_name(plan.appliance, 'records')}:{RECORDS}"]} if index == 0 else {}),
+        "environment": environment(plan, name),
+    }
+
+
+def exporter_settings(plan: Plan, head_id: str) -> dict[str, Any]:
+    """What the engine is told of the exporter: beside the head, in its network, outside its limits."""
+    return {
+        **_base(plan, "exporter"),
+        "command": [
+            *("python", "-m", "bench.jobs.exporter", "--records", RECORDS),
+            *("--host", "0.0.0.0", "--port", str(EXPORTER_PORT)),  # noqa: S104 - the container's own network
+        ],
+        "labels": {**labels(plan.appliance, "cluster"), NODE: "exporter"},
+        "network_mode": f"container:{head_id}",
+        "cpuset_cpus": _cpu_list(plan.spare_cpus),
+        "cpu_shares": _LEAST_SHARES,
+        "mem_limit": _EXPORTER_BYTES,
+        "volumes": [f"{resource_name(plan.appliance, 'records')}:{RECORDS}"],  # it takes the data sets that are sent
+        "environment": {**_code(plan), "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": TOKEN_PATH},
+    }
+
+
+def window_settings(appliance: str, part: str) -> dict[str, Any]:
+    """What the engine is told of Prometheus and Grafana alike."""
+    return {
+        "name": resource_name(appliance, part),
+        "labels": {**labels(appliance, "window"), NODE: part},
+        "network": resource_name(appliance),
+        "cpu_shares": _LEAST_SHARES,
+        "mem_limit": 2 * _EXPORTER_BYTES,
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges:true"],
+        "log_config": _LOGS,
+    }
+
+
+def files(plan: Plan, token: str) -> dict[str, File]:
+    """What is put into each container of the cluster: the token, and the local code where it is asked for."""
+    secret = File(content=token.encode(), mode=0o400, owner=plan.user)
+    return {TOKEN_PATH: secret, **(local_code() if plan.options.dev else {})}
+
+
+@cache
+def local_code() -> dict[str, File]:
+    """The code of this checkout as it was first asked for: the same for every cluster of a session."""
+    return folder_files(SOURCE, f"{LOCAL_CODE}/bench")
+
+
+def ray_command(plan: Plan, index: int) -> list[str]:
+    """What starts Ray in a node's container. Ray finds out the container's own address."""
+    topology, gcs_address = plan.topology, f"head:{GCS_PORT}"
+    head = [
+        *("--head", f"--port={GCS_PORT}", "--include-dashboard=true"),
+        *("--dashboard-host=0.0.0.0", f"--dashboard-port={DASHBOARD_PORT}"),
+        "--no-monitor",  # the autoscaler: there is nothing to scale
+    ]
+    return [
+        *("python", "-m", "bench.targets.ray_start"),
+        *([] if index == 0 else ["--after", gcs_address]),
+        *("start", "--block", "--disable-usage-stats"),
+        *(head if index == 0 else [f"--address={gcs_address}"]),
+        f"--num-cpus={topology.cpus_per_node}",
+        "--num-gpus=0",
+        f"--memory={topology.memory_bytes_per_node}",
+        f"--object-store-memory={topology.object_store_bytes_per_node}",
+        f"--metrics-export-port={METRICS_PORT}",
+        f"--dashboard-agent-listen-port={AGENT_PORT}",
+    ]
+
+
+def environment(plan: Plan, node: str) -> dict[str, str]:
+    """What every process of a node inherits. Nothing in it is secret: `docker inspect` shows it."""
+    threads = str(plan.topology.threads_per_node)
+    return {
+        **_code(plan),
+        "RAYMETER_APPLIANCE": plan.appliance,
+        "RAYMETER_NODE": node,
+        "RAYMETER_RECORDS": RECORDS,
+        "RAYMETER_LINK": LINK,
+        "RAYMETER_IMAGE_DIGEST": plan.digest,
+        "OMP_NUM_THREADS": threads,
+        "OPENBLAS_NUM_THREADS": threads,
+        "MKL_NUM_THREADS": threads,
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN_PATH": TOKEN_PATH,
+        "RAY_metrics_report_interval_ms": "2000",
+        "REPORTER_UPDATE_INTERVAL_MS": "1000",
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_DEDUP_LOGS": "0",
+        "RAY_GRAFANA_HOST": "DISABLED",
+        **{f"RAY_{name}": value for name, value in plan.ray_settings.items()},
+    }
+
+
+def shared_memory_bytes(topology: Topology) -> int:
+    """The size of /dev/shm: the store and a tenth more, in whole MiB, as Ray takes a disk where it does not fit."""
+    return math.ceil(topology.object_store_bytes_per_node * 1.1 / 2**20) * 2**20
+
+
+def published(*ports: int) -> dict[str, tuple[str, None]]:
+    """Ports that are reached at 127.0.0.1 alone, each under a number that is free."""
+    return {f"{port}/tcp": ("127.0.0.1", None) for port in ports}
+
+
+def published_url(attributes: Mapping[str, Any], port: int) -> str:
+    """Where a container's port is reached, going by what `docker inspect` says; empty where it is not."""
+    found = (attributes["NetworkSettings"].get("Ports") or {}).get(f"{port}/tcp") or []
+    return f"http://127.0.0.1:{found[0]['HostPort']}" if found else ""
+
+
+def _made_for(plan: Plan) -> dict[str, str]:
+    """What `status` wants to know of a cluster that another process stood up."""
+    return {TOPOLOGY: to_json(plan.topology).decode(), OPTIONS: to_json(plan.options).decode()}
+
+
+def _base(plan: Plan, part: str) -> dict[str, Any]:
+    return {
+        "image": plan.image,
+        "name": resource_name(plan.appliance, part),
+        "init": True,  # something must bury the processes that Ray orphans
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges:true"],
+        "log_config": _LOGS,
+    }
+
+
+def _code(plan: Plan) -> dict[str, str]:
+    return {"PYTHONPATH": LOCAL_CODE} if plan.options.dev else {}
+
+
+def _cpu_list(cpus: tuple[int, ...]) -> str:
+    return ",".join(str(cpu) for cpu in cpus)

@@ -1,0 +1,266 @@
+"""Nodes as containers on a bridge network of their own, with Prometheus and Grafana beside them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from bench import image
+from bench.errors import BadInput, BenchError, CannotWrite, DoesNotFit, TargetFailed
+from bench.identity import CALLERS_CODE, code_hash
+from bench.model import Topology, from_json
+from bench.targets import RAYS_OWN, Cluster, Options, Standing, memory_kills
+from bench.targets.bounds import check_name, check_sizes, mib
+from bench.targets.docker import engine, plan, windows
+from bench.targets.docker.plan import LINK, Plan
+from bench.targets.docker.readiness import Watch, raise_for_ended, why_ended
+from bench.targets.ledger import Home
+from bench.targets.readiness import in_words
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+    from docker.models.containers import Container
+    from docker.models.images import Image
+
+DEADLINE_SECONDS = 120.0
+
+
+def create(options: Options) -> DockerTarget:
+    """The target that stands nodes up as containers."""
+    return DockerTarget(options)
+
+
+@dataclass(frozen=True)
+class DockerTarget:
+    """N containers. A note on disk says that there may be some; which, and what for, the engine's labels say."""
+
+    options: Options
+    name: str = "docker"
+
+    def check(self, topology: Topology) -> None:
+        """Refuse what cannot be meant, an image with other code, and what the engine has not got."""
+        self._check_options()
+        check_sizes(topology)
+        client = engine.connect()
+        self._image(client)
+        _check_room(client, topology)
+
+    def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> Cluster:
+        """Stand `topology` up, in place of whatever cluster this appliance had; Prometheus and Grafana stay."""
+        self._check_options()
+        check_sizes(topology)
+        client = engine.connect()
+        planned = replace(self._plan(client, topology), ray_settings=ray_settings)
+        with self._home.lock():
+            self._take_name(client)
+            try:
+                engine.remove(client, plan.labels(self.options.name, "cluster"))
+                return self._stand_up(client, planned)
+            except BaseException:
+                self._end(client)
+                raise
+
+    def down(self) -> tuple[str, ...]:
+        """End all that this appliance ever started; says what was ended."""
+        check_name(self.options.name)
+        if not self._note.exists():
+            return ()
+        client = engine.connect()
+        with self._home.lock():
+            return self._end(client)
+
+    def status(self) -> Standing:
+        """Look, and change nothing."""
+        check_name(self.options.name)
+        if not self._note.exists():
+            return Standing(cluster=None)
+        try:
+            client = engine.connect()
+        except BenchError:
+            there = f"the containers of {self.options.name}, on a Docker engine that does not answer"
+            return Standing(cluster=None, leftovers=(there,))
+        leftovers = tuple(name for name, _ in engine.leftovers(client, plan.labels(self.options.name)))
+        return self._standing(client, leftovers)
+
+    def trouble(self) -> str:
+        """What the engine and the control groups say befell the nodes."""
+        with suppress(BenchError):
+            there = self._nodes()
+            ended = [f"{name} ended: {why}" for name, each in there.items() if (why := why_ended(each))]
+            return "; ".join(ended) or memory_kills.in_words(self.ask_nodes(memory_kills.COMMAND))
+        return ""
+
+    def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:
+        """What a command prints in each node's container."""
+        said: dict[str, str] = {}
+        for name, container in self._nodes().items():
+            with suppress(TargetFailed), engine.in_words(f"a look into {container.name}"):
+                done = container.exec_run(list(words), stderr=False)
+                if done.exit_code == 0:
+                    said[name] = cast(bytes, done.output).decode(errors="replace")
+        return said
+
+    def _nodes(self) -> dict[str, Container]:
+        if not self._note.exists():
+            return {}
+        there = Watch(engine.connect(), self.options.name, "").containers()
+        return {name: each for name, each in there.items() if name != "exporter"}
+
+    @property
+    def _home(self) -> Home:
+        return Home(self.options.name)
+
+    @property
+    def _note(self) -> Path:
+        return self._home.path.parent / f".{self.options.name}.docker"
+
+    def _take_name(self, client: DockerClient) -> None:
+        """Note, before anything is made, that this name is ours on this engine. Raises TargetFailed or CannotWrite."""
+        if self._note.exists():
+            return
+        labels = plan.labels(self.options.name)
+        if found := engine.leftovers(client, labels):
+            raise TargetFailed(
+                f"The Docker engine has {found[0][0]}, of an appliance {self.options.name!r} that was not started here.",
+                "Use another --name, or end it where it was started.",
+            )
+        try:
+            self._note.touch(mode=0o600)
+        except OSError as error:
+            raise CannotWrite(f"Cannot write {self._note}: {error.strerror}.", "Set XDG_STATE_HOME.") from error
+
+    def _check_options(self) -> None:
+        check_name(self.options.name)
+        if self.options.isolation != "auto":
+            raise BadInput(
+                f"--isolation {self.options.isolation} is for the target local.",
+                "Leave it out: a container has a network of its own.",
+            )
+        if self.options.link_rate is not None:
+            raise BadInput(
+                "--link-rate is for the target local: containers are not shaped.",
+                "Leave it out, or use --target local.",
+            )
+
+    def _image(self, client: DockerClient) -> Image:
+        """The image to run. Raises BadInput where there is none, or one of other code."""
+        import docker
+
+        reference = self.options.image or image.default_tag()
+        with engine.in_words(f"the image {reference}"):
+            try:
+                found = client.images.get(reference)
+            except docker.errors.ImageNotFound as error:
+                raise BadInput(
+                    f"The Docker engine has no image {reference}.", "Build it with `task image`, or pull it."
+                ) from error
+        image.check_code(reference, found.labels, is_dev=self.options.dev)
+        return found
+
+    def _plan(self, client: DockerClient, topology: Topology) -> Plan:
+        found = self._image(client)
+        user = str(found.attrs["Config"].get("User") or "0").partition(":")[0]
+        return Plan(
+            options=self.options,
+            topology=topology,
+            image=str(found.id),
+            digest=image.digest_fact(str(found.id), is_dev=self.options.dev),
+            user=int(user) if user.isdecimal() else 0,
+            cpus=_check_room(client, topology),
+        )
+
+    def _stand_up(self, client: DockerClient, planned: Plan) -> Cluster:
+        token = secrets.token_hex(32)
+        watch = Watch(client, planned.appliance, token)
+        try:
+            self._start(client, planned, token)
+            there = watch.wait(planned.topology, DEADLINE_SECONDS)
+        except TargetFailed:
+            raise_for_ended(watch.containers())  # it says more than that another one cannot join its network
+            raise
+        windows.wait(client, planned.appliance, planned.nodes)
+        environment = {} if self.options.dev else {CALLERS_CODE: code_hash()}
+        return replace(_cluster(client, there, planned.topology, token), environment=environment)
+
+    def _start(self, client: DockerClient, planned: Plan, token: str) -> None:
+        files = plan.files(planned, token)
+        _have_network(client, planned.appliance)
+        with engine.in_words("a volume"):
+            client.volumes.create(
+                name=plan.resource_name(planned.appliance, "records"), labels=plan.labels(planned.appliance, "cluster")
+            )
+        for index, name in enumerate(planned.nodes):
+            started = engine.start(client, plan.node_settings(planned, index), aliases=(name,), files=files)
+            if index == 0:
+                engine.start(client, plan.exporter_settings(planned, str(started.id)), files=files)
+        windows.ensure(client, planned.appliance, planned.nodes)
+
+    def _standing(self, client: DockerClient, leftovers: tuple[str, ...]) -> Standing:
+        there = Watch(client, self.options.name, "").containers()
+        head = there.get("head")
+        if head is None or head.status != "running":
+            return Standing(cluster=None, leftovers=leftovers, lack=why_ended(head) if head else "there is no head")
+        try:
+            token = engine.read_file(head, plan.TOKEN_PATH).decode().strip()
+            topology = from_json(head.labels[plan.TOPOLOGY], Topology)
+            lack = in_words(Watch(client, self.options.name, token).missing(there, topology))
+        except TargetFailed as error:
+            lack = error.what.rstrip(".")
+        if lack:
+            return Standing(cluster=None, leftovers=leftovers, lack=lack)
+        cluster = _cluster(client, there, topology, token)
+        options = from_json(head.labels[plan.OPTIONS], Options)
+        return Standing(cluster=cluster, leftovers=leftovers, options=options)
+
+    def _end(self, client: DockerClient) -> tuple[str, ...]:
+        ended = engine.remove(client, plan.labels(self.options.name))
+        self._note.unlink(missing_ok=True)
+        return ended
+
+
+def _cluster(client: DockerClient, there: dict[str, Container], topology: Topology, token: str) -> Cluster:
+    head = there["head"]
+    where = windows.urls(windows.find(client, head.labels[engine.APPLIANCE]))
+    return Cluster(
+        topology=topology,
+        dashboard_url=plan.published_url(head.attrs, plan.DASHBOARD_PORT),
+        exporter_url=plan.published_url(head.attrs, plan.EXPORTER_PORT),
+        token=token,
+        nodes=tuple(name for name in there if name != "exporter"),
+        link=LINK,
+        prometheus_url=where["prometheus_url"],
+        grafana_url=where["grafana_url"],
+    )
+
+
+def _have_network(client: DockerClient, appliance: str) -> None:
+    """The appliance's own network: it stays while clusters come and go, as Prometheus is on it."""
+    name = plan.resource_name(appliance)
+    wanted = engine.by_label(plan.labels(appliance, "network"))
+    with engine.in_words(f"the network {name}"):
+        if not client.networks.list(filters=wanted):
+            client.networks.create(name, driver="bridge", labels=plan.labels(appliance, "network"))
+
+
+def _check_room(client: DockerClient, topology: Topology) -> tuple[int, ...]:
+    """The CPUs of the engine's machine. Raises DoesNotFit."""
+    with engine.in_words("what its machine has"):
+        has = client.info()
+    wanted, cpus, memory_bytes = topology.totals, int(has["NCPU"]), int(has["MemTotal"])
+    if wanted["CPUs"] > cpus:
+        raise DoesNotFit(
+            f"Topology {topology.name!r} needs {wanted['CPUs']} CPUs"
+            f" ({topology.nodes} nodes of {topology.cpus_per_node}), and the Docker engine has {cpus}.",
+            "Ask for fewer nodes or CPUs.",
+        )
+    if wanted["memory"] > memory_bytes:
+        raise DoesNotFit(
+            f"Topology {topology.name!r} needs {mib(wanted['memory'])} of memory,"
+            f" and the Docker engine has {mib(memory_bytes)}.",
+            "Ask for less memory per node, or give the engine more.",
+        )
+    return tuple(range(cpus))

@@ -1,0 +1,1 @@
+"""Pods of KubeRay, in kind, minikube or a cluster of the user's own."""

@@ -1,0 +1,99 @@
+"""Which Kubernetes cluster an appliance is in: the one that it is in already, one that was named, a laptop's, or a new one of kind."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.errors import BadInput, TargetFailed, did_you_mean
+from bench.targets import Options
+from bench.targets.k8s import kind
+from bench.targets.k8s.kubectl import Kubectl, command, contexts, laptop_context
+from bench.targets.k8s.ledger import Home, Ledger
+
+
+@dataclass(frozen=True)
+class Where:
+    """The cluster of one appliance."""
+
+    options: Options
+    home: Home
+    kind_configuration: Path
+
+    def context(self) -> str | None:
+        """The user's context to use, None where kind has to make a cluster first. Raises BadInput and TargetFailed."""
+        known, _ = contexts()
+        ledger, asked = self.home.read(), self.options.context
+        if ledger is not None and ledger.context in known and asked in (None, ledger.context):
+            return ledger.context
+        if asked is None:
+            # The current context may be anybody's cluster: only one of a laptop is taken without being named.
+            return laptop_context()
+        if asked in known and Kubectl(asked).answers():
+            return asked
+        if asked == kind.context(self.options.name):
+            return None  # of the cluster that kind is to make
+        if asked in known:
+            raise TargetFailed(f"The cluster of the context {asked} does not answer.", "Start it, or name another.")
+        raise BadInput(
+            f"--context {asked}: there is no such.",
+            f"{did_you_mean(asked, known)}There are: {', '.join(known) or 'none'}.",
+        )
+
+    def cluster(self) -> Kubectl:
+        """A cluster that answers, made if need be; in the ledger before it is made."""
+        context = self.context()
+        return self._new_of_kind() if context is None else self._of_user(context)
+
+    def check_kind(self) -> None:
+        """Raise TargetFailed where no cluster can be made."""
+        if not kind.is_here():
+            raise TargetFailed(
+                "There is no Kubernetes cluster to use, and kind and docker to make one with are not both on PATH.",
+                "Start a cluster, install them, or use another target: --target local.",
+            )
+
+    def check_namespace(self, kubectl: Kubectl) -> None:
+        """Raise BadInput where a namespace of the appliance's name is somebody else's."""
+        found = kubectl.get("namespace", self.options.name)
+        if found and found[0]["metadata"].get("labels", {}).get("app.kubernetes.io/part-of") != "raymeter":
+            raise BadInput(
+                f"The namespace {self.options.name} in {kubectl.context} is not raymeter's.", "Use another --name."
+            )
+
+    def _of_user(self, context: str) -> Kubectl:
+        ledger = self.home.read()
+        if ledger is not None and ledger.context != context and ledger.context in contexts()[0]:
+            raise TargetFailed(
+                f"The appliance {self.options.name!r} is in {ledger.context}, and not in {context}.",
+                "Take it down first, or use another --name.",
+            )
+        if ledger is None or ledger.context != context:
+            self.check_namespace(Kubectl(context))  # before it counts as ours, and `down` may delete it
+            self.home.write(Ledger(context=context, kubeconfig=os.environ.get("KUBECONFIG")))
+        return Kubectl(context)
+
+    def _new_of_kind(self) -> Kubectl:
+        self.check_kind()
+        name = self.options.name
+        context, made = kind.context(name), self.home.read()
+        if name in kind.clusters() and (made is None or made.kind_cluster != name):
+            raise TargetFailed(
+                f"kind has a cluster {name} that does not answer, and that raymeter did not make.",
+                f"Start it, or end it with `kind delete cluster --name {name}`, or use another --name.",
+            )
+        self.home.write(Ledger(context=context, kubeconfig=os.environ.get("KUBECONFIG"), kind_cluster=name))
+        if name in kind.clusters():
+            kind.delete(name)
+        _, previous = contexts()
+        kind.create(name, self.kind_configuration)
+        if previous:
+            command("kubectl", "config", "use-context", previous)  # kind makes its own the current one
+        wait_for_nodes(Kubectl(context))
+        return Kubectl(context)
+
+
+def wait_for_nodes(kubectl: Kubectl) -> None:
+    """Return when every Kubernetes node is ready: kind itself waits for the control plane alone. Raises TargetFailed."""
+    kubectl.run("wait", "--for=condition=Ready", "nodes", "--all", "--timeout=60s", timeout_seconds=70)

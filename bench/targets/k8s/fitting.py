@@ -1,0 +1,154 @@
+"""Whether a topology's pods find room: what each is to have, against what the Kubernetes nodes can really give."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import psutil
+
+from bench.errors import DoesNotFit
+from bench.model import Topology
+from bench.targets.k8s.kubectl import Object
+from bench.targets.k8s.rendering import requests, size
+
+NOT_READY = "is not ready"
+RESOURCES = {"cpu": "CPUs", "memory": "memory", "ephemeral-storage": "disk"}
+_OPTIONS = {"cpu": "--cpus", "memory": "--memory-mib", "ephemeral-storage": "fewer nodes"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A Kubernetes node: what it has left for us, or why nothing may go there."""
+
+    name: str
+    allocatable: Mapping[str, float]
+    free: Mapping[str, float]
+    is_preferred: bool
+    boot_id: str
+    closed: str = ""
+
+
+def places(nodes: Iterable[Object], pods: Iterable[Object]) -> list[Place]:
+    """Allocatable less what runs there, of every node. Leave the pods out that are about to be replaced."""
+    used: dict[str, dict[str, float]] = {}
+    for pod in pods:
+        node = pod["spec"].get("nodeName")
+        if node and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
+            so_far = used.setdefault(node, dict.fromkeys(RESOURCES, 0.0))
+            for name, amount in requests(pod["spec"]).items():
+                so_far[name] += amount
+    return [_place(node, used.get(node["metadata"]["name"], {})) for node in nodes]
+
+
+def _place(node: Object, used: Mapping[str, float]) -> Place:
+    allocatable = {name: size(node["status"]["allocatable"].get(name, "0")) for name in RESOURCES}
+    return Place(
+        name=node["metadata"]["name"],
+        allocatable=allocatable,
+        free={name: amount - used.get(name, 0.0) for name, amount in allocatable.items()},
+        is_preferred=node["metadata"].get("labels", {}).get("raymeter.io/role") == "measured",
+        boot_id=node["status"].get("nodeInfo", {}).get("bootID", ""),
+        closed=_why_closed(node),
+    )
+
+
+def _why_closed(node: Object) -> str:
+    conditions = {each["type"]: each["status"] for each in node["status"].get("conditions", [])}
+    if conditions.get("Ready") != "True":
+        return NOT_READY
+    if node["spec"].get("unschedulable"):
+        return "is cordoned"
+    taints = [each["key"] for each in node["spec"].get("taints", []) if each["effect"] != "PreferNoSchedule"]
+    # That of a node that was not ready outlives its reason by a moment.
+    taints = [key for key in taints if key != "node.kubernetes.io/not-ready"]
+    return f"is tainted {taints[0]}" if taints else ""
+
+
+def assign(name: str, asked: Sequence[Mapping[str, float]], there: Sequence[Place]) -> list[str]:
+    """A node for every pod, as evenly as the manifests' spread constraint wants it. Raises DoesNotFit with the numbers."""
+    _check_hosts(name, asked, there)
+    open_places = [place for place in there if not place.closed]
+    left = {place.name: dict(place.free) for place in open_places}
+    taken = dict.fromkeys(left, 0)
+    chosen: list[str] = []
+    # The largest first: it has the fewest places to go to.
+    for pod in sorted(asked, key=lambda pod: -pod["cpu"]):
+        fewest = min(taken.values(), default=0)
+        with_room = [
+            place
+            for place in open_places
+            # No node gets a second pod while another one that the scheduler counts has none, be it full or not.
+            if taken[place.name] <= fewest
+            and all(amount <= left[place.name][kind] + 1e-6 for kind, amount in pod.items())
+        ]
+        if not with_room:
+            raise DoesNotFit(_too_little(name, asked, there, placed=len(chosen)), "Ask for less, or make room.")
+        best = min(with_room, key=lambda place: not place.is_preferred)
+        taken[best.name] += 1
+        for kind, amount in pod.items():
+            left[best.name][kind] -= amount
+        chosen.append(best.name)
+    return chosen
+
+
+def check_machine(topology: Topology) -> None:
+    """Raise DoesNotFit where a cluster of kind on this machine would have too little; it has nothing of its own."""
+    cpus, has_cpus = topology.totals["CPUs"], os.cpu_count() or 1
+    if cpus > has_cpus:
+        raise DoesNotFit(
+            f"Topology {topology.name!r} asks for {cpus} CPUs, and this machine, of which kind makes nodes, has {has_cpus}.",
+            "Ask for fewer CPUs: --cpus.",
+        )
+    memory, has_memory = topology.totals["memory"], psutil.virtual_memory().total
+    if memory > has_memory:
+        raise DoesNotFit(
+            f"Topology {topology.name!r} asks for {memory / 2**30:.1f} GiB of memory, and this machine, of which kind makes"
+            f" nodes, has {has_memory / 2**30:.1f} GiB.",
+            "Ask for less: --memory-mib.",
+        )
+
+
+def _check_hosts(name: str, asked: Sequence[Mapping[str, float]], there: Sequence[Place]) -> None:
+    """Nodes that are containers of one machine each say that they have all of it: it can be given once."""
+    open_places = [place for place in there if not place.closed]
+    hosts: dict[str, list[Place]] = {}
+    for place in open_places:
+        hosts.setdefault(place.boot_id or place.name, []).append(place)
+    if len(hosts) == len(open_places):
+        return
+    for resource, how in _OPTIONS.items():
+        capacity = sum(max(place.allocatable[resource] for place in group) for group in hosts.values())
+        wanted = sum(pod[resource] for pod in asked)
+        if wanted > capacity:
+            raise DoesNotFit(
+                f"Topology {name!r} asks for {_amount(resource, wanted)}, and the {len(open_places)} Kubernetes nodes share"
+                f" {len(hosts)} machine{'s' if len(hosts) > 1 else ''} with {_amount(resource, capacity)}.",
+                f"Ask for less: {how}.",
+            )
+
+
+def _too_little(name: str, asked: Sequence[Mapping[str, float]], there: Sequence[Place], *, placed: int) -> str:
+    pod = max(asked, key=lambda pod: pod["cpu"])
+    free = "; ".join(
+        f"{place.name} {place.closed}" if place.closed else f"{place.name} has {_words(place.free)} free"
+        for place in there
+    )
+    evenly = ", as they are spread evenly" if placed > 0 else ""
+    return (
+        f"Topology {name!r} asks for {len(asked)} pod{'s' if len(asked) > 1 else ''} of {_words(pod)},"
+        f" and there is room for {placed}{evenly}: {free or 'the cluster has no nodes'}."
+    )
+
+
+def _words(amounts: Mapping[str, float]) -> str:
+    *first, last = (_amount(resource, amounts[resource]) for resource in RESOURCES)
+    return f"{', '.join(first)} and {last}"
+
+
+def _amount(resource: str, amount: float) -> str:
+    """2 CPUs, 4.0 GiB of memory, 8 GiB of disk."""
+    if resource == "cpu":
+        return f"{amount:g} CPUs"
+    return f"{amount / 2**30:.{1 if resource == 'memory' else 0}f} GiB of {RESOURCES[resource]}"

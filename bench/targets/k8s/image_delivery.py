@@ -1,0 +1,143 @@
+"""How an image comes to the Kubernetes nodes: pulled by them, carried in by kind or minikube, or by the user's own command."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.errors import DoesNotFit, TargetFailed
+from bench.targets.k8s import kind
+from bench.targets.k8s.kubectl import Kubectl, Object, command
+
+LOAD_SECONDS = 1200.0  # 4 GB, twice, on a slow disk
+BUILD = "Build it: task image"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Image:
+    """An image as one store describes it."""
+
+    id: str
+    labels: Mapping[str, str]
+    architecture: str = ""
+    size_bytes: int = 0
+
+
+def deliver(kubectl: Kubectl, reference: str, nodes: Sequence[str], *, load_with: str | None) -> None:
+    """See to it that nodes that cannot pull have the image, and carry it only to those that lack it."""
+    if load_with is not None:
+        if not _have(kubectl.get("nodes"), nodes, reference):
+            words = [word.replace("{image}", reference) for word in shlex.split(load_with)]
+            command(*words, timeout_seconds=LOAD_SECONDS)
+    elif (cluster := kind.cluster_of(kubectl.context)) is not None:
+        _into_kind(cluster, nodes, reference)
+    elif kubectl.context == "minikube" and shutil.which("minikube") and of_engine(reference) is not None:
+        _into_minikube(reference)
+
+
+def of_engine(reference: str) -> Image | None:
+    """The image as this machine's Docker engine has it; None where it has none, or there is no engine."""
+    if not shutil.which("docker"):
+        return None
+    try:
+        found = json.loads(command("docker", "image", "inspect", reference))[0]
+    except TargetFailed:
+        return None
+    return Image(
+        id=found["Id"],
+        labels=found["Config"].get("Labels") or {},
+        architecture=found["Architecture"],
+        size_bytes=found["Size"],
+    )
+
+
+def of_kind_node(node: str, reference: str) -> Image | None:
+    """The image as a node of kind has it; None where it has none. Raises TargetFailed where it cannot be asked."""
+    try:
+        text = command("docker", "exec", node, "crictl", "inspecti", "--output=json", reference)
+    except TargetFailed as error:
+        if "no such image" in error.what.lower():
+            return None
+        raise
+    found = json.loads(text)
+    config = found.get("info", {}).get("imageSpec", {}).get("config", {})
+    return Image(id=found["status"]["id"], labels=config.get("Labels") or {})
+
+
+def is_same(here: Image, there: Image | None) -> bool:
+    """Whether two stores describe one image.
+
+    An engine with containerd's store calls an image by its manifest's digest, and a node by its configuration's. Then
+    the labels must do: one of them is the hash of the code, and another that of the locked packages.
+    """
+    if there is None:
+        return False
+    return here.id == there.id or (bool(here.labels) and here.labels == there.labels)
+
+
+def _into_kind(cluster: str, nodes: Sequence[str], reference: str) -> None:
+    here = of_engine(reference)
+    if here is None:
+        if reference.startswith("raymeter/") and not all(of_kind_node(node, reference) for node in nodes):
+            raise TargetFailed(f"Neither the Docker engine nor every node of kind has the image {reference}.", BUILD)
+        return  # the nodes have it, or pull it
+    if lacking := [node for node in nodes if not is_same(here, of_kind_node(node, reference))]:
+        _load(cluster, lacking, reference, here)
+        if missing := [node for node in lacking if not is_same(here, of_kind_node(node, reference))]:
+            raise TargetFailed(f"kind has loaded {reference}, and {', '.join(missing)} has not got it.", "Try again.")
+
+
+def _load(cluster: str, nodes: Sequence[str], reference: str, here: Image) -> None:
+    folder, needed = tempfile.gettempdir(), here.size_bytes
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise DoesNotFit(
+            f"`kind load` writes {reference} to {folder} first, which takes {needed / 2**30:.1f} GiB,"
+            f" and {free / 2**30:.1f} GiB are free.",
+            "Make room, or set TMPDIR.",
+        )
+    # A forgotten --name is what is behind most images that "cannot be pulled".
+    target = ("--name", cluster, "--nodes", ",".join(nodes))
+    try:
+        command("kind", "load", "docker-image", reference, *target, timeout_seconds=LOAD_SECONDS)
+    except TargetFailed as error:
+        if "digest" not in error.what:
+            raise
+        # An image of several platforms, of which the engine has one: only its archive for that one can be loaded.
+        with tempfile.TemporaryDirectory() as temporary:
+            archive = str(Path(temporary) / "image.tar")
+            platform = f"linux/{here.architecture}"
+            save = ("docker", "image", "save", "--platform", platform, "--output", archive, reference)
+            command(*save, timeout_seconds=LOAD_SECONDS)
+            command("kind", "load", "image-archive", archive, *target, timeout_seconds=LOAD_SECONDS)
+
+
+def _into_minikube(reference: str) -> None:
+    if _is_listed(reference):
+        return
+    command("minikube", "image", "load", reference, timeout_seconds=LOAD_SECONDS)
+    if not _is_listed(reference):  # it is known to fail without a word
+        raise TargetFailed(
+            f"`minikube image load` ended well, and minikube has no {reference}.",
+            'Build it there: eval "$(minikube docker-env)" && task image',
+        )
+
+
+def _is_listed(reference: str) -> bool:
+    listed = command("minikube", "image", "ls", timeout_seconds=60).split()
+    return any(line in (reference, f"docker.io/{reference}") for line in listed)
+
+
+def _have(nodes: Iterable[Object], names: Sequence[str], reference: str) -> bool:
+    """Whether kubelet has told of the image on each of these nodes. It may not have yet: carrying it again does no harm."""
+    wanted = {reference, f"docker.io/{reference}"}
+    return all(
+        any(wanted & set(image.get("names") or ()) for image in node["status"].get("images", []))
+        for node in nodes
+        if node["metadata"]["name"] in names
+    )

@@ -1,0 +1,124 @@
+"""KubeRay's operator: found and its version checked, or installed from the pinned manifests, its definitions first."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from bench.errors import BadInput, TargetFailed
+from bench.targets.k8s.kubectl import Kubectl, Object, kustomize
+
+OLDEST = (1, 6)  # of which the manifests know the fields
+DEFINITION = "rayclusters.ray.io"
+DEADLINE_SECONDS = 60.0
+OURS = {"raymeter.io/installed": "true"}  # on all of an operator that `up` has installed, its definitions left out
+KINDS = "rayclusters.ray.io,rayjobs.ray.io,rayservices.ray.io"
+_REPOSITORY = re.compile(r"^(\s*-\s*)https://github\.com/ray-project/kuberay/\S+$", re.MULTILINE)
+_IMAGE = re.compile(r"(?:^|/)kuberay(?:/|-)operator:v?(\d+)\.(\d+)\.(\d+)\S*$")
+
+
+def is_there(kubectl: Kubectl) -> bool:
+    """Whether an operator is in the cluster. Raises TargetFailed for one that is too old."""
+    found = find(kubectl.get("deployments", "--all-namespaces"))
+    if found is not None:
+        check_version(*found)
+    return found is not None
+
+
+def find(deployments: Iterable[Object]) -> tuple[str, tuple[int, int, int] | None] | None:
+    """Where an operator runs, and its version as its image's tag says; None where there is no operator."""
+    for deployment in deployments:
+        for container in deployment["spec"]["template"]["spec"]["containers"]:
+            image = container.get("image", "")
+            if "kuberay" in image and "operator" in image:
+                match = _IMAGE.search(image)
+                version = (int(match[1]), int(match[2]), int(match[3])) if match else None
+                return f"{deployment['metadata']['namespace']}/{deployment['metadata']['name']}", version
+    return None
+
+
+def check_version(where: str, version: tuple[int, int, int] | None) -> None:
+    """Raise TargetFailed for an operator that does not know what the manifests say."""
+    if version is not None and version[:2] < OLDEST:
+        raise TargetFailed(
+            f"The KubeRay operator {where} is version {'.'.join(map(str, version))},"
+            f" and the manifests need {OLDEST[0]}.{OLDEST[1]} or newer.",
+            "Upgrade it, or use another cluster.",
+        )
+
+
+def manifests(folder: Path, instead: str | None) -> list[Object]:
+    """The operator's objects: from its repository, or from the folder `instead`."""
+    if instead is None:
+        try:
+            return kustomize(folder)
+        except TargetFailed as error:
+            raise TargetFailed(
+                f"KubeRay's manifests cannot be fetched: {error.what}",
+                "Name a folder that has its config/default: --operator-manifests.",
+            ) from error
+    source = Path(instead).expanduser()
+    if not (source / "kustomization.yaml").is_file():
+        raise BadInput(f"--operator-manifests {instead}: there is no kustomization.yaml in it.")
+    with tempfile.TemporaryDirectory() as temporary:
+        copy = Path(shutil.copytree(folder, Path(temporary).resolve() / "operator"))
+        plan = copy / "kustomization.yaml"
+        # kustomize takes no absolute path.
+        relative = os.path.relpath(source.resolve(), copy)
+        plan.write_text(_REPOSITORY.sub(lambda match: match[1] + relative, plan.read_text()))
+        return kustomize(copy)
+
+
+def install(kubectl: Kubectl, objects: Iterable[Object]) -> None:
+    """Definitions first, and the rest when the API server serves them: an operator without them ends at once."""
+    objects = list(objects)
+    definitions = [each for each in objects if each["kind"] == "CustomResourceDefinition"]
+    kubectl.apply(definitions)
+    kubectl.run(
+        *("wait", "--for=condition=Established", f"--timeout={DEADLINE_SECONDS:.0f}s"),
+        *(f"customresourcedefinition/{each['metadata']['name']}" for each in definitions),
+        timeout_seconds=DEADLINE_SECONDS + 10,
+    )
+    kubectl.apply(labelled(each) for each in objects if each["kind"] != "CustomResourceDefinition")
+
+
+def labelled(each: Object) -> Object:
+    """An object of the operator's, marked as one that we have installed."""
+    metadata = each["metadata"]
+    return {**each, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **OURS}}}
+
+
+def remove_if_ours_and_idle(kubectl: Kubectl, deadline_seconds: float) -> bool:
+    """Take an operator away that an appliance has installed, once nobody has anything that it looks after.
+
+    Whichever appliance goes last does so. The definitions stay: others may have objects of them.
+    """
+    label = ",".join(f"{name}={value}" for name, value in OURS.items())
+    namespaces = kubectl.get("namespaces", "--selector", label)
+    if not namespaces or _is_needed(kubectl):
+        return False
+    for kind in ("namespaces", "clusterroles", "clusterrolebindings"):
+        kubectl.run("delete", kind, "--selector", label, "--ignore-not-found", "--wait=false")
+    until = time.monotonic() + deadline_seconds
+    for each in namespaces:
+        wait_gone(kubectl, "namespace", each["metadata"]["name"], until)
+    return True
+
+
+def _is_needed(kubectl: Kubectl) -> bool:
+    """Whether there is another appliance, which may have no Ray cluster just now, or anything of Ray's."""
+    appliances = kubectl.get("namespaces", "--selector", "app.kubernetes.io/part-of=raymeter")
+    return bool(appliances or kubectl.get(KINDS, "--all-namespaces"))
+
+
+def wait_gone(kubectl: Kubectl, kind: str, name: str, until: float, *arguments: str) -> None:
+    """Return when an object that is being deleted is gone. Raises TargetFailed at the deadline."""
+    while kubectl.get(kind, name, *arguments):
+        if time.monotonic() > until:
+            raise TargetFailed(f"The {kind} {name} in {kubectl.context} does not go away.", "Try `bench down` again.")
+        time.sleep(0.3)

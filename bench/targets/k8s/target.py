@@ -1,0 +1,348 @@
+"""Nodes as pods of KubeRay, in kind, minikube or any cluster that the user names."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+from bench import image as images
+from bench.errors import BadInput, BenchError, TargetFailed
+from bench.identity import CALLERS_CODE, IMAGES, SOURCE, code_hash
+from bench.model import Topology
+from bench.targets import RAYS_OWN, Cluster, Options, Standing, Target, memory_kills, node_names, processes
+from bench.targets.k8s import (
+    fitting,
+    image_delivery,
+    kind,
+    kuberay,
+    port_forward,
+    ray_readiness,
+    rendering,
+    sent_code,
+    windows,
+)
+from bench.targets.k8s.context import Where, wait_for_nodes
+from bench.targets.k8s.kubectl import Kubectl, Object, contexts, is_of_laptop, kustomize
+from bench.targets.k8s.ledger import Home, Ledger, new_mark
+from bench.targets.k8s.ray_pods import RayPods
+
+MANIFESTS = Path(__file__).resolve().parents[3] / "k8s"
+GONE_SECONDS = 60.0
+LINK = "pod network"
+REMOTE = {"dashboard": 8265, "exporter": 8090}
+_NAME = re.compile(r"[a-z]([a-z0-9-]{0,30}[a-z0-9])?")
+
+
+def create(options: Options) -> Target:
+    """The target that stands nodes up as pods."""
+    return K8sTarget(options)
+
+
+class K8sTarget:
+    """A RayCluster in a namespace of the appliance's own name."""
+
+    name = "k8s"
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._home = Home(options.name)
+        self._where = Where(options, self._home, MANIFESTS / "kind.yaml")
+
+    def check(self, topology: Topology) -> None:
+        """Refuse what cannot be meant, an image with other code, and what the nodes have no room for."""
+        self._check_options()
+        self._check_image()
+        context = self._where.context()
+        if context is None:
+            self._where.check_kind()
+            fitting.check_machine(topology)
+        else:
+            self._where.check_namespace(Kubectl(context))
+            self._assign(Kubectl(context), topology, self.render(topology))
+
+    def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> Cluster:
+        """Stand `topology` up on a fresh Ray cluster; whatever else is right already stays as it is."""
+        self._check_options()
+        self._check_image()
+        with self._home.lock():
+            kubectl = self._where.cluster()
+            self._where.check_namespace(kubectl)
+            rendered = self.render(topology, ray_settings)
+            chosen = self._assign(kubectl, topology, rendered)
+            self._end_ray(kubectl)
+            # To every node that the scheduler may choose, and not to those alone that would do.
+            nodes = [place.name for place in RayPods(kubectl, self._options.name).places() if not place.closed]
+            image_delivery.deliver(kubectl, self._image(), nodes, load_with=self._options.load_with)
+            self._settle(kubectl, rendered)
+            try:
+                cluster = self._start_ray(kubectl, topology, rendered, nodes_wanted=len(set(chosen)))
+                windows.wait(
+                    kubectl, self._options.name, prometheus_url=cluster.prometheus_url, grafana_url=cluster.grafana_url
+                )
+            except BaseException:
+                with suppress(BenchError):
+                    self._end_ray(kubectl)
+                raise
+            return cluster
+
+    def down(self) -> tuple[str, ...]:
+        """End all that this appliance ever made; says what was ended."""
+        if not _NAME.fullmatch(self._options.name):
+            return ()  # no namespace can have it
+        with self._home.lock():
+            ledger = self._home.read() or self._found_by_label()
+            if ledger is None:
+                self._home.remove()
+                return ()
+            _use_kubeconfig(ledger)
+            ended = self._there(ledger)
+            for mark in filter(None, (ledger.pods, ledger.services)):
+                processes.end_all(self._options.name, mark)
+            if ledger.kind_cluster:
+                kind.delete(ledger.kind_cluster)
+            elif ledger.context in contexts()[0]:
+                ended += self._empty(Kubectl(ledger.context))
+            elif not is_of_laptop(ledger.context):  # one of a laptop has gone with all that was in it
+                raise TargetFailed(
+                    f"kubectl does not know the context {ledger.context} now, where the namespace {self._options.name} is.",
+                    "Bring its kubeconfig back, and try again.",
+                )
+            self._home.remove()
+            return ended
+
+    def status(self) -> Standing:
+        """Look, and change nothing."""
+        ledger = self._home.read() if _NAME.fullmatch(self._options.name) else None
+        if ledger is None:
+            return Standing(cluster=None)
+        _use_kubeconfig(ledger)
+        leftovers = self._there(ledger)
+        lack = "it was not stood up whole, or its context does not answer"
+        with suppress(BenchError):
+            kubectl = Kubectl(ledger.context)
+            if ledger.topology is not None and ledger.ports and kubectl.answers():
+                cluster = self._cluster(kubectl, ledger)
+                lack = self._lack(cluster)
+                if not lack:
+                    return Standing(cluster=cluster, leftovers=leftovers, options=ledger.options)
+        return Standing(cluster=None, leftovers=leftovers, lack=lack)
+
+    def trouble(self) -> str:
+        """What pods, events and control groups say befell the nodes."""
+        with suppress(BenchError):
+            ledger = self._home.read()
+            if ledger is not None and ledger.topology is not None:
+                found = RayPods(Kubectl(ledger.context), self._options.name).trouble()
+                return found.what if found else memory_kills.in_words(self.ask_nodes(memory_kills.COMMAND))
+        return ""
+
+    def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:
+        """What a command prints in each pod's container of Ray."""
+        ledger = self._home.read()
+        return {} if ledger is None else RayPods(Kubectl(ledger.context), self._options.name).ask(words)
+
+    # ---- what was asked for
+
+    def _check_options(self) -> None:
+        options = self._options
+        if not _NAME.fullmatch(options.name) or options.name.startswith(("kube-", "kuberay-", "default")):
+            raise BadInput(
+                f"{options.name[:50]!r} cannot be the name of an appliance in Kubernetes.",
+                "Use up to 32 lower-case letters, digits and hyphens, a letter first: it is the namespace's name, too.",
+            )
+        if options.isolation != "auto" or options.link_rate is not None:
+            raise BadInput("--isolation and --link-rate are for the target local.", "Leave them out.")
+
+    def _image(self) -> str:
+        return self._options.image or images.default_tag()
+
+    def _check_image(self) -> None:
+        """Raise BadInput for an image of other code, as far as this machine's engine knows it; its driver knows it too."""
+        found = image_delivery.of_engine(self._image())
+        if found is not None:
+            images.check_code(self._image(), found.labels, is_dev=self._options.dev)
+
+    def render(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> list[Object]:
+        """The manifests for `topology`, as they are applied."""
+        folder = MANIFESTS / ("single" if topology.nodes == 1 else "multi")
+        if not folder.is_dir():
+            raise TargetFailed(f"{folder} is not there: the manifests are used from a checkout.", "Get one.")
+        shape = rendering.Shape(
+            topology=topology, appliance=self._options.name, image=self._image(), ray_settings=ray_settings
+        )
+        rendered = rendering.render(kustomize(folder), shape)
+        return sent_code.with_code(rendered, self._code) if self._options.dev else rendered
+
+    @cached_property
+    def _code(self) -> bytes:
+        """Packed once: all clusters of a session run the same code, whatever is edited meanwhile."""
+        return sent_code.pack(SOURCE)
+
+    def _assign(self, kubectl: Kubectl, topology: Topology, rendered: Iterable[Object]) -> list[str]:
+        """The Kubernetes nodes that have room for the pods. Raises DoesNotFit."""
+        templates = rendering.pod_templates(rendering.ray_cluster(rendered))
+        asked = [rendering.requests(template["spec"]) for template in templates.values()]
+        places = RayPods(kubectl, self._options.name).places()
+        if is_of_laptop(kubectl.context) and any(place.closed == fitting.NOT_READY for place in places):
+            # kind gives a cluster back while its workers are still on their way.
+            with suppress(TargetFailed):
+                wait_for_nodes(kubectl)
+            places = RayPods(kubectl, self._options.name).places()
+        return fitting.assign(topology.name, asked, places)
+
+    # ---- what stays: operator, namespace, monitoring
+
+    def _settle(self, kubectl: Kubectl, rendered: list[Object]) -> None:
+        """Apply what is not Ray's own, unless that is what was applied last."""
+        self._need_operator(kubectl)
+        stays = [each for each in rendered if each["kind"] != "RayCluster"]
+        settled = hashlib.sha256(json.dumps(stays, sort_keys=True).encode()).hexdigest()
+        ledger = self._ledger()
+        if ledger.settled != settled or not kubectl.get("namespace", self._options.name):
+            # A namespace first: what goes into it is refused as long as it is not there.
+            kubectl.apply(each for each in stays if each["kind"] == "Namespace")
+            kubectl.apply(each for each in stays if each["kind"] != "Namespace")
+            self._home.write(replace(self._ledger(), settled=settled))
+        self._forward_services(stays)  # their processes may have ended, though nothing else has changed
+
+    def _need_operator(self, kubectl: Kubectl) -> None:
+        if not kuberay.is_there(kubectl):
+            kuberay.install(kubectl, kuberay.manifests(MANIFESTS / "operator", self._options.operator_manifests))
+
+    def _forward_services(self, objects: Iterable[Object]) -> None:
+        """Lead local ports to Prometheus and Grafana, which outlive a Ray cluster."""
+        ledger = self._ledger()
+        services = {
+            each["metadata"]["name"]: each["spec"]["ports"][0]["port"]
+            for each in objects
+            if each["kind"] == "Service" and each["metadata"]["name"] in ("prometheus", "grafana")
+        }
+        if ledger.services:
+            is_ours = processes.find(self._options.name, ledger.services) and services.keys() <= ledger.ports.keys()
+            if is_ours and all(port_forward.listens(ledger.ports[name]) for name in services):
+                return
+            processes.end_all(self._options.name, ledger.services)
+        ports = dict(zip(services, port_forward.free_ports(len(services)), strict=True))
+        mark = new_mark()
+        self._home.write(replace(ledger, services=mark, ports={**ledger.ports, **ports}))
+        for name, remote in services.items():
+            self._forward(f"service/{name}", {ports[name]: remote}, mark, log=name)
+
+    def _forward(self, subject: str, ports: dict[int, int], mark: str, *, log: str) -> None:
+        port_forward.start(
+            context=self._ledger().context,
+            namespace=self._options.name,
+            subject=subject,
+            ports=ports,
+            mark=(self._options.name, mark),
+            log=self._home.log(log),
+        )
+
+    # ---- what is new for every topology: Ray
+
+    def _start_ray(
+        self, kubectl: Kubectl, topology: Topology, rendered: Iterable[Object], *, nodes_wanted: int
+    ) -> Cluster:
+        self._home.write(replace(self._ledger(), topology=topology, options=self._options))
+        pods = RayPods(kubectl, self._options.name)
+        until = pods.start(rendering.ray_cluster(rendered))
+        head = pods.wait_for_head(until)
+        mark = new_mark()
+        local = dict(zip(REMOTE, port_forward.free_ports(len(REMOTE)), strict=True))
+        ledger = replace(self._ledger(), pods=mark)
+        self._home.write(replace(ledger, ports={**ledger.ports, **local}))
+        self._forward(f"pod/{head}", {local[name]: remote for name, remote in REMOTE.items()}, mark, log="head")
+        cluster = self._cluster(kubectl, self._ledger())
+        pods.wait_until_ready(topology, until, nodes_wanted=nodes_wanted, lack=lambda: self._lack(cluster))
+        return replace(cluster, environment=self._environment(pods))
+
+    def _environment(self, pods: RayPods) -> dict[str, str]:
+        """What a driver checks and writes down: the code that it should have, and the image that each node really has."""
+        is_dev = self._options.dev
+        digests = {node: images.digest_fact(identity, is_dev=is_dev) for node, identity in pods.images().items()}
+        return {IMAGES: json.dumps(digests), **({} if is_dev else {CALLERS_CODE: code_hash()})}
+
+    def _lack(self, cluster: Cluster) -> str:
+        return ray_readiness.lack(
+            cluster.topology,
+            dashboard_url=cluster.dashboard_url,
+            exporter_url=cluster.exporter_url,
+            token=cluster.token,
+        )
+
+    def _cluster(self, kubectl: Kubectl, ledger: Ledger) -> Cluster:
+        assert ledger.topology is not None  # noqa: S101, written before anything of Ray is made
+        urls = {name: f"http://127.0.0.1:{port}" for name, port in ledger.ports.items()}
+        return Cluster(
+            topology=ledger.topology,
+            dashboard_url=urls["dashboard"],
+            exporter_url=urls["exporter"],
+            token=RayPods(kubectl, self._options.name).token(),
+            nodes=node_names(ledger.topology),
+            link=LINK,
+            prometheus_url=urls.get("prometheus"),
+            grafana_url=urls.get("grafana"),
+        )
+
+    # ---- the end
+
+    def _end_ray(self, kubectl: Kubectl) -> None:
+        """Delete the Ray cluster that there is, and wait until its pods and its Secret have gone with it."""
+        ledger = self._ledger()
+        if ledger.pods:
+            processes.end_all(self._options.name, ledger.pods)
+        self._home.write(replace(ledger, topology=None, pods=""))
+        RayPods(kubectl, self._options.name).end()
+
+    def _empty(self, kubectl: Kubectl) -> tuple[str, ...]:
+        """Take the namespace out of a cluster that stays, and the operator if it was ours and nobody needs it now."""
+        self._where.check_namespace(kubectl)
+        until = time.monotonic() + GONE_SECONDS
+        kubectl.run("delete", "namespace", self._options.name, "--ignore-not-found", "--wait=false")
+        kuberay.wait_gone(kubectl, "namespace", self._options.name, until)
+        return ("KubeRay's operator",) if kuberay.remove_if_ours_and_idle(kubectl, GONE_SECONDS) else ()
+
+    def _found_by_label(self) -> Ledger | None:
+        """What stands in the cluster by this name, where it was applied by hand or its ledger is lost."""
+        context = self._options.context
+        # Only where it is named: nobody's cluster is to be searched for leftovers.
+        if context is None or context not in contexts()[0] or not Kubectl(context).answers():
+            return None
+        if not Kubectl(context).get("namespace", self._options.name):
+            return None
+        self._where.check_namespace(Kubectl(context))
+        return Ledger(context=context, kubeconfig=os.environ.get("KUBECONFIG"))
+
+    def _there(self, ledger: Ledger) -> tuple[str, ...]:
+        name = self._options.name
+        running = [
+            f"process {process.pid} ({process.info['name']})"
+            for mark in (ledger.pods, ledger.services)
+            if mark
+            for process in processes.find(name, mark)
+        ]
+        if ledger.kind_cluster:
+            return (*running, f"kind cluster {ledger.kind_cluster}")
+        return (*running, f"namespace {name} in {ledger.context}")
+
+    def _ledger(self) -> Ledger:
+        ledger = self._home.read()
+        if ledger is None:
+            raise TargetFailed("The appliance was taken down while it was being stood up.")
+        return ledger
+
+
+def _use_kubeconfig(ledger: Ledger) -> None:
+    """Let kubectl and kind look where they looked when the appliance was stood up."""
+    if ledger.kubeconfig is None:
+        os.environ.pop("KUBECONFIG", None)
+    else:
+        os.environ["KUBECONFIG"] = ledger.kubeconfig

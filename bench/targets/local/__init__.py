@@ -1,0 +1,1 @@
+"""Processes of this machine: each node in a network namespace of its own, or all on loopback."""

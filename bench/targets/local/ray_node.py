@@ -1,0 +1,115 @@
+"""What a node's processes are started with: their commands and their environment, as pure functions of the ledger."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from bench.targets.ledger import Home, Ledger, Node
+from bench.targets.local import namespaces
+from bench.targets.processes import APPLIANCE, LEDGER
+
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy", "ftp_proxy")
+
+
+def ray_command(ledger: Ledger, node: Node) -> list[str]:
+    """What starts Ray on `node`."""
+    topology, ports = ledger.topology, node.ports
+    gcs_address = f"{ledger.head.address}:{ledger.head.ports.gcs}"
+    is_head = node is ledger.head
+    return [
+        *_inside(ledger, node),
+        *(sys.executable, "-m", "bench.targets.ray_start"),
+        *([] if is_head else ["--after", gcs_address]),
+        *("start", "--block", "--disable-usage-stats"),
+        *(_head_options(ledger) if is_head else [f"--address={gcs_address}"]),
+        f"--node-ip-address={node.address}",
+        f"--num-cpus={topology.cpus_per_node}",
+        "--num-gpus=0",
+        f"--memory={topology.memory_bytes_per_node}",
+        f"--object-store-memory={topology.object_store_bytes_per_node}",
+        f"--temp-dir={temp_dir(ledger, node)}",
+        f"--metrics-export-port={ports.metrics}",
+        f"--dashboard-agent-listen-port={ports.agent}",
+        f"--min-worker-port={ports.workers[0]}",
+        f"--max-worker-port={ports.workers[1]}",
+        *(
+            f"--{option}={port}"
+            for option, port in {
+                "dashboard-agent-grpc-port": ports.agent_grpc,
+                "node-manager-port": ports.node_manager,
+                "object-manager-port": ports.object_manager,
+                "runtime-env-agent-port": ports.runtime_env_agent,
+            }.items()
+            if port
+        ),
+    ]
+
+
+def exporter_command(ledger: Ledger, home: Home) -> list[str]:
+    """What starts the exporter, beside the head."""
+    return [
+        *_inside(ledger, ledger.head),
+        *(sys.executable, "-m", "bench.jobs.exporter", "--records", str(home.records)),
+        *("--host", _listens_on(ledger), "--port", str(ledger.head.ports.exporter)),
+    ]
+
+
+def environment(ledger: Ledger, node: Node, home: Home, outer: Mapping[str, str]) -> dict[str, str]:
+    """What every process of `node` inherits: `outer` without what would steer Ray, and our own."""
+    threads = str(ledger.topology.threads_per_node)
+    kept = {
+        name: value
+        for name, value in outer.items()
+        if not name.startswith(("RAY_", "RAYMETER_")) and name.lower() not in _PROXIES
+    }
+    return kept | {
+        "HOME": str(home.ray_home),
+        APPLIANCE: ledger.appliance,
+        LEDGER: ledger.id,
+        "RAYMETER_NODE": node.name,
+        "RAYMETER_RECORDS": str(home.records),
+        "RAYMETER_LINK": ledger.link,
+        "RAYMETER_NODE_CGROUP": node.cgroup,
+        "OMP_NUM_THREADS": threads,
+        "OPENBLAS_NUM_THREADS": threads,
+        "MKL_NUM_THREADS": threads,
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN_PATH": str(home.token_path),
+        "RAY_metrics_report_interval_ms": "2000",
+        "REPORTER_UPDATE_INTERVAL_MS": "1000",
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_DEDUP_LOGS": "0",
+        "RAY_GRAFANA_HOST": "DISABLED",
+        "DASHBOARD_METRIC_PORT": str(ledger.head.ports.dashboard_metrics),
+        **{f"RAY_{name}": value for name, value in ledger.ray_settings.items()},
+    }
+
+
+def temp_dir(ledger: Ledger, node: Node) -> str:
+    """Ray's own folder of `node`: one each, for two raylets that share one spoil each other's files."""
+    return str(Path(ledger.run_folder) / ("h" if node.index == 0 else f"w{node.index}"))
+
+
+def _head_options(ledger: Ledger) -> list[str]:
+    ports = ledger.head.ports
+    return [
+        "--head",
+        f"--port={ports.gcs}",
+        "--include-dashboard=true",
+        f"--dashboard-host={_listens_on(ledger)}",
+        f"--dashboard-port={ports.dashboard}",
+        "--no-monitor",  # the autoscaler: there is nothing to scale, and its port is the same for every cluster
+    ]
+
+
+def _listens_on(ledger: Ledger) -> str:
+    # In a namespace of its own, "everywhere" is as far as the host's link.
+    return "0.0.0.0" if ledger.isolation == "namespace" else ledger.head.address  # noqa: S104 - see above
+
+
+def _inside(ledger: Ledger, node: Node) -> tuple[str, ...]:
+    if ledger.isolation == "loopback":
+        return ()
+    return namespaces.inside(namespaces.node_name(ledger.id, node.index))

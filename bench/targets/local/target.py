@@ -1,0 +1,296 @@
+"""Nodes on this machine: each in a network namespace of its own where that is allowed, else on loopback."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import psutil
+
+from bench.errors import BadInput, BenchError, DoesNotFit
+from bench.model import Topology
+from bench.targets import RAYS_OWN, Cluster, Options, Standing, Target, memory_kills, node_names, processes, readiness
+from bench.targets.bounds import check_name, check_sizes, mib
+from bench.targets.ledger import Home, Ledger, Node, Ports, boot_id, new_id, now, run_folder
+from bench.targets.local import cgroups, namespaces, ports, ray_node
+
+DEADLINE_SECONDS = 120.0
+LEAST_FREE_BYTES = 2**30  # of disk, for Ray's own files: a session's logs, and what spills
+OF_OTHERS = ("image", "dev", "context", "load_with", "operator_manifests")  # options of other targets
+
+
+def create(options: Options) -> Target:
+    """The target that stands nodes up on this machine."""
+    return LocalTarget(options)
+
+
+class LocalTarget:
+    """N nodes on this machine."""
+
+    name = "local"
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._home = Home(options.name)
+        self._started: dict[str, subprocess.Popen[bytes]] = {}
+
+    def check(self, topology: Topology) -> None:
+        """Refuse what cannot be meant, and what this machine has not got."""
+        check_name(self._options.name)
+        check_sizes(topology)
+        self._check_options()
+        self._isolation()
+        _check_room(topology)
+
+    def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> Cluster:
+        """Stand `topology` up, in place of whatever this appliance had up."""
+        check_name(self._options.name)
+        check_sizes(topology)
+        isolation = self._isolation()
+        with self._home.lock():
+            self._end()
+            _check_room(topology)
+            try:
+                return self._stand_up(topology, isolation, ray_settings)
+            except BaseException:
+                self._end()
+                raise
+
+    def down(self) -> tuple[str, ...]:
+        """End all that this appliance ever started; says what was ended."""
+        check_name(self._options.name)
+        with self._home.lock():
+            return self._end()
+
+    def status(self) -> Standing:
+        """Look, and change nothing."""
+        check_name(self._options.name)
+        ledger = self._home.read()
+        if ledger is None:
+            return Standing(cluster=None, leftovers=(str(self._home.path),) if self._home.path.exists() else ())
+        lack = self._lack(ledger)
+        if not lack:
+            options = replace(self._options, isolation=ledger.isolation, link_rate=ledger.link_rate)
+            return Standing(cluster=self._cluster(ledger), leftovers=self._there(ledger), options=options)
+        return Standing(cluster=None, leftovers=self._there(ledger), lack=lack)
+
+    def _lack(self, ledger: Ledger) -> str:
+        if ledger.boot_id != boot_id():
+            return "this machine was started anew since"
+        try:
+            return readiness.in_words(readiness.missing(ledger, self._home.token()))
+        except BenchError as error:
+            return error.what.rstrip(".")
+
+    def trouble(self) -> str:
+        """What the nodes' control groups count; that a process of Ray has ended, a run notices by itself."""
+        with suppress(BenchError):
+            ledger, mounts = self._home.read(), cgroups.mounts()
+            nodes = ledger.nodes if ledger else ()
+            return memory_kills.in_words({n.name: cgroups.memory_events(mounts, n.cgroup) for n in nodes if n.cgroup})
+        return ""
+
+    def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:  # noqa: ARG002, the contract has it
+        """Nodes here are processes of this machine: there is nothing to ask that this machine does not say."""
+        return {}
+
+    def _check_options(self) -> None:
+        """Refuse what is said of containers and pods."""
+        strangers = [name for name in OF_OTHERS if getattr(self._options, name)]
+        if strangers:
+            named = ", ".join(f"--{name.replace('_', '-')}" for name in strangers)
+            raise BadInput(f"{named}: the target local has no containers.", "Leave it out, or name another --target.")
+
+    def _isolation(self) -> Literal["namespace", "loopback"]:
+        if self._options.link_rate is not None:
+            namespaces.rate_bits_per_second(self._options.link_rate)
+        if self._options.isolation == "loopback":
+            lack = "--isolation loopback was asked for"
+        elif not (lack := namespaces.lack()):
+            return "namespace"
+        elif self._options.isolation == "namespace":
+            raise BadInput(f"Nodes cannot have network namespaces here: {lack}.", "Be root, or use --isolation auto.")
+        if self._options.link_rate is not None:
+            raise BadInput(f"--link-rate needs network namespaces: {lack}.", "Be root, or leave --link-rate out.")
+        return "loopback"
+
+    def _stand_up(
+        self, topology: Topology, isolation: Literal["namespace", "loopback"], ray_settings: Mapping[str, str]
+    ) -> Cluster:
+        if isolation == "namespace":
+            ledger = self._plan_namespaces(topology, ray_settings)
+            for node in ledger.nodes:
+                namespaces.create_node(ledger.id, str(ledger.subnet), node.index, ledger.link_rate)
+            self._start(ledger)
+        else:
+            claim = ports.Claim(topology.nodes)
+            try:
+                ledger = replace(
+                    self._plan(topology, "loopback", new_id(), None, claim.ports), ray_settings=ray_settings
+                )
+                self._home.write(ledger)
+                self._start(ledger)
+            finally:
+                claim.release()
+        return self._cluster(ledger)
+
+    def _plan_namespaces(self, topology: Topology, ray_settings: Mapping[str, str]) -> Ledger:
+        ledger_id = new_id()
+        with namespaces.subnet_lock():
+            subnet = namespaces.free_subnet(namespaces.taken())
+            ledger = replace(
+                self._plan(topology, "namespace", ledger_id, subnet, [Ports()] * topology.nodes),
+                ray_settings=ray_settings,
+            )
+            self._home.write(ledger)
+            namespaces.create_lan(ledger.id, subnet)
+        return ledger
+
+    def _plan(
+        self,
+        topology: Topology,
+        isolation: Literal["namespace", "loopback"],
+        ledger_id: str,
+        subnet: str | None,
+        node_ports: Sequence[Ports],
+    ) -> Ledger:
+        rate = self._options.link_rate
+        slices = processes.slices(processes.allowed_cpus(), nodes=topology.nodes, cpus_per_node=topology.cpus_per_node)
+        names = node_names(topology)
+        nodes = tuple(
+            Node(
+                name=name,
+                index=index,
+                # 127.0.0.1 itself Ray turns into the machine's own address.
+                address=namespaces.address(subnet, index) if subnet else f"127.0.0.{index + 2}",
+                cpus=slices[index],
+                ports=node_ports[index],
+                cgroup=f"raymeter/{self._options.name}-{ledger_id}/{name}",
+            )
+            for index, name in enumerate(names)
+        )
+        return Ledger(
+            id=ledger_id,
+            appliance=self._options.name,
+            boot_id=boot_id(),
+            created=now(),
+            isolation=isolation,
+            link=(f"veth at {rate}" if rate else "veth") if subnet else "loopback, no bytes counted",
+            link_rate=rate,
+            subnet=subnet,
+            run_folder=run_folder(ledger_id),
+            topology=topology,
+            nodes=nodes,
+        )
+
+    def _start(self, ledger: Ledger) -> None:
+        ledger = _with_cgroups(ledger)
+        Path(ledger.run_folder).mkdir(mode=0o700)
+        for node in ledger.nodes:
+            self._start_one(ledger, node, node.name, ray_node.ray_command(ledger, node))
+        command = ray_node.exporter_command(ledger, self._home)
+        self._start_one(ledger, ledger.head, readiness.EXPORTER, command)
+        readiness.wait(ledger, self._home, self._started, DEADLINE_SECONDS)
+
+    def _start_one(self, ledger: Ledger, node: Node, name: str, command: Sequence[str]) -> None:
+        self._started[name] = processes.start(
+            command,
+            environment=ray_node.environment(ledger, node, self._home, os.environ),
+            cpus=node.cpus,
+            log=self._home.log(name),
+            folder=Path(ledger.run_folder),
+        )
+        if node.cgroup:
+            cgroups.enter(cgroups.mounts(), node.cgroup, self._started[name].pid)
+
+    def _end(self) -> tuple[str, ...]:
+        ledger = self._home.read()
+        if ledger is None:
+            self._home.remove()
+            return ()
+        ended = self._there(ledger)
+        processes.end_all(ledger.appliance, ledger.id)
+        for process in self._started.values():
+            process.poll()  # they were ours: let go of them
+        self._started.clear()
+        if ledger.isolation == "namespace":
+            namespaces.remove(ledger.id, len(ledger.nodes))
+        mounts = cgroups.mounts()
+        for node in ledger.nodes:
+            cgroups.remove(mounts, node.cgroup)
+        shutil.rmtree(ledger.run_folder, ignore_errors=True)
+        self._home.remove()
+        return ended
+
+    def _there(self, ledger: Ledger) -> tuple[str, ...]:
+        running = [
+            f"process {process.pid} ({process.info['name']})" for process in processes.find(ledger.appliance, ledger.id)
+        ]
+        links = namespaces.existing(ledger.id, len(ledger.nodes)) if ledger.isolation == "namespace" else []
+        mounts = cgroups.mounts()
+        groups = [f"control group {node.cgroup}" for node in ledger.nodes if cgroups.exists(mounts, node.cgroup)]
+        folders = [str(folder) for folder in (ledger.run_folder, self._home.path) if Path(folder).exists()]
+        return (*running, *links, *groups, *folders)
+
+    def _cluster(self, ledger: Ledger) -> Cluster:
+        return Cluster(
+            topology=ledger.topology,
+            dashboard_url=ledger.dashboard_url,
+            exporter_url=ledger.exporter_url,
+            token=self._home.token(),
+            nodes=tuple(node.name for node in ledger.nodes),
+            link=ledger.link,
+            python=sys.executable,
+        )
+
+
+def _with_cgroups(ledger: Ledger) -> Ledger:
+    # All nodes or none: a limit on some of them would make them unequal.
+    mounts, topology = cgroups.mounts(), ledger.topology
+    made = all(
+        cgroups.create(mounts, node.cgroup, cpus=topology.cpus_per_node, memory_bytes=topology.memory_bytes_per_node)
+        for node in ledger.nodes
+    )
+    if made:
+        return ledger
+    for node in ledger.nodes:
+        cgroups.remove(mounts, node.cgroup)
+    return replace(ledger, nodes=tuple(replace(node, cgroup="") for node in ledger.nodes))
+
+
+def _check_room(topology: Topology) -> None:
+    wanted, allowed = topology.totals, len(processes.allowed_cpus())
+    if wanted["CPUs"] > allowed:
+        raise DoesNotFit(
+            f"Topology {topology.name!r} needs {wanted['CPUs']} CPUs"
+            f" ({topology.nodes} nodes of {topology.cpus_per_node}), and this process may use {allowed}.",
+            "Ask for fewer nodes or CPUs.",
+        )
+    available = psutil.virtual_memory().available
+    if (limit := cgroups.available_memory_bytes(cgroups.mounts())) is not None:
+        available = min(available, limit)
+    if wanted["memory"] > available:
+        raise DoesNotFit(
+            f"Topology {topology.name!r} needs {mib(wanted['memory'])} of memory, and {mib(available)} are available.",
+            "Ask for less memory per node.",
+        )
+    shared_memory = Path("/dev/shm")
+    if shared_memory.is_dir() and wanted["object store"] > (free := shutil.disk_usage(shared_memory).free):
+        raise DoesNotFit(
+            f"The object stores need {mib(wanted['object store'])} of shared memory,"
+            f" and {mib(free)} are free in /dev/shm; beyond that Ray would put them on a disk.",
+            "Ask for smaller stores, or enlarge /dev/shm (docker run --shm-size).",
+        )
+    folder = Path(run_folder("")).parent
+    if (free := shutil.disk_usage(folder).free) < LEAST_FREE_BYTES:
+        raise DoesNotFit(
+            f"Ray keeps its logs and what it spills in {folder}, and {mib(free)} are free there.",
+            f"Make room for {mib(LEAST_FREE_BYTES)}, or set TMPDIR to a short path elsewhere.",
+        )

@@ -1,0 +1,173 @@
+"""What would run, in which order, with what."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.errors import BadInput, DoesNotFit
+from bench.planning import needs, plan
+from bench.planning.plan import Wish
+
+A_WISH = Wish(experiments=("inference",), cpus=2)
+
+
+def test_noise_is_allowed_only_where_it_was_asked_for_and_the_session_says_so() -> None:
+    assert not plan.make(A_WISH).allow_noise
+    assert plan.make(replace(A_WISH, allow_noise=True)).allow_noise
+
+
+def test_single_and_multi_have_equal_totals() -> None:
+    single, multi = plan.topologies(Wish(experiments=(), cpus=4, nodes=2))
+    assert single.totals == multi.totals
+    assert (single.nodes, multi.nodes, multi.cpus_per_node) == (1, 2, 2)
+
+
+@given(st.integers(2, 8), st.integers(1, 8))
+def test_totals_are_equal_for_every_number_of_nodes(nodes: int, cpus_each: int) -> None:
+    wish = Wish(experiments=(), cpus=nodes * cpus_each, nodes=nodes, memory_mib=840 * 8, object_store_mib=840 * 2)
+    single, multi = plan.topologies(wish)
+    assert single.totals == multi.totals
+
+
+def test_three_nodes_share_what_can_be_shared_equally() -> None:
+    single, multi = plan.topologies(Wish(experiments=(), cpus=3, nodes=3))
+    assert single.totals == multi.totals
+    assert multi.memory_bytes_per_node == 1365 * plan.MIB
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"cpus": 3}, DoesNotFit, "3 CPUs cannot be shared equally by 2 nodes"),
+        ({"cpus": 0}, BadInput, "at least 1"),
+        ({"cpus": 1}, DoesNotFit, "cannot be shared"),
+        ({"nodes": 1}, BadInput, "at least 2"),
+        ({"topology": "ring"}, BadInput, "There are: both, single, multi"),
+        ({"memory_mib": 1}, BadInput, "at least 1 MiB a node"),
+        ({"object_store_mib": 2048}, BadInput, "over 40 %"),
+        ({"blocks": 0}, BadInput, "at least 1"),
+        ({"samples": 0}, BadInput, "1 to 10,000"),
+        ({"samples": 10_001}, BadInput, "1 to 10,000"),
+        ({"blocks": 10**9}, BadInput, "50,000 are the most of a session"),
+        (
+            {"sets": tuple(f"{name}={','.join(map(str, range(1, 101)))}" for name in ("batch", "in_flight"))},
+            BadInput,
+            "50,000 are the most",
+        ),
+        ({"experiments": ("inferense",)}, BadInput, "There are: inference"),
+        ({"experiments": ()}, BadInput, "No experiment"),
+        ({"profile": "huge"}, BadInput, "It has: tiny"),
+        ({"sets": ("actors=0",)}, BadInput, "actors=0 is out of bounds"),
+        ({"sets": ("batch=1000", "inputs=10")}, BadInput, "does not fit"),
+    ],
+)
+def test_bad_wishes_are_refused_before_anything_starts(
+    changes: dict[str, object], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        plan.make(Wish(**{**vars(A_WISH), **changes}))  # type: ignore[arg-type]
+
+
+def test_the_same_seed_gives_the_same_order_and_another_one_another() -> None:
+    def order(seed: int) -> list[str]:
+        return [spec.id for spec in plan.make(Wish(experiments=("inference",), cpus=2, seed=seed)).specs]
+
+    assert order(7) == order(7)
+    assert any(order(seed) != order(7) for seed in (8, 9, 10))
+
+
+def test_every_block_runs_every_topology_and_cell_once() -> None:
+    session = plan.make(A_WISH)
+    cells = {spec.cell for spec in session.specs}
+    counts = Counter((spec.block, spec.topology.name, spec.cell) for spec in session.specs)
+    blocks = {spec.block for spec in session.specs}
+    assert counts == {(b, t, c): 1 for b in blocks for t in ("single", "multi") for c in cells}
+    assert len({spec.id for spec in session.specs}) == len(session.specs)
+
+
+def test_of_every_two_blocks_the_second_turns_the_first_round() -> None:
+    session = plan.make(A_WISH)
+    first = {b: next(s.topology.name for s in session.specs if s.block == b) for b in range(1, 7)}
+    assert all(first[b] != first[b + 1] for b in (1, 3, 5))
+
+
+def test_both_topologies_of_a_block_run_the_cells_in_the_same_order() -> None:
+    session = plan.make(A_WISH)
+    for block in range(1, 7):
+        single, multi = (
+            [spec.cell for spec in session.specs if spec.block == block and spec.topology.name == name]
+            for name in ("single", "multi")
+        )
+        assert single == multi
+
+
+def test_what_wants_the_same_settings_of_ray_stays_together_and_takes_one_cluster() -> None:
+    sets = ("chunk_bytes=1048576,5242880", "largest=65536,131072,262144")
+    session = plan.make(replace(A_WISH, experiments=("network",), sets=sets))
+    for block in {spec.block for spec in session.specs}:
+        settings = [str(needs.ray_settings(s)) for s in session.specs if (s.block, s.topology.name) == (block, "multi")]
+        assert len(settings) == 6
+        assert sum(a != b for a, b in itertools.pairwise(settings)) == 1
+
+
+def test_a_linear_drift_cancels_over_two_blocks() -> None:
+    session = plan.make(Wish(experiments=("inference",), cpus=2, blocks=6))
+    position = {spec.id: number for number, spec in enumerate(session.specs)}
+    means = {
+        name: sum(position[s.id] for s in session.specs if s.topology.name == name) / len(session.specs)
+        for name in ("single", "multi")
+    }
+    assert means["single"] == means["multi"]
+
+
+def test_set_takes_the_place_of_the_profiles_values() -> None:
+    cells = plan.cells("inference", "tiny", {"batch": (10, 20), "data_path": ("by-value",), "inputs": (100,)})
+    assert {cell["batch"] for cell in cells} == {10, 20}
+    assert len(cells) == len({tuple(cell.items()) for cell in cells})
+
+
+def test_samples_are_the_profiles_or_those_asked_for_and_the_deadline_leaves_time_for_them() -> None:
+    of_profile = plan.profile("tiny", "inference")
+    usual, more, fewer = (plan.make(replace(A_WISH, samples=samples)).specs[0] for samples in (None, 20, 1))
+    assert (usual.samples, usual.deadline_seconds) == (of_profile.samples, of_profile.deadline_seconds)
+    assert (more.samples, more.deadline_seconds) == (20, of_profile.deadline_seconds * 20 / of_profile.samples)
+    assert (fewer.samples, fewer.deadline_seconds) == (1, of_profile.deadline_seconds)
+
+
+def test_a_longer_plan_is_estimated_longer_and_what_is_known_counts() -> None:
+    short = plan.make(Wish(experiments=("inference",), cpus=2, blocks=1))
+    long = plan.make(Wish(experiments=("inference",), cpus=2, blocks=2))
+    assert plan.estimate_seconds(long) == pytest.approx(2 * plan.estimate_seconds(short))
+    known = plan.Known(runs={plan.time_key(spec): 1000.0 for spec in short.specs})
+    assert plan.estimate_seconds(short, known) > 1000 * len(short.specs)
+
+
+@pytest.mark.parametrize("name", ["tiny", "lab", "full"])
+def test_no_run_of_a_profile_is_expected_to_pass_its_deadline(name: str) -> None:
+    session = plan.make(Wish(experiments=("inference",), cpus=2, profile=name, blocks=1))
+    assert all(2 * plan.guess_run_seconds(session, spec) < spec.deadline_seconds for spec in session.specs)
+
+
+def test_more_work_is_guessed_to_take_longer() -> None:
+    def guess(inputs: int) -> float:
+        wish = Wish(experiments=("inference",), cpus=2, blocks=1, sets=("batch=1", f"inputs={inputs}"))
+        return plan.estimate_seconds(plan.make(wish))
+
+    assert guess(1_000_000) > 100 * guess(100)
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(3.4, "3 s"), (89, "89 s"), (91, "2 min"), (3700, "1 h 02 min")])
+def test_durations_read_like_speech(seconds: float, words: str) -> None:
+    assert plan.in_words(seconds) == words
+
+
+def test_cpus_default_to_what_this_process_may_use() -> None:
+    single = plan.topologies(Wish(experiments=(), topology="single"))[0]
+    assert single.cpus_per_node == len(os.sched_getaffinity(0))

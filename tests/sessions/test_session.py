@@ -1,0 +1,323 @@
+"""A plan is done one run at a time; whatever a run does, the record says how it ended."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from builders import a_sample, a_session, a_spec, a_topology
+from fakes import FakeHead, FakeTarget, Heard, a_fake_target, good_driver
+
+from bench.errors import BadInput, CannotWrite
+from bench.jobs.recorder import Recorder
+from bench.model import Closing, Extract, Run, Session, Spec, to_json
+from bench.sessions import gate, store
+from bench.sessions import session as sessions
+from bench.sessions.session import Stop, perform, remaining
+
+SPECS = tuple(
+    a_spec(id=f"b0{block}-{name}-inference-c01", block=block, topology=a_topology(name), deadline_seconds=3.0)
+    for block, name in ((1, "single"), (1, "multi"), (2, "multi"), (2, "single"))
+)
+
+
+@pytest.fixture(autouse=True)
+def _quick_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(sessions, "STATUS_SECONDS", 0.1)
+    monkeypatch.setattr(sessions, "GRACE_SECONDS", 0.5)
+    monkeypatch.setattr(gate, "LOOK_SECONDS", 0.01)
+
+
+@pytest.fixture
+def head(tmp_path: Path) -> FakeHead:
+    (tmp_path / "records").mkdir()
+    return FakeHead(tmp_path / "records")
+
+
+@pytest.fixture
+def target(head: FakeHead) -> Iterator[FakeTarget]:
+    with a_fake_target(head, a_topology()) as fake:
+        yield fake
+
+
+def do(tmp_path: Path, target: FakeTarget, specs: tuple[Spec, ...] = SPECS[:1], stop: Stop | None = None) -> list[Run]:
+    """Plan and perform; the runs as they are read back."""
+    session = a_session(specs)
+    folder = store.create(tmp_path / "results", session)
+    again(folder, session, target, stop)
+    return store.load_runs(folder, session)
+
+
+def again(folder: Path, session: Session, target: FakeTarget, stop: Stop | None = None) -> Heard:
+    heard = Heard()
+    todo = remaining(folder, session).todo
+    perform(folder, session, todo, target=target, listener=heard, stop=stop or Stop())
+    return heard
+
+
+def test_every_run_comes_home_whole_and_reconciled(tmp_path: Path, target: FakeTarget) -> None:
+    runs = do(tmp_path, target, SPECS)
+    assert [run.status for run in runs] == ["ok"] * 4
+    assert [run.samples[-1].value for run in runs] == [1001.0, 1001.0, 1002.0, 1002.0]
+    assert [run.reconciled for run in runs] == [True] * 4
+    assert {run.extract for run in runs} == {Extract(missing="there is no Prometheus beside this cluster")}
+
+
+def test_every_topology_of_every_block_gets_a_fresh_cluster(tmp_path: Path, target: FakeTarget) -> None:
+    do(tmp_path, target, SPECS)
+    assert target.ups == ["single", "multi", "multi", "single"]
+
+
+def test_a_run_that_sets_ray_otherwise_gets_a_cluster_that_was_started_so(tmp_path: Path, target: FakeTarget) -> None:
+    chunks = (5 * 2**20, 5 * 2**20, 2**20, 2**20)
+    specs = tuple(
+        replace(SPECS[0], id=f"b01-single-network-c0{number}", experiment="network", params={"chunk_bytes": chunk})
+        for number, chunk in enumerate(chunks, start=1)
+    )
+    assert [run.status for run in do(tmp_path, target, specs)] == ["ok"] * 4
+    assert target.settings == [{}, {"object_manager_default_chunk_size": "1048576"}]
+
+
+def test_the_gate_is_passed_once_a_block_and_every_run_keeps_what_it_saw(
+    tmp_path: Path, target: FakeTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = iter((gate.Look(0.9, 0.5), gate.Look(0.01, 0.0)))
+    monkeypatch.setattr(gate, "look", lambda _pause: next(seen))
+    session = a_session(SPECS)
+    folder = store.create(tmp_path / "results", session)
+    heard = again(folder, session, target)
+    runs = store.load_runs(folder, session)
+    assert [(run.gate.is_quiet, run.gate.busy) for run in runs] == [(False, 0.9)] * 2 + [(True, 0.01)] * 2
+    assert [block for block, _ in heard.waits] == [1]
+    assert "begins on a busy machine" in heard.waits[0][1]
+
+
+def test_a_session_that_has_enough_ends_there_and_a_resumed_one_runs_no_cell_twice(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    session = a_session(SPECS)
+    folder = store.create(tmp_path / "results", session)
+    why = perform(
+        folder,
+        session,
+        SPECS,
+        target=target,
+        listener=Heard(),
+        stop=Stop(),
+        enough=lambda spec: "it had enough" if spec.block == 2 else "",
+    )
+    assert (why, target.ups) == ("it had enough", ["single", "multi"])
+    assert store.end_early(folder, why).ended == store.load_session(folder).ended == "it had enough"
+    assert [spec.id for spec in remaining(folder, session).todo] == [spec.id for spec in SPECS[2:]]
+    again(folder, session, target)
+    assert len(head.accepted) == len(set(head.accepted)) == 4
+    assert store.end_early(folder, "") == session
+
+
+def test_a_job_that_ray_calls_a_success_without_a_result_has_failed(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    head.driver = lambda spec, folder: "SUCCEEDED"
+    (run,) = do(tmp_path, target)
+    assert run.status == "failed"
+    assert "ended without a result" in run.reasons[0]
+
+
+def test_a_driver_that_dies_leaves_its_samples_its_reason_and_the_end_of_its_log(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    def dies(spec: Spec, folder: Path) -> str:
+        Recorder(folder, spec).sample(a_sample(5.0))
+        return "FAILED"
+
+    head.driver = dies
+    (run,) = do(tmp_path, target)
+    assert (run.status, [sample.value for sample in run.samples]) == ("failed", [5.0])
+    assert "Driver exited with code 3" in run.reasons[0]
+    assert run.log_end == "the driver's log"
+
+
+def test_a_driver_that_hangs_fails_at_its_deadline_with_its_samples_kept(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    def hangs(spec: Spec, folder: Path) -> str:
+        Recorder(folder, spec).sample(a_sample(5.0))
+        time.sleep(8)
+        return "SUCCEEDED"
+
+    head.driver = hangs
+    (run,) = do(tmp_path, target, (a_spec(deadline_seconds=0.5),))
+    assert (run.status, len(run.samples)) == ("failed", 1)
+    assert "deadline of 0.5 s" in run.reasons[0]
+
+
+def test_lines_that_were_lost_on_the_way_make_a_run_invalid(tmp_path: Path, target: FakeTarget, head: FakeHead) -> None:
+    def loses(spec: Spec, folder: Path) -> str:
+        Recorder(folder, spec).sample(a_sample(5.0))
+        closing = Closing(status="ok", lines=3, sha256="of three lines")
+        store.write_whole(folder / "run.json", to_json(closing))
+        return "SUCCEEDED"
+
+    head.driver = loses
+    (run,) = do(tmp_path, target)
+    assert run.status == "invalid"
+    assert "1 of 3 lines" in run.reasons[0]
+
+
+def test_a_checksum_that_differs_from_an_earlier_run_makes_the_later_one_invalid(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    def answers_by_topology(spec: Spec, folder: Path) -> str:
+        recorder = Recorder(folder, spec)
+        recorder.digest("answers", spec.topology.name)
+        recorder.close("ok", ())
+        return "SUCCEEDED"
+
+    head.driver = answers_by_topology
+    runs = do(tmp_path, target, SPECS[:2])
+    assert [run.status for run in runs] == ["ok", "invalid"]
+    assert "the checksum of answers" in runs[1].reasons[0]
+
+
+def test_a_failed_run_does_not_end_the_session_and_the_next_gets_a_fresh_cluster(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    specs = tuple(a_spec(id=f"b01-single-inference-c0{n}", cell=f"c0{n}") for n in (1, 2, 3))
+    head.driver = lambda spec, folder: "FAILED" if spec.cell == "c01" else good_driver(spec, folder)
+    runs = do(tmp_path, target, specs)
+    assert [run.status for run in runs] == ["failed", "ok", "ok"]
+    assert target.ups == ["single", "single"]
+
+
+def test_resume_runs_exactly_what_is_missing(tmp_path: Path, target: FakeTarget, head: FakeHead) -> None:
+    head.driver = lambda spec, folder: "FAILED" if spec.id == SPECS[1].id else good_driver(spec, folder)
+    session = a_session(SPECS)
+    folder = store.create(tmp_path / "results", session)
+    perform(folder, session, SPECS[:3], target=target, listener=Heard(), stop=Stop())
+    head.driver = good_driver
+
+    work = remaining(folder, session)
+    assert (len(work.kept), len(work.again), len(work.new)) == (2, 1, 1)
+    heard = again(folder, session, target)
+    assert heard.begun == [f"{SPECS[1].id}.attempt-2", SPECS[3].id]
+    runs = store.load_runs(folder, session)
+    assert [run.status for run in runs] == ["ok", "failed", "ok", "ok", "ok"]
+    assert [run.status for run in store.last_attempts(runs)] == ["ok"] * 4
+    assert remaining(folder, session).todo == ()
+
+
+def test_resume_of_a_spec_that_was_changed_is_refused_with_the_difference(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    head.driver = lambda _spec, _folder: "FAILED"
+    session = a_session(SPECS)
+    folder = store.create(tmp_path / "results", session)
+    perform(folder, session, SPECS[:1], target=target, listener=Heard(), stop=Stop())
+    changed = replace(SPECS[0], params={**SPECS[0].params, "inputs": 7}, samples=SPECS[0].samples + 1)
+    with pytest.raises(BadInput) as refused:
+        remaining(folder, replace(session, specs=(changed, *SPECS[1:])))
+    assert f"samples was {SPECS[0].samples} and is {changed.samples}" in str(refused.value)
+    assert "params.inputs was " in str(refused.value)
+
+
+def test_a_stop_ends_the_job_keeps_what_was_measured_and_can_be_resumed(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    begun = threading.Event()
+
+    def slow(spec: Spec, folder: Path) -> str:
+        Recorder(folder, spec).sample(a_sample(5.0))
+        begun.set()
+        time.sleep(5)
+        return "SUCCEEDED"
+
+    head.driver = slow
+    stop = Stop()
+    threading.Thread(target=lambda: (begun.wait(5), time.sleep(0.2), stop.ask()), daemon=True).start()
+    runs = do(tmp_path, target, SPECS, stop)
+    assert [(run.status, len(run.samples)) for run in runs] == [("stopped", 1)]
+    assert list(head.jobs.values()) == ["STOPPED"]
+    folder = tmp_path / "results" / "s1"
+    head.driver = good_driver
+    assert len(again(folder, a_session(SPECS), target).begun) == 4
+
+
+def test_a_record_that_is_taken_away_ends_the_job_and_is_told(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    over = threading.Event()
+
+    def driver(spec: Spec, folder: Path) -> str:
+        shutil.rmtree(tmp_path / "results")
+        Recorder(folder, spec).sample(a_sample(1.0))
+        over.wait(20)
+        return "SUCCEEDED"
+
+    head.driver = driver
+    try:
+        with pytest.raises(CannotWrite, match=r"b01-single-inference-c01.* cannot be written"):
+            do(tmp_path, target)
+        assert list(head.jobs.values()) == ["STOPPED"]
+    finally:
+        over.set()
+
+
+def test_a_cluster_that_goes_away_fails_the_run(
+    tmp_path: Path, target: FakeTarget, head: FakeHead, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "LOST_SECONDS", 0.3)
+    head.get = lambda path: (502, "bad gateway")  # type: ignore[method-assign]
+    head.driver = lambda spec, folder: time.sleep(2) or "FAILED"  # type: ignore[func-returns-value]
+    (run,) = do(tmp_path, target)
+    assert run.status == "failed"
+    assert "has not answered" in run.reasons[0]
+
+
+@pytest.mark.parametrize("ends", ["ok", "failed"])
+def test_what_befell_the_nodes_makes_a_run_invalid_and_is_its_first_reason(
+    tmp_path: Path, target: FakeTarget, head: FakeHead, ends: str
+) -> None:
+    def driver(spec: Spec, folder: Path) -> str:
+        if ends == "ok":
+            return good_driver(spec, folder)
+        Recorder(folder, spec).close("failed", ("ActorDiedError: the actor died",))
+        return "FAILED"
+
+    head.driver = driver
+    target.befell = "the memory of worker-1 was full, and the kernel killed 1 of its processes"
+    (run,) = do(tmp_path, target)
+    assert run.status == "invalid"
+    assert run.reasons[0] == target.befell
+    assert run.reasons[1:] == (() if ends == "ok" else ("ActorDiedError: the actor died",))
+
+
+def test_the_next_attempt_is_given_back_what_the_one_before_had_done(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    def dies(spec: Spec, folder: Path) -> str:
+        recorder = Recorder(folder, spec)
+        (recorder.files / store.DONE).write_text("half\n")
+        (recorder.files / "profile.txt").write_text("not this\n")
+        time.sleep(0.3)
+        return "FAILED"
+
+    found: list[dict[str, str]] = []
+
+    def looks(spec: Spec, folder: Path) -> str:
+        earlier = folder.parent / spec.id / store.FILES
+        found.append({path.name: path.read_text() for path in earlier.iterdir()})
+        return good_driver(spec, folder)
+
+    head.driver = dies
+    do(tmp_path, target)
+    folder = tmp_path / "results" / a_session().id
+    shutil.rmtree(head.records / a_session().id)  # the next attempt gets a fresh cluster
+    head.driver = looks
+    again(folder, store.load_session(folder), target)
+    assert found == [{store.DONE: "half\n"}]
