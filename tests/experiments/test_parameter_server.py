@@ -247,6 +247,7 @@ def setting(local_ray: Sequence[NodeSlot]) -> Setting:
         batch=20,
         transport="inline",
         prefetch=True,
+        overlap=False,
         images=ray.put(held.train_x),
         classes=ray.put(held.train_y),
         initial=learner.state.copy(),
@@ -345,7 +346,7 @@ def test_synchronous_workers_get_the_weights_that_one_process_gets(trainers: Tra
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize(("transport", "servers"), [("objects", 1), ("sharded", 3)])
+@pytest.mark.parametrize(("transport", "servers"), [("objects", 1), ("sharded", 3), ("direct", 1)])
 def test_every_transport_gives_the_very_same_weights(
     start: Started, trainers: Trainers, setting: Setting, transport: Any, servers: int
 ) -> None:

@@ -6,18 +6,22 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.data import images
 from bench.errors import BadInput
 from bench.experiments.parameter_server import checkpoints, models, wire
-from bench.experiments.parameter_server.host import Task, _Link
+from bench.experiments.parameter_server.host import Host, Task, _Link
 from bench.experiments.parameter_server.learner import Batches, Learner
+from bench.experiments.parameter_server.lines import KEY_BYTES, Line, Listener
 from bench.experiments.parameter_server.server import OVER, Checkpoint, Plan, Server
 
 WAIT_SECONDS = 60.0
@@ -213,9 +217,7 @@ def test_a_worker_gets_the_memory_of_its_last_step_back_without_the_kernel() -> 
 # messages
 
 
-@given(
-    length=st.integers(1, 200_000), transport=st.sampled_from(["objects", "flat", "inline", "sharded", "compressed"])
-)
+@given(length=st.integers(1, 200_000), transport=st.sampled_from(get_args(wire.Transport)))
 def test_what_is_decoded_is_what_was_encoded(length: int, transport: wire.Transport) -> None:
     vector = (np.arange(length) % 1_000).astype(np.float32)  # whole numbers, which half precision has too
     shapes = [(length // 2,), (1, length - length // 2)]
@@ -282,7 +284,9 @@ class Deaf:
 def test_what_half_precision_loses_goes_with_the_next_gradient() -> None:
     learner = Learner("convolution", 1)
     server = Deaf()
-    task = Task(rank=0, workers=1, is_sync=True, begin=0, transport="compressed", prefetch=False, reset_every=0)
+    task = Task(
+        rank=0, workers=1, is_sync=True, begin=0, transport="compressed", prefetch=False, overlap=False, reset_every=0
+    )
     link = _Link([server], learner, task)
     gradient = np.float32(1 / 3 + 1e-4)  # which half precision does not have
     for _ in range(64):
@@ -311,6 +315,82 @@ def test_a_round_trip_is_the_vector_twice_and_a_call() -> None:
     assert wire.round_trip_bytes("flat", length=1_000, tensors=4) == 8_000 + wire.CALL_BYTES
     assert wire.round_trip_bytes("compressed", length=1_000, tensors=4) == 4_000 + wire.CALL_BYTES
     assert wire.round_trip_bytes("objects", length=1_000, tensors=4) > 8_000 + wire.CALL_BYTES
+
+
+# lines past Ray's calls
+
+
+def listening(shard: Server) -> Listener:
+    return Listener("127.0.0.1", 3, pull=shard.pull, push=shard.push)
+
+
+def test_by_lines_of_their_own_workers_get_what_calls_would_give() -> None:
+    listener = listening(server(iterations=2))
+
+    def work(rank: int) -> list[Any]:
+        weights, versions = np.empty(3, np.float32), []
+        with closing(Line(listener.address)) as line:
+            line.pull(rank, 0.0)
+            versions.append(line.take(None, weights))
+            assert not weights.any()
+            for version in range(2):
+                gradient = numbers(1 + 2 * rank, 2, 10)
+                line.push(rank, version, 0.0, [gradient])
+                gradient[:] = 99.0  # it has gone already
+                versions.append(line.take(None, weights))
+        return [versions, weights.tolist()]
+
+    # Twice 0.5 of the mean, 2; the last number is a statistic: the mean itself.
+    assert in_threads(lambda: work(0), lambda: work(1)) == [[[0, 1, OVER], [-2.0, -2.0, 10.0]]] * 2
+
+
+def test_who_does_not_know_the_key_is_hung_up_on() -> None:
+    listener = listening(server())
+    with closing(Line(listener.address._replace(key=bytes(KEY_BYTES)))) as line, pytest.raises(ConnectionError):
+        line.take(None, np.empty(3, np.float32))
+
+
+def test_a_worker_whose_server_fails_is_told_and_does_not_wait() -> None:
+    def fail(*_: Any) -> Any:
+        raise ConnectionResetError
+
+    listener = Listener("127.0.0.1", 3, pull=fail, push=fail)
+    with closing(Line(listener.address)) as line:
+        line.pull(0, 0.0)
+        with pytest.raises(ConnectionError):
+            line.take(None, np.empty(3, np.float32))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_gradients_made_while_the_last_one_travels_are_counted_as_staler_by_one(workers: int) -> None:
+    held = images.load("mnist-small-32", 1, "uint8")
+    length = models.PARAMETERS["convolution"]
+    shard = server(length, length, mode="async", workers=workers, iterations=40, learning_rate=0.01)
+    listener = Listener("127.0.0.1", length, pull=shard.pull, push=shard.push)
+    tasks = [
+        Task(
+            rank=rank,
+            workers=workers,
+            is_sync=False,
+            begin=0,
+            transport="direct",
+            prefetch=True,
+            overlap=True,
+            reset_every=0,
+            addresses=[listener.address],
+        )
+        for rank in range(workers)
+    ]
+    hosts = [Host("convolution", held.train_x, held.train_y, size=5, seed=1, threads=1) for _ in tasks]
+    reports = in_threads(*(partial(host.train, [None], task) for host, task in zip(hosts, tasks, strict=True)))
+    tally = shard.tally()
+    assert sum(report.steps for report in reports) == sum(tally.staleness.values()) == 40
+    assert tally.refused == 0
+    assert all(len(report.losses) == len(report.busy) == report.steps for report in reports)
+    if workers == 1:
+        assert dict(tally.staleness) == {0: 1, 1: 39}  # the first one has nothing before it
+    else:
+        assert sum(behind * count for behind, count in tally.staleness.items()) > 39
 
 
 # servers

@@ -57,13 +57,18 @@ class Params:
         wire.Transport,
         Option(
             help="objects: an array a tensor; flat: one buffer; inline: that in pieces which ride in the call;"
-            " sharded: servers that have a part each; compressed: float16, its error made good."
+            " sharded: servers that have a part each; compressed: float16, its error made good; direct: TCP lines of the workers' own, past"
+            " Ray's calls."
         ),
     ] = "inline"
     shards: Annotated[
         int, Option(min=1, max=100, metavar="SERVERS", help="Servers of transport sharded, the nodes in turn.")
     ] = 2
     prefetch: Annotated[bool, Option(metavar="FLAG", help="Make the next batch while gradients travel.")] = True
+    overlap: Annotated[
+        bool,
+        Option(metavar="FLAG", help="Asynchronous workers make the next gradient while the last one travels."),
+    ] = False
     staleness_bound: Annotated[
         int,
         Option(
@@ -108,7 +113,7 @@ class Params:
 
 
 _LADDER = (1, 2, 5, 10, 15, 20)
-_TRANSPORTS = ("objects", "flat", "inline", "sharded", "compressed")
+_TRANSPORTS = ("objects", "flat", "inline", "sharded", "compressed", "direct")
 _LAB: tuple[Mapping[str, tuple[Value, ...]], ...] = (
     # The study's messages, without any optimisation of what travels; a ResNet's weights are kept less often.
     {"model": ("convolution",), "workers": _LADDER, "transport": ("objects",)},

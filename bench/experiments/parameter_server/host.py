@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import timedelta
 from time import monotonic, process_time
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from bench.experiments.parameter_server import models
 from bench.experiments.parameter_server.learner import Batch, Batches, Learner
+from bench.experiments.parameter_server.lines import Address, Line
 from bench.experiments.parameter_server.memory import keep_freed_memory
 from bench.experiments.parameter_server.server import OVER, Snapshot
-from bench.experiments.parameter_server.wire import Transport, codec, parts
+from bench.experiments.parameter_server.wire import Codec, Transport, codec, parts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,7 +36,9 @@ class Task:
     begin: int  # its first batch is this one of its own
     transport: Transport
     prefetch: bool
+    overlap: bool
     reset_every: int  # the error of half precision is forgotten after so many of its steps; 0: never
+    addresses: Sequence[Address] = ()  # of all servers, where there are lines past Ray's calls
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,10 +99,12 @@ class Host:
 
     def train(self, servers: Sequence[Any], task: Task) -> Report:
         """Send gradients and take weights until all servers say that it is over."""
-        link = _Link(servers, self._learner, task)
-        report = Report()
-        link.collect(link.pull())
-        step = task.begin
+        with closing(_Link(servers, self._learner, task)) as link:
+            link.collect(link.pull())
+            return self._train_ahead(link, task) if task.overlap and not task.is_sync else self._train(link, task)
+
+    def _train(self, link: _Link, task: Task) -> Report:
+        report, step = Report(), task.begin
         while not link.is_over:
             if task.is_sync:
                 step = link.version  # the successor of a worker that died begins where the others are
@@ -119,6 +125,26 @@ class Host:
             report.travel_seconds += monotonic() - sent
             report.steps += 1
         return report
+
+    def _train_ahead(self, link: _Link, task: Task) -> Report:
+        """The same, where each gradient is made while the one before travels, of weights that lack it."""
+        report, step = Report(), task.begin
+        answers: Sequence[tuple[int, Any]] = ()
+        while True:
+            begin, versions = monotonic(), link.versions
+            loss = self._learner.compute(self._take(task, step))
+            sent = monotonic()
+            link.collect(answers)
+            if link.is_over:
+                return report  # nobody wants what was made since
+            if task.reset_every and step % task.reset_every == 0:
+                link.forget()
+            answers = link.push(versions)
+            step += 1
+            report.losses.append(loss)
+            report.busy.append(sent - begin)
+            report.travel_seconds += monotonic() - sent
+            report.steps += 1
 
     def _take(self, task: Task, step: int) -> Batch:
         return self._batches.take(step * task.workers + task.rank)
@@ -195,12 +221,11 @@ class _Link:
         self._task = task
         self._parts = parts(len(learner.state), len(servers))
         self._codecs = [codec(task.transport, learner.shapes, part.stop - part.start) for part in self._parts]
-        self._pulls = [
-            server.pull.options(num_returns=1 + form.pieces) for server, form in zip(servers, self._codecs, strict=True)
-        ]
-        self._pushes = [
-            server.push.options(num_returns=1 + form.pieces) for server, form in zip(servers, self._codecs, strict=True)
-        ]
+        self._ends: Sequence[Line | _Calls] = (
+            [Line(address) for address in task.addresses]
+            if task.addresses
+            else [_Calls(server, form) for server, form in zip(servers, self._codecs, strict=True)]
+        )
         self._versions = [0] * len(servers)
         self._error = np.zeros_like(learner.message) if task.transport == "compressed" else None
 
@@ -213,6 +238,11 @@ class _Link:
     def is_over(self) -> bool:
         return self.version == OVER
 
+    @property
+    def versions(self) -> Sequence[int]:
+        """Of the weights in place, by shard."""
+        return tuple(self._versions)
+
     def forget(self) -> None:
         """Begin anew with what half precision lost: a training that is resumed here has no more than that."""
         if self._error is not None:
@@ -220,10 +250,12 @@ class _Link:
 
     def pull(self) -> list[tuple[int, Any]]:
         """Ask for the weights as they are."""
-        return [(shard, pull.remote(self._task.rank, process_time())) for shard, pull in enumerate(self._pulls)]
+        return [(shard, end.pull(self._task.rank, process_time())) for shard, end in enumerate(self._ends)]
 
-    def push(self) -> list[tuple[int, Any]]:
+    def push(self, made_of: Sequence[int] | None = None) -> list[tuple[int, Any]]:
         """Send the message that the learner has made, and ask for the weights after it.
+
+        It was made of the weights in place, or else of those of the versions `made_of`.
 
         Shards are at different versions where a worker died between two of its calls: those that are ahead have had
         this gradient.
@@ -233,25 +265,53 @@ class _Link:
             message[:cut] += self._error[:cut]  # of a running average nothing need be made good
         cpu_seconds, least = process_time(), self.version
         answers = []
-        for shard, (push, form, part) in enumerate(zip(self._pushes, self._codecs, self._parts, strict=True)):
+        for shard, (end, form, part) in enumerate(zip(self._ends, self._codecs, self._parts, strict=True)):
             version = self._versions[shard]
             if version == OVER or (self._task.is_sync and version != least):
                 continue
             pieces = form.encode(message[part])
             if self._error is not None:
                 form.decode(pieces, self._error[part])
-            answers.append((shard, push.remote(self._task.rank, version, cpu_seconds, *pieces)))
+            base = version if made_of is None else made_of[shard]
+            answers.append((shard, end.push(self._task.rank, base, cpu_seconds, pieces)))
         if self._error is not None:
             self._error[:] = message - self._error
         return answers
 
     def collect(self, answers: Sequence[tuple[int, Any]]) -> None:
         """Wait for the weights, and put them in their place."""
+        for shard, answer in answers:
+            self._versions[shard] = self._ends[shard].take(answer, self._learner.state[self._parts[shard]])
+
+    def close(self) -> None:
+        """Hang up."""
+        for end in self._ends:
+            end.close()
+
+
+class _Calls:
+    """Ray's calls of one server: what a Line does, past them."""
+
+    def __init__(self, server: Any, form: Codec) -> None:
+        self._form = form
+        self._pull = server.pull.options(num_returns=1 + form.pieces)
+        self._push = server.push.options(num_returns=1 + form.pieces)
+
+    def pull(self, rank: int, cpu_seconds: float) -> Any:
+        return self._pull.remote(rank, cpu_seconds)
+
+    def push(self, rank: int, version: int, cpu_seconds: float, pieces: Sequence[Any]) -> Any:
+        return self._push.remote(rank, version, cpu_seconds, *pieces)
+
+    def take(self, answer: Any, out: Vector) -> int:
         import ray
 
-        for shard, answer in answers:
-            self._versions[shard], *pieces = ray.get(answer)
-            self._codecs[shard].decode(pieces, self._learner.state[self._parts[shard]])
+        version, *pieces = ray.get(answer)
+        self._form.decode(pieces, out)
+        return int(version)
+
+    def close(self) -> None:
+        """Nothing to do: Ray keeps the lines."""
 
 
 def _interface() -> str:

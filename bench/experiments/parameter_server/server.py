@@ -12,6 +12,7 @@ from threading import Condition
 from time import monotonic, process_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bench.experiments.parameter_server.lines import Address, Listener
 from bench.experiments.parameter_server.memory import keep_freed_memory
 from bench.experiments.parameter_server.wire import Transport, codec
 
@@ -87,6 +88,13 @@ class Server:
         self._changed = Condition()
         self._version = OVER
         self._plan: Plan | None = None
+
+    def listen(self) -> Address:
+        """Take questions by lines of the workers' own from now on, beside calls; gives where."""
+        import ray
+
+        length = len(self._state)
+        return Listener(ray.util.get_node_ip_address(), length, pull=self.pull, push=self.push).address
 
     def begin(self, plan: Plan, state: Vector, velocity: Vector | None = None) -> None:
         """Be ready for one training that goes on from `state`."""

@@ -13,6 +13,7 @@ from bench.context import NodeSlot
 from bench.errors import RunFailed
 from bench.experiments.parameter_server import checkpoints, models
 from bench.experiments.parameter_server.host import Host, Report, Schedule, Task
+from bench.experiments.parameter_server.lines import Address
 from bench.experiments.parameter_server.server import Checkpoint, Plan, Server, Snapshot, Tally
 from bench.experiments.parameter_server.wire import Transport, parts
 from bench.experiments.placement import Place, get_in_time, on
@@ -38,6 +39,7 @@ class Setting:
     batch: int
     transport: Transport
     prefetch: bool
+    overlap: bool
     images: Any  # references to the training set in Ray's object store
     classes: Any
     initial: Vector
@@ -85,6 +87,7 @@ class Trainers:
             for node, part in zip(server_nodes, self.parts, strict=True)
         ]
         self.hosts = [self._make_host(seat) for seat in seats]
+        self.addresses: Sequence[Address] = ()  # of the servers, where workers have lines of their own
         self._is_met = False  # whether all workers have met over gloo
 
     def ready(self) -> list[int]:
@@ -92,6 +95,8 @@ class Trainers:
         import ray
 
         get_in_time([server.version.remote() for server in self.servers], READY_SECONDS, "Servers that start")
+        if self._setting.transport == "direct":
+            self.addresses = ray.get([server.listen.remote() for server in self.servers], timeout=ANSWER_SECONDS)
         get_in_time([host.warm_up.remote() for host in self.hosts], READY_SECONDS, "Workers that start")
         return list(ray.get([host.threads.remote() for host in self.hosts], timeout=ANSWER_SECONDS))
 
@@ -253,7 +258,9 @@ class _Training:
             begin=first_batch,
             transport=setting.transport,
             prefetch=setting.prefetch,
+            overlap=setting.overlap,
             reset_every=self.plan.checkpoint_every,
+            addresses=self.trainers.addresses,
         )
         self.running[self.trainers.hosts[rank].train.remote(self.trainers.servers, task)] = rank
 

@@ -1,4 +1,7 @@
-"""How a flat vector travels: as one object of many arrays, as one array, or as bytes that ride in the call itself."""
+"""How a flat vector travels: as one object of many arrays, as one array, or as bytes that ride in the call itself.
+
+By a line of the processes' own (`direct`) it travels as the one array that it is.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float32]
 
-Transport = Literal["objects", "flat", "inline", "sharded", "compressed"]
+Transport = Literal["objects", "flat", "inline", "sharded", "compressed", "direct"]
 
 INLINE_BYTES = 90 * 1024  # Ray sends what is below 100 KiB in the call itself, and the rest through the object store
 MOST_INLINE_BYTES = 4 * 2**20  # of all pieces of one call: Ray's own limit is 10 MB
@@ -120,7 +123,7 @@ def codec(transport: Transport, shapes: Sequence[tuple[int, ...]], length: int) 
     """What turns `length` numbers, which are those of `shapes`, into a message."""
     if transport == "objects":
         return Arrays(shapes)
-    if transport == "flat":
+    if transport in ("flat", "direct"):
         return Whole()
     return Pieces(length, is_half=transport == "compressed")
 
