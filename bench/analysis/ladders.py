@@ -9,6 +9,7 @@ from functools import partial
 from bench.analysis.comparison import outcome
 from bench.analysis.rows import Question
 from bench.analysis.scaling import ScalingCard, card
+from bench.analysis.warmups import level
 from bench.model import Metric, Run, Value
 
 WORKERS_PER_CPU = "workers_per_cpu"  # an experiment that yields it says that its cells are steps of a ladder
@@ -50,7 +51,7 @@ def _of_experiment(question: Question, experiment: str) -> Iterator[Ladder]:
         for arm in arms:
             read = partial(outcome, metric=metric, arm=arm)
             values: dict[int, dict[int, float]] = {}
-            for run in those:
+            for run in level(those).values():
                 value = read(run)
                 if not isinstance(value, str):
                     values.setdefault(_workers(run), {})[run.spec.block] = value

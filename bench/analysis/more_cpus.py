@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
 from bench.analysis.comparison import compare, outcome
 from bench.analysis.rows import MetricRow, Question
+from bench.analysis.warmups import level
 from bench.model import Arm, Metric, Run, Value
 
 CPUS_EACH = "cpus_each"  # an experiment that yields it says that its cells may differ in the CPUs of each piece of work
@@ -47,6 +48,7 @@ def _of_experiment(question: Question, experiment: str) -> Iterator[MoreCpus]:
         groups.setdefault((run.spec.topology.name, params), {})[cpus] = run.spec.cell
     for (topology, params), cells in groups.items():
         steps = sorted(cells)
+        alike = _alike(question, experiment, cells.values(), topology)
         for fewer, more in pairwise(steps):
             yield MoreCpus(
                 experiment=experiment,
@@ -56,7 +58,7 @@ def _of_experiment(question: Question, experiment: str) -> Iterator[MoreCpus]:
                 more=_words(more),
                 rows=tuple(
                     _row(
-                        question,
+                        alike,
                         experiment,
                         {_words(cpus): cells[cpus] for cpus in (fewer, more)},
                         topology,
@@ -66,6 +68,12 @@ def _of_experiment(question: Question, experiment: str) -> Iterator[MoreCpus]:
                     for metric, arm in _shown(question, experiment)
                 ),
             )
+
+
+def _alike(question: Question, experiment: str, cells: Iterable[str], topology: str) -> Question:
+    """The question with as many turns discarded in each of `cells`, which are the sides of its comparisons."""
+    specs = [spec for cell in cells for spec in question.specs(experiment, cell, topology)]
+    return replace(question, runs={**question.runs, **level(question.usable(specs))})
 
 
 def _shown(question: Question, experiment: str) -> Iterator[tuple[Metric, Arm]]:

@@ -6,7 +6,7 @@ The record keeps every sample; what is discarded is marked in the copy that is a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean, median, stdev
 from types import MappingProxyType
@@ -34,6 +34,21 @@ def marked(
         turns = max(discarded, least.get(key, 0))
         found |= {run.spec.id: _with_warmups(run, turns) for run in those if turns > run.spec.warmups}
     return found
+
+
+def level(runs: Collection[Run]) -> dict[str, Run]:
+    """Runs of cells that are held against each other, by Spec, each with as many turns marked as the one with the most.
+
+    The rule discards by cell. Where cells are the two sides of a comparison, both discard what the slower one needs.
+    """
+    turns = max((discarded(run) for run in runs), default=0)
+    return {run.spec.id: _with_warmups(run, turns) if turns > discarded(run) else run for run in runs}
+
+
+def discarded(run: Run) -> int:
+    """How many first turns of `run` do not count."""
+    marked_turns = [sample.turn for sample in run.samples if sample.warmup and sample.since is None]
+    return max(marked_turns, default=0)
 
 
 def by_cell(session: Session, runs: Mapping[str, Run]) -> dict[CellKey, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from made_up import RATE, SINGLE
 
 from bench.analysis.ladders import WORKERS_PER_CPU, Ladder, ladders
@@ -141,3 +142,24 @@ def test_serial_fractions_that_are_no_shares_are_explained() -> None:
         card = replace(small.card, points=(base, replace(four, serial_fraction=fraction)))
         (told, _) = scaling.notes(replace(small, card=card))
         assert told.endswith(words)
+
+
+def test_every_step_of_a_ladder_discards_the_turns_that_the_slowest_one_to_settle_needs() -> None:
+    def in_turns(one: Run) -> Run:
+        value = next(sample.value for sample in one.samples if sample.metric == RATE.name) or 0.0
+        speeds = [0.5, 0.7, *[1.0] * 6] if one.spec.params["workers"] == 4 else [1.04, 1.02, *[1.0] * 6]
+        turns = [
+            Sample(
+                metric=RATE.name,
+                value=value * speed,
+                interval=Interval(float(turn), turn + 1.0),
+                arm=ARM.name,
+                turn=turn,
+                warmup=one.spec.params["workers"] == 4 and turn <= 2,
+            )
+            for turn, speed in enumerate(speeds, start=1)
+        ]
+        return replace(one, samples=(*(s for s in one.samples if s.metric != RATE.name), *turns))
+
+    for before, after in zip(found(), ladders(asked(*map(in_turns, some_runs()))), strict=True):
+        assert [point.rate for point in after.card.points] == pytest.approx([p.rate for p in before.card.points])

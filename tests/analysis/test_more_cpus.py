@@ -137,6 +137,30 @@ def test_the_report_has_a_chapter_with_the_ratio_and_its_interval() -> None:
     assert rows[0][-2:] == ["0.803 [0.801, 0.805]", "6"]
 
 
+def with_turns(run: Run, speeds: list[float]) -> Run:
+    """`run` in so many turns, each at the search's own seconds times one of `speeds`."""
+    once = {sample.metric: sample for sample in run.samples if sample.arm == "ray"}
+    turns = [
+        replace(once[SEARCH.name], value=(once[SEARCH.name].value or 0.0) * speed, turn=turn)
+        for turn, speed in enumerate(speeds, start=1)
+    ]
+    return replace(run, spec=replace(run.spec, samples=len(speeds)), samples=(once[CPUS_EACH], *turns))
+
+
+def test_both_cells_discard_the_turns_that_the_slower_one_to_settle_needs() -> None:
+    # With 1 CPU a trial settles after 3 turns; with 2 it goes slower from turn to turn, and never by much.
+    courses = {"c01": [2.0, 1.6, 1.3, *[1.0] * 6], "c02": [0.96, 0.97, 0.98, *[1.0] * 6]}
+    runs = [with_turns(run, courses.get(run.spec.cell, [1.0] * 9)) for run in some_runs(6, gain=1.0)]
+    (step,) = build(a_session(runs), runs).more_cpus
+    row = step.rows[0]
+    assert row.comparison is not None
+    assert row.comparison.ratio is not None
+    # With the first three turns of one side alone it would be 0.99 of this.
+    assert row.comparison.ratio.value == pytest.approx(1.0035, rel=1e-4)
+    fewer, more = (row.sides[name].values for name in (step.fewer, step.more))
+    assert [more[block] / fewer[block] for block in fewer] == pytest.approx([1 + b / 1000 for b in fewer])
+
+
 def test_what_a_doubt_refuses_to_its_experiment_it_refuses_here_too() -> None:
     runs = some_runs(6)
     runs[0] = replace(runs[0], digests={"result": "one"})
