@@ -20,6 +20,7 @@ from bench.analysis.levels import outside_seconds
 from bench.analysis.more_cpus import MoreCpus, more_cpus
 from bench.analysis.numbers import plural
 from bench.analysis.rows import MetricRow, Question
+from bench.analysis.several import Several, several
 from bench.analysis.veto import Gates, Veto
 from bench.analysis.warmups import CellKey, marked
 from bench.model import Facts, Run, Session, Spec, Status, Topology, Value
@@ -82,6 +83,7 @@ class Report:
     cells: tuple[CellReport, ...]
     ladders: tuple[Ladder, ...] = ()  # cells that differ in their number of workers alone
     more_cpus: tuple[MoreCpus, ...] = ()  # cells that differ in the CPUs of each piece of work alone
+    several: tuple[Several, ...] = ()  # more than two arms or cells at once
     gates: Gates | None = None
     vetoed: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # block: why nothing of it is used
     noise: str = ""  # why no verdict is given at all
@@ -149,6 +151,7 @@ def build(
         _assemble(evidence, cells, found),
         ladders=ladders(asked),
         more_cpus=tuple(_as_doubted(step, found, vetoed) for step in more_cpus(asked)),
+        several=tuple(replace(s, refused=_why_refused(s.experiment, found, vetoed)) for s in several(asked, cells)),
         planned=len(whole.specs),
         left_out_blocks=len(_blocks(whole) - _blocks(session)),
     )
@@ -323,15 +326,19 @@ def _undecided(cell: CellReport, why: str) -> CellReport:
     return replace(found, arms=tuple(replace(row, verdict="undecided") if row.verdict else row for row in found.arms))
 
 
-def _as_doubted(step: MoreCpus, found: Sequence[Doubt], vetoed: Veto) -> MoreCpus:
-    """Without its verdicts, where a doubt refuses them to the session or to a cell of the experiment, or the host was too noisy."""
-    refusing = (doubt for doubt in found if doubt.severity == "refuses")
+def _why_refused(experiment: str, found: Sequence[Doubt], vetoed: Veto) -> str:
+    """Why nothing may be said that rests on several cells of `experiment`: a doubt about one of them, or a noisy host."""
     whys = [
         doubt.text.removesuffix(".")
-        for doubt in refusing
-        if doubt.about.partition(" ")[0] in (SESSION, step.experiment)
+        for doubt in found
+        if doubt.severity == "refuses" and doubt.about.partition(" ")[0] in (SESSION, experiment)
     ]
-    why = whys[0] if whys else vetoed.noise if vetoed.is_noisy else ""
+    return whys[0] if whys else vetoed.noise if vetoed.is_noisy else ""
+
+
+def _as_doubted(step: MoreCpus, found: Sequence[Doubt], vetoed: Veto) -> MoreCpus:
+    """Without its verdicts, where a doubt refuses them to the session or to a cell of the experiment, or the host was too noisy."""
+    why = _why_refused(step.experiment, found, vetoed)
     if not why:
         return step
     rows = (

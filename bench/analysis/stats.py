@@ -223,6 +223,11 @@ def _doubled_ranks(values: Sequence[float]) -> list[int]:
     return [places[value][0] + places[value][-1] for value in values]
 
 
+def mean_ranks(values: Sequence[float]) -> list[float]:
+    """The rank of each value, the least being 1: tied values have the mean of their ranks."""
+    return [rank / 2 for rank in _doubled_ranks(values)]
+
+
 def _normal_p(positive: float, n: int, tied: Iterable[int]) -> float:
     """Two-sided p of the sum of the ranks above zero, where `tied` are as many ranks as there are values of one size."""
     variance = (n * (n + 1) * (2 * n + 1) - sum(count**3 - count for count in tied) / 2) / 24

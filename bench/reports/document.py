@@ -20,6 +20,7 @@ from bench.reports import (
     more_cpus,
     profiles,
     scaling,
+    several,
     steps,
     sweeps,
     tables,
@@ -86,6 +87,7 @@ def compose(report: Report, runs: Sequence[Run] = ()) -> Document:
             ),
             *_ladders(report),
             *_more_cpus(report),
+            *_several(report),
         ),
         legend=tuple(_legend(report)) if report.cells and is_run else (),
     )
@@ -180,7 +182,7 @@ def _sections(report: Report, cell: CellReport, runs: Sequence[Run]) -> Iterator
         yield Section(
             title=f"{cell.subject} beside the other arms, in the same invocations: {tables.headline_unit(cell)}",
             table=tables.arms(cell, topologies),
-            notes=tuple(tables.cost_of_measuring_lines(cell)),
+            notes=(*tables.cost_of_measuring_lines(cell), *several.of_arms(report, cell)),
             source=f"one value an invocation of each arm, in {record}",
         )
     for title, table in steps.ladders(cell, topologies):
@@ -281,6 +283,24 @@ def _more_cpus(report: Report) -> Iterator[Chapter]:
         )
 
 
+def _several(report: Report) -> Iterator[Chapter]:
+    """A chapter an experiment that has three cells or more."""
+    for experiment in dict.fromkeys(one.experiment for one in report.several if not one.cell):
+        yield Chapter(
+            title=f"{experiment}: its cells beside each other",
+            sections=tuple(
+                Section(
+                    title=several.title(one),
+                    table=several.table(one, report.cells),
+                    notes=tuple(several.notes(one)),
+                    source="ranks of the subject's headline inside each block that has every cell",
+                )
+                for one in report.several
+                if (one.experiment, one.cell) == (experiment, "")
+            ),
+        )
+
+
 def _pairs(cell: CellReport) -> str:
     row = cell.headline
     if row and row.comparison:
@@ -326,6 +346,14 @@ def _legend(report: Report) -> Iterator[tuple[str, str]]:
             (
                 "ceiling: the most these CPUs can do; peer: another way to do the work; calls: the same calls without the"
                 " work; control: the subject while raymeter does not watch"
+            ),
+        )
+    if report.several:
+        yield (
+            "mean rank",
+            (
+                "where it stands inside each block beside the others, 1 is best, in the mean over blocks; Friedman's test asks"
+                " whether they differ at all, and ranks so far apart that any two would be by chance in 5 of 100 sessions differ"
             ),
         )
     if any(cell.ledger and cell.ledger.gap for cell in report.cells):
