@@ -36,16 +36,28 @@ def without_client_server(ray_params: Any, head: bool) -> None:  # noqa: ARG001 
 
 def _wait_for_head(gcs_address: str) -> None:
     # `ray start` itself sleeps for 2 s each time that it comes before the head's raylet, and gives up after 20.
-    gcs_client: Any = import_module("ray._raylet").GcsClient
-    node_selector: Any = import_module("ray.core.generated.gcs_service_pb2").GetAllNodeInfoRequest.NodeSelector
     host, port = gcs_address.rsplit(":", 1)
     while not _answers(host, int(port)):
         time.sleep(_POLL_SECONDS)
+    said = ""
+    while lack := _lack_of_head(gcs_address):
+        if lack != said:  # for whoever gives up on this node: the last line of its log
+            print(f"The head at {gcs_address} is not there yet: {lack}", flush=True)  # noqa: T201
+        said = lack
+        time.sleep(_POLL_SECONDS)
+
+
+def _lack_of_head(gcs_address: str) -> str:
+    """What a node would miss that joins now; empty where the head's raylet is known."""
+    gcs_client: Any = import_module("ray._raylet").GcsClient
+    node_selector: Any = import_module("ray.core.generated.gcs_service_pb2").GetAllNodeInfoRequest.NodeSelector
     selector = node_selector()
     selector.is_head_node = True
-    client = gcs_client(address=gcs_address)
-    while not client.get_all_node_info(timeout=5, node_selectors=[selector]):
-        time.sleep(_POLL_SECONDS)
+    try:
+        found = gcs_client(address=gcs_address).get_all_node_info(timeout=5, node_selectors=[selector])
+    except import_module("ray.exceptions").RpcError as error:  # one that starts on a busy machine cancels calls
+        return " ".join(str(error).split())
+    return "" if found else "it has not registered"
 
 
 def _answers(host: str, port: int) -> bool:
