@@ -16,10 +16,8 @@ from bench import dashboards
 from bench.dashboards.queries import queries
 from bench.errors import RecordDamaged, TargetFailed
 from bench.model import Extract, Run, Spec
-from bench.monitoring import reconcile
 from bench.monitoring.prometheus import Prometheus
-from bench.monitoring.window import Span, named, span_of
-from bench.sessions import store
+from bench.monitoring.window import Span, named
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -34,16 +32,12 @@ Labels: TypeAlias = "tuple[tuple[str, str], ...]"
 Points: TypeAlias = "Sequence[tuple[float, float]]"  # seconds and values, in order of time
 
 
-def extract(url: str | None, spec: Spec) -> tuple[Extract, bytes]:
+def extract(url: str, spec: Spec, span: Span | None) -> tuple[Extract, bytes]:
     """What the Prometheus at `url` has of a run that has ended, and the file that holds it; nothing, and why, where it has none."""
-    if url is None:
-        return _missing("there is no Prometheus beside this cluster")
-    prometheus = Prometheus(url)
+    if span is None:
+        return _missing("Prometheus does not know this run")
     try:
-        span = span_of(prometheus, spec)
-        if span is None:
-            return _missing("Prometheus does not know this run")
-        found, every = scraped(prometheus, spec, span)
+        found, every = scraped(Prometheus(url), spec, span)
     except (requests.RequestException, TargetFailed) as error:
         return _missing(f"Prometheus could not be asked: {error}")
     return packed(found, every=every)

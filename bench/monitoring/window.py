@@ -50,6 +50,7 @@ class Seen:
 
     reconciled: bool | None  # None: it could not be asked
     alerts: tuple[str, ...] = ()  # a rule's name, and in words what held; where window and record differ, that too
+    span: Span | None = None  # None: Prometheus does not know the run
 
 
 def look(url: str, spec: Spec, samples: Sequence[Sample]) -> Seen:
@@ -57,10 +58,12 @@ def look(url: str, spec: Spec, samples: Sequence[Sample]) -> Seen:
     prometheus = Prometheus(url)
     try:
         found = settled_differences(prometheus, spec, samples)
-        alerts = tuple(alerts_of(prometheus, spec, rules()))
+        span = span_of(prometheus, spec)
+        alerts = tuple(alerts_of(prometheus, span, rules()))
     except (requests.RequestException, TargetFailed):
         return Seen(reconciled=None)
-    return Seen(reconciled=not found, alerts=(*alerts, *(f"{DISAGREE}: {text}" for text in shortened(found))))
+    alerts = (*alerts, *(f"{DISAGREE}: {text}" for text in shortened(found)))
+    return Seen(reconciled=not found, alerts=alerts, span=span)
 
 
 def settled_differences(
@@ -120,13 +123,12 @@ def _rule(rule: Mapping[str, Any]) -> Rule:
     )
 
 
-def alerts_of(prometheus: Prometheus, spec: Spec, rules: Sequence[Rule]) -> Iterator[str]:
-    """The rules that held while the run went, in words, each with the worst that it saw for as long as it asks for.
+def alerts_of(prometheus: Prometheus, span: Span | None, rules: Sequence[Rule]) -> Iterator[str]:
+    """The rules that held while the run of `span` went, in words, each with the worst that it saw for as long as it asks for.
 
     They are evaluated here and not read from Prometheus' own alerts: so they need no rules in a Prometheus of
     somebody else's, and a run that is shorter than two evaluations is not missed.
     """
-    span = span_of(prometheus, spec)
     if span is None:
         yield f"{DISAGREE}: the window does not know this run, and no alert rule could be evaluated on it"
         return

@@ -335,20 +335,24 @@ def _look_through_window(collector: Collector, closing: Closing, cluster: Cluste
         return replace(closing, extract=Extract(missing="the run was stopped"))
     lines = store.read_lines(collector.path / store.SAMPLES, is_closed=False)
     samples = [line.sample for line in lines if line.sample]
-    url = cluster.prometheus_url
-    if url:
-        seen = window.look(url, collector.spec, samples)
-        closing = replace(closing, alerts=seen.alerts, reconciled=seen.reconciled)
-    if url and closing.reconciled is None:
-        kept, file = Extract(missing="Prometheus could not be asked"), b""
+    if cluster.prometheus_url is None:
+        closing = replace(closing, extract=Extract(missing="there is no Prometheus beside this cluster"))
     else:
-        kept, file = extract.extract(url, collector.spec)
-    if file:
-        store.write_whole(collector.path / store.SERIES, file)
-    closing = replace(closing, extract=kept)
+        closing = _ask_prometheus(cluster.prometheus_url, collector, closing, samples)
     if closing.status == "ok" and closing.reconciled is None:
         closing = replace(closing, reconciled=_reconcile(collector, samples))
     return closing if closing.status == "ok" else replace(closing, reconciled=None)
+
+
+def _ask_prometheus(url: str, collector: Collector, closing: Closing, samples: list[Sample]) -> Closing:
+    seen = window.look(url, collector.spec, samples)
+    closing = replace(closing, alerts=seen.alerts, reconciled=seen.reconciled)
+    if seen.reconciled is None:
+        return replace(closing, extract=Extract(missing="Prometheus could not be asked"))
+    kept, file = extract.extract(url, collector.spec, seen.span)
+    if file:
+        store.write_whole(collector.path / store.SERIES, file)
+    return replace(closing, extract=kept)
 
 
 def _reconcile(collector: Collector, samples: list[Sample]) -> bool | None:

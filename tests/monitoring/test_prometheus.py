@@ -196,7 +196,7 @@ def test_what_prometheus_has_of_a_run_is_kept_with_its_nodes_and_agrees_with_the
     watched: Watched, tmp_path: Path
 ) -> None:
     good = watched.good
-    said, file = extract.extract(watched.url, good.spec)
+    said, file = extract.extract(watched.url, good.spec, window.span_of(watched.prometheus, good.spec))
     (tmp_path / "series").write_bytes(file)
     run = Run(spec=good.spec, status="ok", samples=tuple(good.samples), reconciled=True, extract=said)
     extract.check(tmp_path / "series", run)
@@ -210,9 +210,11 @@ def test_what_prometheus_has_of_a_run_is_kept_with_its_nodes_and_agrees_with_the
 
 
 def test_a_run_that_prometheus_does_not_know_has_no_extract_and_says_so(watched: Watched) -> None:
-    said, file = extract.extract(watched.url, made_up_spec(id="of-another-day"))
+    stranger = made_up_spec(id="of-another-day")
+    said, file = extract.extract(watched.url, stranger, window.span_of(watched.prometheus, stranger))
     assert (said, file) == (Extract(missing="Prometheus does not know this run"), b"")
-    said, _ = extract.extract(f"http://127.0.0.1:{free_port('127.0.0.1')}", watched.good.spec)
+    span = window.span_of(watched.prometheus, watched.good.spec)
+    said, _ = extract.extract(f"http://127.0.0.1:{free_port('127.0.0.1')}", watched.good.spec, span)
     assert said.missing.startswith("Prometheus could not be asked: ")
 
 
@@ -253,7 +255,7 @@ def test_a_worker_that_was_killed_for_memory_is_an_alert(watched: Watched) -> No
 
 
 def alerts(watched: Watched, run: MadeUpRun) -> list[str]:
-    return list(window.alerts_of(watched.prometheus, run.spec, window.rules()))
+    return list(window.alerts_of(watched.prometheus, window.span_of(watched.prometheus, run.spec), window.rules()))
 
 
 def test_prometheus_evaluates_the_same_rules_for_the_boards(watched: Watched) -> None:

@@ -13,6 +13,7 @@ import pytest
 from builders import a_sample, a_session, a_spec, a_topology
 from fakes import FakeHead, FakeTarget, Heard, a_fake_target, good_driver
 
+from bench.monitoring import extract, window
 from bench.errors import BadInput, CannotWrite
 from bench.jobs.recorder import Recorder
 from bench.model import Closing, Extract, Run, Session, Spec, to_json
@@ -67,6 +68,30 @@ def test_every_run_comes_home_whole_and_reconciled(tmp_path: Path, target: FakeT
     assert [run.samples[-1].value for run in runs] == [1001.0, 1001.0, 1002.0, 1002.0]
     assert [run.reconciled for run in runs] == [True] * 4
     assert {run.extract for run in runs} == {Extract(missing="there is no Prometheus beside this cluster")}
+
+
+def test_a_window_is_asked_once_when_a_run_was_and_its_series_are_kept(
+    tmp_path: Path, target: FakeTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    span = window.Span(begin=0.0, end=8.0, now=10.0, labels={})
+    asked = []
+    monkeypatch.setattr(window, "settled_differences", lambda *_: [])
+    monkeypatch.setattr(window, "rules", tuple)
+    monkeypatch.setattr(window, "span_of", lambda _, spec: asked.append(spec) or span)
+    monkeypatch.setattr(extract, "scraped", lambda _, spec, over: ({(("__name__", "up"),): [(over.now, 1.0)]}, 1))
+    target.cluster = replace(target.cluster, prometheus_url="http://nowhere")
+    (run,) = do(tmp_path, target)
+    assert asked == [run.spec]
+    assert (run.status, run.reconciled, run.extract.series, run.extract.points) == ("ok", True, 1, 1)
+
+
+def test_a_window_that_does_not_answer_is_told_and_the_metrics_page_is_asked_instead(
+    tmp_path: Path, target: FakeTarget
+) -> None:
+    target.cluster = replace(target.cluster, prometheus_url="http://127.0.0.1:9")
+    (run,) = do(tmp_path, target)
+    assert (run.status, run.reconciled, run.alerts) == ("ok", True, ())
+    assert run.extract == Extract(missing="Prometheus could not be asked")
 
 
 def test_every_topology_of_every_block_gets_a_fresh_cluster(tmp_path: Path, target: FakeTarget) -> None:
