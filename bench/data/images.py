@@ -15,6 +15,7 @@ All have ten classes. Nothing here downloads anything.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -36,6 +37,12 @@ CLASSES = 10
 HOLD_OUT = 5  # every fifth digit of mnist-small, which is sorted by class: each class has as many as the others
 SYNTHETIC = {"synthetic": (1, 28, 28), "synthetic-32": (3, 32, 32)}
 SYNTHETIC_COUNTS = (10_000, 2_000)
+HELD_OUT: Mapping[str, int] = {
+    **{name: held_out for name, (_, held_out) in seeded.COUNTS.items()},
+    **dict.fromkeys(("mnist-small", "mnist-small-32"), 1_000),
+    **dict.fromkeys(SYNTHETIC, SYNTHETIC_COUNTS[1]),
+}
+"""Images that none learns from, by set: known before one is loaded."""
 COARSE = 4  # pixels on a side of one spot of a pattern
 DARK, NOISE = 64.0, 40.0  # grey values
 APART = 6.0  # how far a pattern is from the middle, in units of noise: an accuracy of 0.99 can be reached, not at once
@@ -92,11 +99,6 @@ def checksum(name: Source, seed: int) -> str:
         arrays = synthetic(SYNTHETIC[name], seed)
         return sha256(b"".join(arrays[key].tobytes() for key in seeded.ARRAYS)).hexdigest()
     return digits.MNIST_SHA256
-
-
-def needs_seeding(name: str) -> bool:
-    """Whether a person must seed the set before it can be used."""
-    return name in seeded.NAMES
 
 
 def _arrays(name: Source, seed: int) -> dict[str, Grey]:

@@ -12,8 +12,6 @@ from bench.reports import grid, tables
 from bench.reports.document import Chapter, Document, Section
 from bench.reports.grid import Cell, Table
 
-CELL = "How much it changed"
-
 
 def compose(found: TwoSessions) -> Document:
     """The comparison in words."""

@@ -27,12 +27,17 @@ def test_sets_have_the_shapes_of_their_table(
     found = images.load(name, 1)
     assert found.train_x.shape == (counts[0], *shape)
     assert found.test_x.shape == (counts[1], *shape)
+    assert len(found.test_x) == images.HELD_OUT[name]
     assert (found.train_x.dtype, found.train_y.dtype) == (np.float32, np.int64)
     assert 0 <= found.train_x.min() < found.train_x.max() <= 1
     for labels in (found.train_y, found.test_y):  # every class as often as the others
         assert len(set(np.bincount(labels, minlength=10).tolist())) == 1
     for array in (found.train_x, found.train_y, found.test_x, found.test_y):
         assert not array.flags.writeable
+
+
+def test_every_set_says_how_many_it_holds_out() -> None:
+    assert images.HELD_OUT.keys() == set(images.SOURCES)
 
 
 def test_grey_values_as_they_are_take_a_quarter_of_the_memory() -> None:

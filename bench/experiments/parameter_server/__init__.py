@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from typer import Option
 
 from bench.context import Context
+from bench.data import images
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import Profile, mishaps
 from bench.experiments.parameter_server import metrics, models, wire
@@ -22,7 +23,6 @@ CHAOS = mishaps.Survives(kinds=("worker",), workers="Host.train")
 SNAPSHOTS_BYTES = 1536 * 2**20  # that a server may keep of one training
 STUDY_TARGETS = {"convolution": (40.0, 40.0), "lenet": (40.0, 40.0), "resnet18": (60.0, 55.0), "vgg16": (60.0, 55.0)}
 STEP_SECONDS = {"convolution": 0.004, "lenet": 0.02, "resnet18": 4.0, "vgg16": 2.5}  # a batch of 100 on one thread
-HELD_OUT = {"cifar10": 10_000, "mnist-small-32": 1_000, "synthetic-32": 2_000}  # images
 FORWARD = 1 / 3  # of a step: what looking at a batch takes
 MIB_AN_IMAGE = {"convolution": 0.1, "lenet": 0.2, "resnet18": 12.0, "vgg16": 6.0}  # of what a gradient keeps
 COPIES = 6  # of the weights in a worker: its own, gloo's, gradients of both, what is under way
@@ -190,7 +190,7 @@ def guess_pass_seconds(params: Params) -> float:
     step = STEP_SECONDS[params.model] * params.batch / 100 + 0.003
     steps_by_arm = (params.workers, 2, 1, 1, 1, params.workers, params.workers)
     looks = 7 * params.iterations / params.evaluate_every  # six arms, one of which has twice as many
-    evaluations = looks * HELD_OUT[params.data] / 100 * STEP_SECONDS[params.model] * FORWARD
+    evaluations = looks * images.HELD_OUT[params.data] / 100 * STEP_SECONDS[params.model] * FORWARD
     return params.iterations * step * sum(steps_by_arm) / 2 + evaluations
 
 
