@@ -1,0 +1,44 @@
+"""What Ray spills to a disk is counted, by the node's own word: no made-up record can show that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builders import a_spec
+
+from bench.context import NodeSlot
+from bench.jobs.invocation import Invocation, NodeProbe
+from bench.jobs.recorder import Recorder
+
+ARRAY = np.zeros(32 * 2**20, dtype=np.uint8)
+
+
+@pytest.mark.ray
+def test_a_store_that_overflows_has_spilled_and_one_whose_references_are_dropped_has_not(
+    local_ray: Sequence[NodeSlot], tmp_path: Path
+) -> None:
+    import ray
+
+    (node,) = ray.nodes()
+    store_bytes = int(node["Resources"]["object_store_memory"])
+    probe = NodeProbe(
+        actor=None,
+        slot=local_ray[0],
+        address=node["NodeManagerAddress"],
+        port=node["NodeManagerPort"],
+        object_store_bytes=store_bytes,
+    )
+    invocation = Invocation(spec=a_spec(), probes=[probe], recorder=Recorder(tmp_path / "run", a_spec()))
+    puts = store_bytes // ARRAY.nbytes + 4
+
+    before = invocation._spilled_bytes(probe)
+    for _ in range(puts):
+        ray.put(ARRAY)
+    dropped = invocation._spilled_bytes(probe)
+    kept = [ray.put(ARRAY) for _ in range(puts)]
+    overflowed = invocation._spilled_bytes(probe)
+    assert dropped == before
+    assert overflowed - dropped >= len(kept) * ARRAY.nbytes - store_bytes
