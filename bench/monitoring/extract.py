@@ -16,8 +16,10 @@ from bench import dashboards
 from bench.dashboards.queries import queries
 from bench.errors import RecordDamaged, TargetFailed
 from bench.model import Extract, Run, Spec
+from bench.monitoring import reconcile
 from bench.monitoring.prometheus import Prometheus
 from bench.monitoring.window import Span, named
+from bench.sessions import store
 
 if TYPE_CHECKING:
     from typing import TypeAlias

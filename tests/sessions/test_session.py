@@ -13,10 +13,10 @@ import pytest
 from builders import a_sample, a_session, a_spec, a_topology
 from fakes import FakeHead, FakeTarget, Heard, a_fake_target, good_driver
 
-from bench.monitoring import extract, window
 from bench.errors import BadInput, CannotWrite
 from bench.jobs.recorder import Recorder
 from bench.model import Closing, Extract, Run, Session, Spec, to_json
+from bench.monitoring import extract, window
 from bench.sessions import gate, store
 from bench.sessions import session as sessions
 from bench.sessions.session import Stop, perform, remaining
