@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bench.analysis.stats import Estimate, hodges_lehmann, mean_with_t_interval, median_with_interval
+from bench.analysis.statistics.stats import Estimate, hodges_lehmann, mean_with_t_interval, median_with_interval
 
 if TYPE_CHECKING:
     import numpy as np

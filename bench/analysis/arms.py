@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bench.analysis import stats
 from bench.analysis.comparison import MARGIN, Side, Verdict, judge
-from bench.analysis.stats import Estimate
+from bench.analysis.statistics import stats
+from bench.analysis.statistics.stats import Estimate
 from bench.model import Arm, Metric
 
 

@@ -10,9 +10,9 @@ from bench.analysis.arms import ArmRow, arm_row
 from bench.analysis.comparison import Outcome, Side, outcome, side
 from bench.analysis.convergence import Guard, guards
 from bench.analysis.curves import Curve, curves
-from bench.analysis.ledger_amounts import PART_METRICS
+from bench.analysis.ledger.amounts import PART_METRICS
+from bench.analysis.ledger.network_ledger import Ledger, network_ledger
 from bench.analysis.levels import Allocation, allocation
-from bench.analysis.network_ledger import Ledger, network_ledger
 from bench.analysis.rows import MetricRow, Question, Specs
 from bench.analysis.steadiness import Steadiness, steadiness
 from bench.analysis.sweeps import sweeps

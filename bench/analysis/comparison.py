@@ -9,9 +9,9 @@ from operator import itemgetter, mul
 from statistics import fmean
 from typing import Literal
 
-from bench.analysis import power, stats
 from bench.analysis.numbers import percent, plural
-from bench.analysis.stats import Estimate, Spread
+from bench.analysis.statistics import power, stats
+from bench.analysis.statistics.stats import Estimate, Spread
 from bench.model import Metric, Run, Sample
 
 MARGIN = 0.02

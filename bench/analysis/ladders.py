@@ -8,7 +8,7 @@ from functools import partial
 
 from bench.analysis.comparison import outcome
 from bench.analysis.rows import Question
-from bench.analysis.scaling import ScalingCard, card
+from bench.analysis.statistics.scaling import ScalingCard, card
 from bench.analysis.warmups import level
 from bench.model import Metric, Run, Value
 

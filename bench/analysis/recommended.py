@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from bench.analysis.cells import CellReport
-from bench.analysis.ledger_costs import NETWORK
+from bench.analysis.ledger.costs import NETWORK
 from bench.analysis.numbers import percent, plural
 
 SIZE, STREAMS, CHUNK, SHARE = (

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from bench.analysis import apart, doubts, stats, veto
+from bench.analysis import apart, veto
 from bench.analysis.answer import answer, question
 from bench.analysis.cells import CellReport, build_cell
 from bench.analysis.comparison import MARGIN, Comparison, attempts_that_count
 from bench.analysis.costs import Cost, costs
-from bench.analysis.doubts_of_numbers import order_test
-from bench.analysis.evidence import SESSION, Doubt, Evidence, about
+from bench.analysis.doubts import rules as doubts
+from bench.analysis.doubts.evidence import SESSION, Doubt, Evidence, about
+from bench.analysis.doubts.numbers import order_test
 from bench.analysis.facts import differences, measured_totals, planned_totals
 from bench.analysis.ladders import Ladder, ladders
 from bench.analysis.levels import outside_seconds
@@ -21,6 +22,7 @@ from bench.analysis.more_cpus import MoreCpus, more_cpus
 from bench.analysis.numbers import plural
 from bench.analysis.rows import MetricRow, Question
 from bench.analysis.several import Several, several
+from bench.analysis.statistics import stats
 from bench.analysis.veto import Gates, Veto
 from bench.analysis.warmups import CellKey, marked
 from bench.model import Facts, Run, Session, Spec, Status, Topology, Value

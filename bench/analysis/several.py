@@ -8,8 +8,8 @@ from functools import partial
 
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import outcome
-from bench.analysis.omnibus import Omnibus, omnibus
 from bench.analysis.rows import Question
+from bench.analysis.statistics.omnibus import Omnibus, omnibus
 from bench.analysis.warmups import level
 from bench.model import Metric
 

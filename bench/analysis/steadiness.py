@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from bench.analysis import stats
 from bench.analysis.comparison import by_turn
-from bench.analysis.stats import Estimate
+from bench.analysis.statistics import stats
+from bench.analysis.statistics.stats import Estimate
 from bench.model import Metric, Run
 
 FEWEST_SAMPLES = 4  # that count, in each invocation

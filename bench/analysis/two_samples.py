@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bench.analysis import stats, unpaired
 from bench.analysis.comparison import Verdict, judge
 from bench.analysis.numbers import percent, plural
-from bench.analysis.stats import Estimate
+from bench.analysis.statistics import stats, unpaired
+from bench.analysis.statistics.stats import Estimate
 from bench.model import Metric
 
 

@@ -6,14 +6,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from bench.analysis import facts, stats
+from bench.analysis import facts
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import MARGIN, attempts_that_count
-from bench.analysis.evidence import SESSION, Doubt, about
+from bench.analysis.doubts.evidence import SESSION, Doubt, about
 from bench.analysis.facts import Difference
 from bench.analysis.numbers import plural, ratio
 from bench.analysis.report import Report, build
 from bench.analysis.rows import MetricRow
+from bench.analysis.statistics import stats
 from bench.analysis.sweeps import are_equal
 from bench.analysis.two_samples import TwoSamples, two_samples
 from bench.analysis.warmups import CellKey, by_cell

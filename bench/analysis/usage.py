@@ -14,7 +14,7 @@ from functools import cached_property
 from operator import attrgetter
 from statistics import median
 
-from bench.analysis import stats
+from bench.analysis.statistics import stats
 from bench.model import Interval, Metric, NodeUsage, Run
 
 IDLE = "idle"

@@ -41,7 +41,7 @@ def command(
 
 def _lines(found: list[Number]) -> list[str]:
     from bench.analysis.numbers import scale_for, with_interval
-    from bench.analysis.stats import Estimate
+    from bench.analysis.statistics.stats import Estimate
 
     lines = []
     for (experiment, params, topology), numbers in history.series(found).items():
@@ -74,7 +74,7 @@ def _in_words(number: Number, changed: Change, scale: Scale) -> str:
 
 
 def _how_many(numbers: list[Number]) -> str:
-    from bench.analysis.change_points import FEWEST
+    from bench.analysis.statistics.change_points import FEWEST
 
     if len(numbers) < FEWEST:
         return f"not enough history to look for changes: {len(numbers)} of {FEWEST} sessions"

@@ -19,7 +19,8 @@ def command(session: SessionName = "latest", as_json: AsJson = False, out: Out =
     Example: bench pilot latest
     """
     from bench import analysis
-    from bench.reports import pilot, text
+    from bench.reports import text
+    from bench.reports.sections import pilot
 
     folder = store.find(out, session)
     planned = store.load_session(folder)

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from bench.analysis import power
 from bench.analysis.numbers import percent, plural
+from bench.analysis.statistics import power
 from bench.analysis.stopping import FEWEST_PAIRS
 from bench.commands.answers import say_json, say_plain
 from bench.commands.options import AsJson, as_plan, asking, planned_options

@@ -15,7 +15,7 @@ from bench import stacks
 from bench.data import seeded
 from bench.errors import RunInvalid
 from bench.experiments import Experiment, load
-from bench.experiments.mishaps import Mishaps, Survives
+from bench.experiments.kit.mishaps import Mishaps, Survives
 from bench.identity import CALLERS_CODE, IMAGES, code_hash
 from bench.jobs import incoming, profiling
 from bench.jobs.invocation import QUIET, Invocation, NodeProbe

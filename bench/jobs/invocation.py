@@ -14,8 +14,8 @@ from time import monotonic, sleep
 from typing import Any, TypeVar
 
 from bench.context import Measured, NodeSlot
-from bench.experiments.chaos import Kind
-from bench.experiments.mishaps import Mishaps
+from bench.experiments.kit.chaos import Kind
+from bench.experiments.kit.mishaps import Mishaps
 from bench.jobs.recorder import Recorder
 from bench.model import Arm, Interval, NodeUsage, Sample, Spec
 from bench.sessions.store import DATA, DONE, FILES

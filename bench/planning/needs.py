@@ -3,7 +3,7 @@
 An experiment says so, if it has to, in `check_fits(params, topology)`, which raises, in `data_sets(params)`, which names sets, in
 `breaks_cluster(params)`: whether it takes nodes away or adds some on purpose, and in `ray_settings(params)`: what its nodes are
 started with. One that has `CHAOS` takes a plan of
-`bench/experiments/chaos.py`: see `bench/experiments/mishaps.py`.
+`bench/experiments/kit/chaos.py`: see `bench/experiments/kit/mishaps.py`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any
 
 from bench.data import seeded
 from bench.errors import BadInput, did_you_mean
-from bench.experiments import NAMES, chaos, load
-from bench.experiments.mishaps import Survives
+from bench.experiments import NAMES, load
+from bench.experiments.kit import chaos
+from bench.experiments.kit.mishaps import Survives
 from bench.jobs import profiling
 from bench.model import Spec, Topology
 from bench.stacks import PROFILERS

@@ -12,9 +12,9 @@ from bench.analysis.cells import CellReport, NodeMetric
 from bench.analysis.comparison import Comparison, Side
 from bench.analysis.costs import Cost
 from bench.analysis.curves import Curve
-from bench.analysis.network_ledger import Ledger
+from bench.analysis.ledger.network_ledger import Ledger
 from bench.analysis.rows import MetricRow
-from bench.analysis.stats import Estimate
+from bench.analysis.statistics.stats import Estimate
 from bench.analysis.usage import NodeRow
 from bench.model import Run, to_json
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from bench.analysis import Report
 from bench.analysis.answer import shape
 from bench.analysis.cells import CellReport
-from bench.analysis.evidence import SESSION, Doubt, Severity, about
+from bench.analysis.doubts.evidence import SESSION, Doubt, Severity, about
 from bench.analysis.numbers import label, percent, plain, plural, with_interval
 from bench.model import Run
-from bench.reports import (
+from bench.reports.sections import (
     convergence,
     environment,
     grid,
@@ -25,7 +25,7 @@ from bench.reports import (
     sweeps,
     tables,
 )
-from bench.reports.grid import Table
+from bench.reports.sections.grid import Table
 
 DOUBTS = "Reasons to doubt it"
 DESIGN = "How it was measured"

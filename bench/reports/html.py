@@ -11,18 +11,12 @@ from typing import TYPE_CHECKING
 
 from bench.analysis import Report
 from bench.analysis.cells import CellReport
-from bench.analysis.evidence import Severity
+from bench.analysis.doubts.evidence import Severity
 from bench.model import Run
-from bench.reports import (
-    document,
-    picture_of_ledger,
-    pictures,
-    pictures_of_profiles,
-    pictures_of_scaling,
-    pictures_of_series,
-)
+from bench.reports import document
 from bench.reports.document import Chapter
-from bench.reports.pictures import Look, Picture
+from bench.reports.pictures import ledger, profiles, scaling, series, session
+from bench.reports.pictures.session import Look, Picture
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -49,7 +43,7 @@ def render(report: Report, runs: Sequence[Run] = ()) -> str:
         said=said,
         titles=document,
         meanings=_MEANINGS,
-        overview=list(pictures.of_session(report)),
+        overview=list(session.of_session(report)),
         chapters=[
             _Part(
                 said=chapter,
@@ -66,19 +60,19 @@ def _scaling(report: Report, chapter: Chapter) -> Iterator[Picture]:
     """Those of the experiment whose scaling a chapter has."""
     for experiment in dict.fromkeys(ladder.experiment for ladder in report.ladders):
         if chapter.title == document.title_of_scaling(report, experiment):
-            yield from pictures_of_scaling.of_experiment(report, experiment)
+            yield from scaling.of_experiment(report, experiment)
 
 
 def _pictures(report: Report, cell: CellReport, runs: Sequence[Run]) -> Iterator[Picture]:
     if not report.runs.get("ok"):
         return
     look = Look.of(report)
-    yield from pictures.of_cell(report, cell)
-    yield from picture_of_ledger.of_cell(cell, look)
-    yield from pictures_of_series.sweeps(cell, look)
-    yield from pictures_of_series.curves(cell, look)
-    yield from pictures_of_series.samples(cell, runs, look)
-    yield from pictures_of_profiles.of_cell(cell, runs)
+    yield from session.of_cell(report, cell)
+    yield from ledger.of_cell(cell, look)
+    yield from series.sweeps(cell, look)
+    yield from series.curves(cell, look)
+    yield from series.samples(cell, runs, look)
+    yield from profiles.of_cell(cell, runs)
 
 
 def look() -> str:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 
 from bench.analysis import Report
-from bench.analysis.evidence import Severity
+from bench.analysis.doubts.evidence import Severity
 from bench.model import Run
 from bench.reports import document
 from bench.reports.document import Document, Section
-from bench.reports.grid import Cell, Column, Row, Table
+from bench.reports.sections.grid import Cell, Column, Row, Table
 
 _MEANINGS = re.compile(r"([\\`*_\[\]<>#|~$&])")
 _SIGNS: dict[Severity, str] = {"refuses": "**Takes the verdict away:** ", "weakens": "**Weakens it:** ", "note": ""}

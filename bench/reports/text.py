@@ -12,7 +12,7 @@ from bench.analysis import Report
 from bench.model import Run
 from bench.reports import document
 from bench.reports.document import Chapter, Document
-from bench.reports.grid import Table
+from bench.reports.sections.grid import Table
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

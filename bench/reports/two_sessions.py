@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bench.analysis.evidence import SESSION, Severity
+from bench.analysis.doubts.evidence import SESSION, Severity
 from bench.analysis.numbers import label, percent, plain, plural, ratio, scale_for, with_interval
 from bench.analysis.two_samples import TwoSamples
 from bench.analysis.two_sessions import Face, SessionRow, TwoSessions
-from bench.reports import grid, tables
 from bench.reports.document import Chapter, Document, Section
-from bench.reports.grid import Cell, Table
+from bench.reports.sections import grid, tables
+from bench.reports.sections.grid import Cell, Table
 
 
 def compose(found: TwoSessions) -> Document:

@@ -18,7 +18,7 @@ from bench.planning.plan import GATE_SECONDS, JOB_SECONDS, Known, run_key, time_
 from bench.sessions import session_index, store
 
 if TYPE_CHECKING:
-    from bench.analysis.stats import Estimate
+    from bench.analysis.statistics.stats import Estimate
 
 Series = tuple[str, str, str]
 """An experiment, its params, a topology: what makes numbers of one metric the same number."""
@@ -167,7 +167,7 @@ def series(numbers: Sequence[Number]) -> dict[Series, list[Number]]:
 
 def with_changes(numbers: Sequence[Number]) -> list[Number]:
     """The same numbers, the first of every new level marked; a series of too few sessions has no marks."""
-    from bench.analysis.change_points import FEWEST, change_points
+    from bench.analysis.statistics.change_points import FEWEST, change_points
 
     marked: dict[int, Number] = {}
     for those in series(numbers).values():

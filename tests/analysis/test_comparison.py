@@ -10,10 +10,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bench import analysis
-from bench.analysis import stats
 from bench.analysis.comparison import attempts_that_count, compare, invocation_value, judge, outcome, side
 from bench.analysis.rows import Question
-from bench.analysis.stats import Estimate
+from bench.analysis.statistics import stats
+from bench.analysis.statistics.stats import Estimate
 from bench.model import Interval, Metric, Sample
 
 SECONDS = Metric(name="end_to_end_seconds", unit="s", better="lower", kind="time")

@@ -10,7 +10,7 @@ from made_up import RATE, SINGLE
 from bench.analysis.ladders import WORKERS_PER_CPU, Ladder, ladders
 from bench.analysis.rows import Question
 from bench.model import Arm, Interval, Run, Sample, Session, Spec, Value
-from bench.reports import scaling
+from bench.reports.sections import scaling
 
 ARM = Arm(name="ray", help="", role="subject")
 CONTROL = Arm(name="ray-unwatched", help="", role="control")

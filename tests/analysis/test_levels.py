@@ -12,10 +12,10 @@ import pytest
 from analysis.made_up import ARMS, RATE, made_up
 
 from bench import analysis
-from bench.analysis import stats
 from bench.analysis.levels import allocation, best_repetitions, half_width, levels, outside_seconds
+from bench.analysis.statistics import stats
 from bench.model import Interval
-from bench.reports.levels import sentence
+from bench.reports.sections.levels import sentence
 
 # libkalibera, python/tests/test_data.py
 THREE_LEVELS = [[[9, 5], [8, 3]], [[10, 6], [7, 11]], [[1, 12], [2, 4]]]

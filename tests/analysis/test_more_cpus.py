@@ -13,7 +13,7 @@ from bench.analysis.rows import Question
 from bench.experiments.tune import metrics
 from bench.model import Arm, Interval, Metric, Run, Sample, Session, Spec
 from bench.reports import document
-from bench.reports import more_cpus as words
+from bench.reports.sections import more_cpus as words
 
 SEARCH = Metric(name="search_seconds", unit="s", better="lower", kind="time")
 TRIAL = Metric(name="trial_seconds", unit="s", better="lower", kind="time")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 from statsmodels.stats.power import TTestPower
 
-from bench.analysis import power, stats
+from bench.analysis.statistics import power, stats
 
 SESSIONS = 20_000
 

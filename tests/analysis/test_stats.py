@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, spearmanr, t, wilcoxon
 from statsmodels.stats.multitest import multipletests
 
-from bench.analysis import stats
+from bench.analysis.statistics import stats
 
 # Hollander & Wolfe, depression: first visit less second visit. R: wilcox.test(x, y, paired = TRUE, conf.int = TRUE).
 BEFORE = (1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import analysis
-from bench.analysis import stats
-from bench.analysis.stats import Estimate
+from bench.analysis.statistics import stats
+from bench.analysis.statistics.stats import Estimate
 from bench.analysis.stopping import half_width, headline_ratios, precision_reached
 
 

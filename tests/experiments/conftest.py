@@ -12,8 +12,8 @@ from typing import TypeVar
 import pytest
 
 from bench.context import Measured, NodeSlot
-from bench.experiments.chaos import Kind
-from bench.experiments.mishaps import Mishaps, Survives
+from bench.experiments.kit.chaos import Kind
+from bench.experiments.kit.mishaps import Mishaps, Survives
 from bench.jobs.entry import refuse_large_functions
 from bench.model import Arm, Interval, Sample
 from bench.sessions import gate

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bench.errors import RunFailed
-from bench.experiments.actor_pool import ActorPool, Answers
+from bench.experiments.inference.actor_pool import ActorPool, Answers
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(60)]
 

@@ -25,7 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.errors import BadInput, RunFailed
-from bench.experiments import chaos, clustering, load
+from bench.experiments import clustering, load
 from bench.experiments.clustering import Params, kernels, split, work
 from bench.experiments.clustering import reference as reference_module
 from bench.experiments.clustering.journal import Journal
@@ -35,6 +35,7 @@ from bench.experiments.clustering.points import RESNET18
 from bench.experiments.clustering.reference import Reference
 from bench.experiments.clustering.site import Depot
 from bench.experiments.clustering.work import Job, Outcome
+from bench.experiments.kit import chaos
 from bench.model import Sample
 from bench.planning import plan
 from bench.planning.plan import Wish

@@ -9,11 +9,13 @@ import pytest
 
 from bench.context import Measured
 from bench.errors import BadInput
-from bench.experiments import inference, inference_load, load, response_times
-from bench.experiments.actor_pool import Answers
+from bench.experiments import inference, load
 from bench.experiments.inference import Params
-from bench.experiments.peers import Peers
-from bench.experiments.predictors import Predictors
+from bench.experiments.inference import load as inference_load
+from bench.experiments.inference.actor_pool import Answers
+from bench.experiments.inference.peers import Peers
+from bench.experiments.inference.predictors import Predictors
+from bench.experiments.kit import response_times
 from bench.model import Interval, Sample
 from bench.planning import params as parameters
 

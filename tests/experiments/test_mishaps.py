@@ -18,11 +18,11 @@ from bench.context import NodeSlot
 from bench.errors import BadInput
 from bench.experiments import NAMES, inference, load, parameter_server
 from bench.experiments.clustering.site import Worker
-from bench.experiments.mishaps import Mishaps
+from bench.experiments.inference.predictors import Predictor
+from bench.experiments.kit.mishaps import Mishaps
+from bench.experiments.kit.striker import Striker
 from bench.experiments.parameter_server import training
 from bench.experiments.parameter_server.host import Host
-from bench.experiments.predictors import Predictor
-from bench.experiments.striker import Striker
 from bench.planning import needs, plan
 from bench.planning.plan import Wish
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from bench.experiments import mlp
+from bench.experiments.inference import mlp
 
 SOURCES = ("mnist", "random")
 SEEDS = (0, 1, 7, 2026)

@@ -11,8 +11,8 @@ import pytest
 
 from bench.context import NodeSlot
 from bench.errors import RunInvalid
-from bench.experiments import mlp
-from bench.experiments.peers import Peers, start_peers
+from bench.experiments.inference import mlp
+from bench.experiments.inference.peers import Peers, start_peers
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(60)]
 

@@ -10,9 +10,9 @@ import pytest
 
 from bench.context import NodeSlot
 from bench.errors import RunInvalid
-from bench.experiments import mlp
-from bench.experiments.placement import places, spans
-from bench.experiments.predictors import DataPath, Predictor, Predictors
+from bench.experiments.inference import mlp
+from bench.experiments.inference.predictors import DataPath, Predictor, Predictors
+from bench.experiments.kit.placement import places, spans
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(60)]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.experiments.chaos import PAUSE_SECONDS, Kind
-from bench.experiments.recovery import Recoveries, Recovery
+from bench.experiments.kit.chaos import PAUSE_SECONDS, Kind
+from bench.experiments.kit.recovery import Recoveries, Recovery
 
 THERE = ["head/0", "worker-1/1", "worker-1/2"]
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from builders import a_sample, a_spec
 
-from bench.experiments.mishaps import Mishaps
+from bench.experiments.kit.mishaps import Mishaps
 from bench.jobs.invocation import QUIET, Invocation, InvocationTurn
 from bench.jobs.recorder import Recorder
 from bench.model import Arm, Spec

@@ -11,7 +11,8 @@ from analysis.test_sweeps import ACCURACY, GOODPUT, drawn, swept
 
 from bench import analysis, reports
 from bench.model import Metric, Sample
-from bench.reports import colours, document
+from bench.reports import document
+from bench.reports.pictures import colours
 
 VOID = {"meta", "br", "hr", "img", "input", "link", "path", "rect", "circle"}
 EVIL = "</style><script>alert(1)</script>\"'><img src=x onerror=alert(1)>&amp;"

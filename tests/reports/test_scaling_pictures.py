@@ -11,10 +11,11 @@ import pytest
 from analysis.made_up import MULTI, SINGLE, made_up
 
 from bench import analysis
-from bench.analysis import scaling
 from bench.analysis.ladders import Ladder
+from bench.analysis.statistics import scaling
 from bench.model import Metric
-from bench.reports import html, pictures_of_scaling
+from bench.reports import html
+from bench.reports.pictures import scaling as pictures_of_scaling
 
 RATE = Metric(name="throughput_inputs_per_second", unit="inputs/s", better="higher", kind="rate")
 STEPS = (1, 2, 3, 4, 6, 8, 12, 16)

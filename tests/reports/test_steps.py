@@ -10,9 +10,9 @@ import pytest
 
 from bench.analysis.arms import ArmRow
 from bench.analysis.comparison import Side
-from bench.analysis.stats import hodges_lehmann
+from bench.analysis.statistics.stats import hodges_lehmann
 from bench.model import Arm, Metric
-from bench.reports import steps
+from bench.reports.sections import steps
 
 HOURS = Metric(name="projected_hours", unit="h", better="lower", kind="time", help="8,000,000 jobs.")
 MONTHS = {block: 2160.0 + block for block in range(6)}  # three months

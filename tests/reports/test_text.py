@@ -8,10 +8,10 @@ import pytest
 from analysis.made_up import ARMS, METRICS, MULTI, SINGLE, a_facts, made_up
 
 from bench import analysis
-from bench.analysis.stats import Estimate
+from bench.analysis.statistics.stats import Estimate
 from bench.model import Gate
 from bench.reports import text
-from bench.reports.tables import Axis
+from bench.reports.sections.tables import Axis
 
 GOLDEN = Path(__file__).with_name("golden")
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from builders import RATE
 
-from bench.analysis.stats import Estimate
+from bench.analysis.statistics.stats import Estimate
 from bench.analysis.two_samples import TwoSamples
 from bench.analysis.two_sessions import SessionRow
 from bench.errors import BadInput

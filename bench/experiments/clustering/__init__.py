@@ -11,13 +11,14 @@ from typer import Option
 
 from bench.context import Context
 from bench.errors import BadInput, DoesNotFit
-from bench.experiments import Profile, chaos, mishaps
+from bench.experiments import Profile
 from bench.experiments.clustering import split
 from bench.experiments.clustering.inputs import check_path, open_input
 from bench.experiments.clustering.kernels import Kernel
 from bench.experiments.clustering.metrics import CHECKED_SHARE, JOBS_PER_SECOND, METRICS, of_crew, of_round
 from bench.experiments.clustering.site import Source
 from bench.experiments.clustering.work import Given, Job, Kind
+from bench.experiments.kit import chaos, mishaps
 from bench.model import Arm, Sample, Topology
 
 __all__ = [

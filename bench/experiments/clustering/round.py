@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from bench.context import Context, NodeSlot
 from bench.errors import DataMissing, RunFailed
-from bench.experiments import chaos, recovery
 from bench.experiments.clustering import peers, site, split, work
 from bench.experiments.clustering.crew import STALL_SECONDS, Crew, Tally
 from bench.experiments.clustering.ledger import Ledger, key_of
@@ -21,7 +20,8 @@ from bench.experiments.clustering.metrics import Account, Round
 from bench.experiments.clustering.reference import Reference
 from bench.experiments.clustering.split import Part
 from bench.experiments.clustering.work import Given, Job, Outcome
-from bench.experiments.placement import Place, get_in_time, on
+from bench.experiments.kit import chaos, recovery
+from bench.experiments.kit.placement import Place, get_in_time, on
 from bench.files import replace_whole
 from bench.model import to_json
 

@@ -12,7 +12,8 @@ from typer import Option
 from bench.context import Context
 from bench.data import images
 from bench.errors import BadInput, DoesNotFit
-from bench.experiments import Profile, mishaps
+from bench.experiments import Profile
+from bench.experiments.kit import mishaps
 from bench.experiments.parameter_server import metrics, models, wire
 from bench.experiments.parameter_server.metrics import ARMS, METRICS
 from bench.model import Arm, Sample, Topology, Value

@@ -1,0 +1,1 @@
+"""Numbers alone: estimates, intervals, tests and laws, of arrays and of nothing that is ours."""

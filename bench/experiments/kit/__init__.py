@@ -1,0 +1,1 @@
+"""What several experiments are made with: places for actors, load, percentiles, parts of the time, chaos."""

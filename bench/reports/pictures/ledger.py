@@ -1,0 +1,86 @@
+"""The network ledger as a picture: from one topology's seconds to the other's, each part where the one before it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.analysis.cells import CellReport
+from bench.analysis.ledger.network_ledger import Ledger
+from bench.analysis.numbers import percent, plain, with_interval
+from bench.analysis.statistics.stats import Estimate
+from bench.reports.pictures import colours
+from bench.reports.pictures.session import RIGHT, Look, Picture, name_of, runs_of, ticks
+from bench.reports.pictures.svg import LEFT, Axis, Canvas
+from bench.reports.sections.ledger import scale_of, title
+
+_ROW = 34
+_BEGIN = 2 * LEFT + 24  # names of parts are longer than numbers
+
+
+def of_cell(cell: CellReport, look: Look) -> Iterator[Picture]:
+    """The ledger of a cell that has one with a gap in it."""
+    if cell.ledger and cell.ledger.gap:
+        yield _picture(cell.ledger, cell, look)
+
+
+def _picture(ledger: Ledger, cell: CellReport, look: Look) -> Picture:
+    scale = scale_of(ledger)
+    steps = list(_steps(ledger, look))
+    ends = [
+        begin + end
+        for _, begin, value, _ in steps
+        for end in (0.0, value.value, value.low, value.high)
+        if end is not None
+    ]
+    along = Axis.around(ends, _BEGIN, RIGHT - 60, holds=(0.0,))
+    bottom = 12 + _ROW * len(steps)
+    canvas = Canvas(height=bottom + 44)
+    canvas.bottom_axis(along, ticks(scale), top=6, bottom=bottom, divisor=scale.divisor)
+    for number, (name, begin, value, colour) in enumerate(steps):
+        y = 12 + _ROW * number
+        near, far = sorted((along.at(begin), along.at(begin + value.value)))
+        is_part = number not in (0, len(steps) - 1)
+        canvas.words(_BEGIN - 8, y + 16, name, anchor="end", kind="t" if is_part else "t strong")
+        canvas.box(near, y + 2, max(far - near, 1.5), 20, kind="part", colour=colour)
+        after = far
+        if value.low is not None and value.high is not None:
+            after = max(far, along.at(begin + value.high))  # beyond the interval, which would strike the number out
+            reach = [(along.at(begin + value.low), y + 12), (along.at(begin + value.high), y + 12)]
+            canvas.line(reach, kind="one")
+        if number < len(steps) - 1:
+            end = along.at(begin + value.value)
+            canvas.line([(end, y + 2), (end, y + _ROW + 22)], kind="thin")
+        canvas.words(after + 8, y + 16, plain(value.value / scale.divisor))
+    canvas.words((_BEGIN + RIGHT) / 2, bottom + 36, scale.unit, anchor="middle")
+    base = ledger.seconds[ledger.baseline].value
+    said = ", ".join(
+        f"{part.name} {with_interval(part.seconds, scale)} ({percent(part.seconds.value / base)})"
+        for part in ledger.parts
+        if part.seconds
+    )
+    gap = with_interval(ledger.gap, scale) if ledger.gap else ""
+    words = f"{ledger.candidate} takes {gap} {scale.unit} longer than {ledger.baseline}: {said}"
+    return Picture(
+        title=title(ledger),
+        svg=canvas.drawn(name_of("ledger", cell), f"{title(ledger)}. {words}."),
+        says=f"{words}.",
+        reads=(
+            "Each bar begins where the one above it ended, so that together they lead from the one topology to the other;"
+            " a bar to the left takes time off. Thin lines are 95 % intervals. Unexplained is what the parts leave; parts"
+            " that went on at the same time are counted twice, and make it less, or less than 0."
+        ),
+        source=f"the arms of {cell.experiment}, block by block, in {runs_of(cell, look.topologies)}; means",
+    )
+
+
+def _steps(ledger: Ledger, look: Look) -> Iterator[tuple[str, float, Estimate, str]]:
+    """Each bar: its name, where it begins, how long it is, its colour."""
+    first, last = ledger.seconds[ledger.baseline], ledger.seconds[ledger.candidate]
+    yield ledger.baseline, 0.0, first, look.colour(ledger.baseline)
+    reached = first.value
+    for part in ledger.parts:
+        if part.seconds:
+            colour = colours.ALARM if part.name == "unexplained" else colours.NEUTRAL
+            yield f"+ {part.name}", reached, part.seconds, colour
+            reached += part.seconds.value
+    yield ledger.candidate, 0.0, last, look.colour(ledger.candidate)

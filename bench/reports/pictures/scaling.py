@@ -1,0 +1,132 @@
+"""The scaling card as pictures: what each number of workers gives, with the law that fits, and how much stayed serial."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from bench.analysis import Report
+from bench.analysis.ladders import Ladder
+from bench.analysis.numbers import label, quantity, scale_for
+from bench.reports.pictures.session import RIGHT, Look, Picture, ticks, upper
+from bench.reports.pictures.svg import LEFT, Axis, Canvas
+
+_TOP, _BOTTOM = 34, 250
+
+
+def of_experiment(report: Report, experiment: str) -> Iterator[Picture]:
+    """Two pictures for each arm and params that scale: the rate, and the serial fraction where there is one."""
+    look = Look.of(report)
+    those = sorted((each for each in report.ladders if each.experiment == experiment), key=_key)
+    for _, found in groupby(those, key=_key):
+        ladders = list(found)
+        yield _rates(ladders, look)
+        if any(point.serial_fraction is not None for ladder in ladders for point in ladder.card.points):
+            yield _serial(ladders, look)
+
+
+def _key(ladder: Ladder) -> str:
+    """What ladders have in common that go into one picture: all but the topology."""
+    return ", ".join([ladder.arm, *(f"{name}={value}" for name, value in ladder.params.items())])
+
+
+def _rates(ladders: Sequence[Ladder], look: Look) -> Picture:
+    metric = ladders[0].metric
+    curves = [point for each in ladders if each.card.law for point in each.card.law.curve]
+    values = [p.rate for each in ladders for p in each.card.points] + [v for p in curves for v in (p.low, p.high)]
+    scale, up = scale_for(metric, values), Axis.around(values, _BOTTOM, _TOP, holds=(0.0,))
+    canvas, along = _canvas(ladders, look)
+    canvas.left_axis(up, ticks(scale), right=RIGHT, divisor=scale.divisor)
+    said = []
+    for ladder in ladders:
+        colour, law = look.colour(ladder.topology), ladder.card.law
+        if law and law.curve:
+            above = [(along.at(point.workers), up.at(point.high)) for point in law.curve]
+            below = [(along.at(point.workers), up.at(point.low)) for point in law.curve]
+            canvas.area([*above, *reversed(below)], colour=colour, kind="range")
+            canvas.line([(along.at(point.workers), up.at(point.rate)) for point in law.curve], colour=colour)
+        for point in ladder.card.points:
+            canvas.mark(along.at(point.workers), up.at(point.rate), look.shape(ladder.topology), colour=colour)
+        best = max(ladder.card.points, key=lambda point: point.rate)
+        fitted = f", along {law.name}" if law else ", no law"
+        said.append(f"{ladder.topology} has its most at {best.workers}: {quantity(metric, best.rate)}{fitted}")
+    words = "; ".join(said)
+    return _picture(
+        canvas,
+        ladders,
+        kind="rates",
+        title=f"{upper(label(metric))} against {ladders[0].parameter}, {_key(ladders[0])}",
+        says=f"{words}.",
+        reads=(
+            "A mark is the median over blocks. The line is the law that fits (USL, or Amdahl's where USL is no better), and"
+            " its band what 95 % of the fits to blocks drawn anew say; without a line there were too few points to fit one."
+            f"{_crowded(ladders)}"
+        ),
+    )
+
+
+def _serial(ladders: Sequence[Ladder], look: Look) -> Picture:
+    found = {
+        ladder.topology: [(p.workers, p.serial_fraction) for p in ladder.card.points if p.serial_fraction is not None]
+        for ladder in ladders
+    }
+    values = [fraction for points in found.values() for _, fraction in points]
+    up = Axis.around(values, _BOTTOM, _TOP, holds=(0.0,))
+    canvas, along = _canvas(ladders, look)
+    canvas.left_axis(up, lambda value: f"{value:.3g}", right=RIGHT)
+    for topology, points in found.items():
+        places = [(along.at(workers), up.at(fraction)) for workers, fraction in points]
+        if len(places) > 1:
+            canvas.line(places, colour=look.colour(topology))
+        for x, y in places:
+            canvas.mark(x, y, look.shape(topology), colour=look.colour(topology))
+    words = "; ".join(
+        f"{topology} from {points[0][1]:.3f} at {points[0][0]} to {points[-1][1]:.3f} at {points[-1][0]}"
+        for topology, points in found.items()
+        if points
+    )
+    return _picture(
+        canvas,
+        ladders,
+        kind="serial",
+        title=f"Serial fraction against {ladders[0].parameter}, {_key(ladders[0])}",
+        says=f"{words}.",
+        reads=(
+            "The share of the work that would have to be serial to explain the speed-up (Karp and Flatt). Level: some of it"
+            " is serial. Rising: what the workers cost each other grows with their number. Below 0: more than linear."
+            f"{_crowded(ladders)}"
+        ),
+    )
+
+
+def _canvas(ladders: Sequence[Ladder], look: Look) -> tuple[Canvas, Axis]:
+    """With the axis of workers below, which is logarithmic: a ladder doubles."""
+    workers = [point.workers for ladder in ladders for point in ladder.card.points]
+    along = Axis.around(workers, LEFT + 8, RIGHT - 8, is_log=True)
+    canvas = Canvas(height=304)
+    for count in sorted(set(workers)):
+        x = along.at(count)
+        canvas.line([(x, _TOP), (x, _BOTTOM)], kind="grid")
+        canvas.words(x, _BOTTOM + 16, str(count), anchor="middle")
+    canvas.words((LEFT + RIGHT) / 2, 294, ladders[0].parameter, anchor="middle")
+    drawn = {ladder.topology for ladder in ladders}
+    canvas.legend([entry for entry in look.legend() if entry[0] in drawn])
+    return canvas, along
+
+
+def _crowded(ladders: Sequence[Ladder]) -> str:
+    crowded = [point.workers for ladder in ladders for point in ladder.card.points if point.is_crowded]
+    return f" From {min(crowded)} on there are more workers than CPUs." if crowded else ""
+
+
+def _picture(canvas: Canvas, ladders: Sequence[Ladder], *, kind: str, title: str, says: str, reads: str) -> Picture:
+    first = ladders[0]
+    name = re.sub(r"[^A-Za-z0-9]+", "-", f"scaling-{kind}-{first.experiment}-{_key(first)}").strip("-")
+    return Picture(
+        title=title,
+        svg=canvas.drawn(name, f"{title}. {says}"),
+        says=says,
+        reads=reads,
+        source=f"{first.metric.name} of {first.arm} in runs/*-{first.experiment}-*/samples.jsonl; median over blocks",
+    )

@@ -1,0 +1,44 @@
+"""The guard of convergence as a table: what each training needed, beside the reference at the same batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.analysis.cells import CellReport
+from bench.analysis.convergence import SAMPLES_TO_TARGET, Guard
+from bench.analysis.numbers import quantity
+from bench.model import Metric
+from bench.reports.sections import grid
+from bench.reports.sections.grid import Table
+
+TITLE = "Convergence beside the reference at the same batch: samples to the target"
+HEADS = (
+    ("topology", False),
+    ("arm", False),
+    ("reference", False),
+    ("runs", True),
+    ("needed", True),
+    ("reference needed", True),
+    ("least credible", True),
+    ("", False),
+)
+_SAMPLES = Metric(name=SAMPLES_TO_TARGET, unit="samples", better="lower", kind="count")
+
+
+def table(cell: CellReport) -> Table:
+    """A row an arm and topology."""
+    return grid.table(HEADS, [grid.row(_cells(guard)) for guard in cell.guards])
+
+
+def notes(cell: CellReport) -> Iterator[str]:
+    """Why nothing can be told, where that is so."""
+    for refusal in dict.fromkeys(guard.refusal for guard in cell.guards if guard.refusal):
+        yield f"not told: {refusal}"
+
+
+def _cells(guard: Guard) -> list[str]:
+    ends = [guard.topology, guard.arm, guard.reference, f"{guard.runs} and {guard.reference_runs}"]
+    if guard.point is None or guard.needed is None:
+        return [*ends, "-", "-", "-", "not told"]
+    values = (guard.needed, guard.point.mean, guard.point.least_mean)
+    return [*ends, *(quantity(_SAMPLES, value) for value in values), "TOO FAST" if guard.is_too_fast else "credible"]
