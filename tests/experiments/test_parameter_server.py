@@ -246,7 +246,6 @@ def setting(local_ray: Sequence[NodeSlot]) -> Setting:
         batch=20,
         transport="inline",
         prefetch=True,
-        overlap=False,
         images=ray.put(held.train_x),
         classes=ray.put(held.train_y),
         initial=learner.state.copy(),

@@ -66,10 +66,6 @@ class Params:
         int, Option(min=1, max=100, metavar="SERVERS", help="Servers of transport sharded, the nodes in turn.")
     ] = 2
     prefetch: Annotated[bool, Option(metavar="FLAG", help="Make the next batch while gradients travel.")] = True
-    overlap: Annotated[
-        bool,
-        Option(metavar="FLAG", help="Asynchronous workers make the next gradient while the last one travels."),
-    ] = False
     staleness_bound: Annotated[
         int,
         Option(

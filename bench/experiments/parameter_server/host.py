@@ -36,7 +36,6 @@ class Task:
     begin: int  # its first batch is this one of its own
     transport: Transport
     prefetch: bool
-    overlap: bool
     reset_every: int  # the error of half precision is forgotten after so many of its steps; 0: never
     addresses: Sequence[Address] = ()  # of all servers, where there are lines past Ray's calls
 
@@ -101,7 +100,7 @@ class Host:
         """Send gradients and take weights until all servers say that it is over."""
         with closing(_Link(servers, self._learner, task)) as link:
             link.collect(link.pull())
-            return self._train_ahead(link, task) if task.overlap and not task.is_sync else self._train(link, task)
+            return self._train(link, task)
 
     def _train(self, link: _Link, task: Task) -> Report:
         report, step = Report(), task.begin
@@ -125,26 +124,6 @@ class Host:
             report.travel_seconds += monotonic() - sent
             report.steps += 1
         return report
-
-    def _train_ahead(self, link: _Link, task: Task) -> Report:
-        """The same, where each gradient is made while the one before travels, of weights that lack it."""
-        report, step = Report(), task.begin
-        answers: Sequence[tuple[int, Any]] = ()
-        while True:
-            begin, versions = monotonic(), link.versions
-            loss = self._learner.compute(self._take(task, step))
-            sent = monotonic()
-            link.collect(answers)
-            if link.is_over:
-                return report  # nobody wants what was made since
-            if task.reset_every and step % task.reset_every == 0:
-                link.forget()
-            answers = link.push(versions)
-            step += 1
-            report.losses.append(loss)
-            report.busy.append(sent - begin)
-            report.travel_seconds += monotonic() - sent
-            report.steps += 1
 
     def _take(self, task: Task, step: int) -> Batch:
         return self._batches.take(step * task.workers + task.rank)
@@ -238,11 +217,6 @@ class _Link:
     def is_over(self) -> bool:
         return self.version == OVER
 
-    @property
-    def versions(self) -> Sequence[int]:
-        """Of the weights in place, by shard."""
-        return tuple(self._versions)
-
     def forget(self) -> None:
         """Begin anew with what half precision lost: a training that is resumed here has no more than that."""
         if self._error is not None:
@@ -252,10 +226,8 @@ class _Link:
         """Ask for the weights as they are."""
         return [(shard, end.pull(self._task.rank, process_time())) for shard, end in enumerate(self._ends)]
 
-    def push(self, made_of: Sequence[int] | None = None) -> list[tuple[int, Any]]:
+    def push(self) -> list[tuple[int, Any]]:
         """Send the message that the learner has made, and ask for the weights after it.
-
-        It was made of the weights in place, or else of those of the versions `made_of`.
 
         Shards are at different versions where a worker died between two of its calls: those that are ahead have had
         this gradient.
@@ -272,8 +244,7 @@ class _Link:
             pieces = form.encode(message[part])
             if self._error is not None:
                 form.decode(pieces, self._error[part])
-            base = version if made_of is None else made_of[shard]
-            answers.append((shard, end.push(self._task.rank, base, cpu_seconds, pieces)))
+            answers.append((shard, end.push(self._task.rank, version, cpu_seconds, pieces)))
         if self._error is not None:
             self._error[:] = message - self._error
         return answers

@@ -106,7 +106,6 @@ class Study:
             batch=params.batch,
             transport=params.transport,
             prefetch=params.prefetch,
-            overlap=params.overlap,
             images=ray.put(held.train_x),
             classes=ray.put(held.train_y),
             initial=learner.state.copy(),

@@ -39,7 +39,6 @@ class Setting:
     batch: int
     transport: Transport
     prefetch: bool
-    overlap: bool
     images: Any  # references to the training set in Ray's object store
     classes: Any
     initial: Vector
@@ -258,7 +257,6 @@ class _Training:
             begin=first_batch,
             transport=setting.transport,
             prefetch=setting.prefetch,
-            overlap=setting.overlap,
             reset_every=self.plan.checkpoint_every,
             addresses=self.trainers.addresses,
         )

@@ -10,6 +10,8 @@ from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from bench.experiments.parameter_server.lines import ANSWER, QUESTION
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -135,5 +137,6 @@ def parts(length: int, shards: int) -> list[slice]:
 
 def round_trip_bytes(transport: Transport, *, length: int, tensors: int) -> float:
     """What crosses between two nodes for one message of `length` numbers there, and one back."""
-    beside = CALL_BYTES + (2 * ARRAY_BYTES * tensors if transport == "objects" else 0)
+    beside = ANSWER.size + QUESTION.size if transport == "direct" else CALL_BYTES
+    beside += 2 * ARRAY_BYTES * tensors if transport == "objects" else 0
     return 2.0 * length * (2 if transport == "compressed" else 4) + beside
