@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, get_args
 
 import numpy as np
@@ -339,6 +340,29 @@ def test_by_lines_of_their_own_workers_get_what_calls_would_give() -> None:
 
     # Twice 0.5 of the mean, 2; the last number is a statistic: the mean itself.
     assert in_threads(lambda: work(0), lambda: work(1)) == [[[0, 1, OVER], [-2.0, -2.0, 10.0]]] * 2
+
+
+def test_the_successor_of_a_worker_that_died_at_the_barrier_sends_its_gradient_by_a_line_of_its_own() -> None:
+    shard = server(iterations=1)
+    listener = listening(shard)
+
+    def send(rank: int, gradient: Any) -> Any:
+        weights = np.empty(3, np.float32)
+        with closing(Line(listener.address)) as line:
+            line.push(rank, 0, 0.0, [gradient])
+            return line.take(None, weights), weights.tolist()
+
+    with closing(Line(listener.address)) as line:
+        line.push(0, 0, 0.0, [numbers(1, 1, 1)])  # as its successor will
+        deadline = monotonic() + WAIT_SECONDS
+        while 0 not in shard._arrived:
+            assert monotonic() < deadline
+            sleep(0.001)
+    assert (
+        in_threads(lambda: send(0, numbers(1, 1, 1)), lambda: send(1, numbers(3, 3, 3)))
+        == [(OVER, [-1.0, -1.0, 2.0])] * 2
+    )
+    assert dict(shard.tally().staleness) == {0: 2}
 
 
 def test_who_does_not_know_the_key_is_hung_up_on() -> None:
