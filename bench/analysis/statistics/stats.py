@@ -266,12 +266,16 @@ def _percentile(ordered: Sequence[float], share: float) -> float:
     return float(low + (high - low) * part if part < 0.5 else high - (high - low) * (1 - part))
 
 
+def quartiles(ordered: Sequence[float]) -> tuple[float, float]:
+    """The first and the third, of values from the least to the greatest."""
+    return _percentile(ordered, 0.25), _percentile(ordered, 0.75)
+
+
 def outliers(values: Mapping[K, float], fence: float = 1.5) -> tuple[K, ...]:
     """Keys of the values more than `fence` interquartile ranges outside the quartiles (Tukey): to mark, not to drop."""
     if len(values) < 4:
         return ()
-    ordered = sorted(values.values())
-    low, high = _percentile(ordered, 0.25), _percentile(ordered, 0.75)
+    low, high = quartiles(sorted(values.values()))
     reach = fence * (high - low)
     return tuple(key for key, value in values.items() if not low - reach <= value <= high + reach)
 
