@@ -15,6 +15,8 @@ import msgspec
 SCHEMA_VERSION = 1
 STEADY_TURNS = 5  # no fewer are left of an invocation whose first turns are discarded beyond those declared
 
+MOST_PRIMARY = 5  # comparisons of a session: more than that cannot all be the one that was asked
+
 T = TypeVar("T")
 
 Better = Literal["higher", "lower"]
@@ -325,7 +327,14 @@ class Session:
     precision: float | None = None  # of every headline's ratio, at which no block is added: 0.03 is 3 % to each side
     dropped: tuple[str, ...] = ()  # what was asked for and is not in the plan, since the budget has no room for it
     ended: str = ""  # why it is complete without the runs that it lacks
+    primary: tuple[
+        str, ...
+    ] = ()  # cells whose headline was asked for beforehand, as "inference c01"; (): none was named
     version: int = SCHEMA_VERSION
+
+    def __post_init__(self) -> None:
+        if len(self.primary) > MOST_PRIMARY:
+            raise ValueError(f"{len(self.primary)} primary comparisons, and {MOST_PRIMARY} are the most")
 
 
 def to_json(value: object) -> bytes:

@@ -19,15 +19,13 @@ from bench.analysis.facts import differences, measured_totals, planned_totals
 from bench.analysis.ladders import Ladder, ladders
 from bench.analysis.levels import outside_seconds
 from bench.analysis.more_cpus import MoreCpus, more_cpus
-from bench.analysis.numbers import plural
+from bench.analysis.multiplicity import adjusted
 from bench.analysis.rows import MetricRow, Question
 from bench.analysis.several import Several, several
-from bench.analysis.statistics import stats
 from bench.analysis.veto import Gates, Veto
 from bench.analysis.warmups import CellKey, marked
 from bench.model import Facts, Run, Session, Spec, Status, Topology, Value
 
-MOST_PRIMARY = 5  # more comparisons than that cannot all be the one that was asked
 ESTIMATOR = (
     "each topology: median of the invocations' values, interval of order statistics; "
     "ratio: Hodges-Lehmann on the paired log-ratios, interval by inverting the signed-rank test"
@@ -85,6 +83,7 @@ class Report:
     cells: tuple[CellReport, ...]
     ladders: tuple[Ladder, ...] = ()  # cells that differ in their number of workers alone
     more_cpus: tuple[MoreCpus, ...] = ()  # cells that differ in the CPUs of each piece of work alone
+    primary: tuple[str, ...] = ()  # cells that were named beforehand as those asked about
     several: tuple[Several, ...] = ()  # more than two arms or cells at once
     gates: Gates | None = None
     vetoed: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # block: why nothing of it is used
@@ -126,7 +125,8 @@ def build(
         outside_seconds=outside_seconds(session, chosen),
     )
     cells = [build_cell(asked, experiment, cell, title) for (experiment, cell), title in titles(session).items()]
-    cells = _adjust([_without_pairs(cell, vetoed) if vetoed.leaves_none else cell for cell in cells])
+    cells = [_without_pairs(cell, vetoed) if vetoed.leaves_none else cell for cell in cells]
+    cells = adjusted(cells, primary=session.primary)
     evidence = Evidence(
         session=session,
         attempts=tuple(runs),
@@ -153,6 +153,7 @@ def build(
         _assemble(evidence, cells, found),
         ladders=ladders(asked),
         more_cpus=tuple(_as_doubted(step, found, vetoed) for step in more_cpus(asked)),
+        primary=session.primary,
         several=tuple(replace(s, refused=_why_refused(s.experiment, found, vetoed)) for s in several(asked, cells)),
         planned=len(whole.specs),
         left_out_blocks=len(_blocks(whole) - _blocks(session)),
@@ -274,43 +275,6 @@ def titles(session: Session) -> dict[tuple[str, str], str]:
         key: ", ".join(f"{name}={value}" for name, value in spec.params.items() if name not in common[key[0]])
         for key, spec in sorted(cells.items(), key=lambda item: (order.get(item[0][0], len(order)), item[0]))
     }
-
-
-def _adjust(cells: Sequence[CellReport]) -> list[CellReport]:
-    """p-values corrected for the number of comparisons: Holm for up to 5 headlines, Benjamini-Hochberg for the rest."""
-    headlines = [row for cell in cells for row in cell.rows if row.headline and _p(row) is not None]
-    others = [row for cell in cells for row in _rows(cell) if not row.headline and _p(row) is not None]
-    if len(headlines) > MOST_PRIMARY:
-        headlines, others = [], headlines + others
-    new: dict[int, MetricRow] = {}
-    for rows, method, name in ((headlines, "holm", "Holm"), (others, "fdr_bh", "Benjamini-Hochberg")):
-        p_values = [p for row in rows if (p := _p(row)) is not None]
-        adjusted = stats.adjusted(p_values, "holm" if method == "holm" else "fdr_bh")
-        for row, p in zip(rows, adjusted, strict=True):
-            new[id(row)] = _with_p(row, p, f"{name}, {plural(len(rows), 'comparison')}")
-    return [
-        replace(
-            cell,
-            rows=tuple(new.get(id(row), row) for row in cell.rows),
-            usage=tuple(new.get(id(row), row) for row in cell.usage),
-            sweeps=tuple(new.get(id(row), row) for row in cell.sweeps),
-        )
-        for cell in cells
-    ]
-
-
-def _rows(cell: CellReport) -> tuple[MetricRow, ...]:
-    return (*cell.rows, *cell.usage, *cell.sweeps)
-
-
-def _p(row: MetricRow) -> float | None:
-    return row.comparison.p if row.comparison else None
-
-
-def _with_p(row: MetricRow, p: float, adjustment: str) -> MetricRow:
-    if row.comparison is None:
-        return row
-    return replace(row, comparison=replace(row.comparison, p_adjusted=p, adjustment=adjustment))
 
 
 def _refuse(cell: CellReport, found: Sequence[Doubt]) -> CellReport:

@@ -107,6 +107,13 @@ Price = Annotated[
 Precision = Annotated[
     str | None, typer.Option(metavar="PERCENT", help="End when every headline's interval is within it: 3%.")
 ]
+Primary = Annotated[
+    str,
+    typer.Option(
+        metavar="CELLS",
+        help="Cells that the session is about: c01,c03, at most 5. [default: all, where they are 5 or fewer]",
+    ),
+]
 LoadWith = Annotated[
     str | None, typer.Option(metavar="COMMAND", help="Kubernetes: what carries {image} to its nodes, for you.")
 ]
@@ -210,6 +217,7 @@ PLANNED: dict[str, Any] = {
     "budget": Budget,
     "price_per_cpu_hour": Price,
     "precision": Precision,
+    "primary": Primary,
     "profile_with": ProfileWith,
     **OF_TARGET,
     "out": Out,
@@ -239,6 +247,7 @@ def as_plan(wish: Wish, options: Options, out: Path) -> Plan:
         "budget": None if wish.budget_seconds is None else f"{wish.budget_seconds:.0f}s",
         "price_per_cpu_hour": wish.price_per_cpu_hour or None,
         "precision": None if wish.precision is None else f"{100 * wish.precision:.10g}%",
+        "primary": wish.primary or None,
         "profile_with": wish.profile_with or None,
     }
     return Plan(
@@ -299,6 +308,7 @@ def asking(work: Callable[..., None]) -> Callable[..., None]:
         budget: Budget = None,
         price_per_cpu_hour: Price = None,
         precision: Precision = None,
+        primary: Primary = "",
         profile_with: ProfileWith = "",
         options: Options,
         out: Out = DEFAULT_OUT,
@@ -324,6 +334,7 @@ def asking(work: Callable[..., None]) -> Callable[..., None]:
             budget_seconds=None if budget is None else seconds_of(budget),
             price_per_cpu_hour="" if price_per_cpu_hour is None else price_of(price_per_cpu_hour),
             precision=None if precision is None else share_of(precision),
+            primary=primary,
             profile_with=profile_with,
         )
         work(wish, options, out, **said)

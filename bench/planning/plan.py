@@ -16,6 +16,7 @@ from bench.experiments import ALL_NAMES, NAMES, Experiment, Profile, load
 from bench.model import Session, Spec, Topology, Value
 from bench.planning import needs
 from bench.planning import params as parameters
+from bench.planning.primary import primary
 
 MIB = 2**20
 TOPOLOGIES = ("both", "single", "multi")
@@ -68,6 +69,7 @@ class Wish:
     budget_seconds: float | None = None
     price_per_cpu_hour: str = ""  # 0.04 EUR
     precision: float | None = None  # 0.03 is 3 %
+    primary: str = ""  # cells that it is about: c01,c03
     profile_with: str = ""  # one of bench/stacks.py's; empty: none
     command: str = ""
 
@@ -190,6 +192,7 @@ def make(wish: Wish, *, now: datetime | None = None, suffix: str | None = None) 
         budget_seconds=wish.budget_seconds,
         price_per_cpu_hour=wish.price_per_cpu_hour,
         precision=wish.precision,
+        primary=primary(wish.primary, cell_specs),
     )
 
 

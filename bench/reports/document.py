@@ -129,10 +129,7 @@ def _design(report: Report) -> Iterator[tuple[str, str]]:
     )
     yield "randomised", report.randomised
     yield "runs", _runs(report)
-    if report.ended:
-        yield "ended early", f"{report.ended}; {plural(report.left_out_blocks, 'block')} left out"
-    if report.dropped:
-        yield "dropped", f"the budget had no room for {', '.join(report.dropped)}"
+    yield from _chosen(report)
     for experiment, params in report.common_params.items():
         if params:
             yield f"{experiment}", ", ".join(f"{name}={value}" for name, value in params.items())
@@ -147,6 +144,19 @@ def _design(report: Report) -> Iterator[tuple[str, str]]:
         drift = report.order_test
         yield "drift", f"rank correlation of value and position in the session {drift.rho:.2f}, p {plain(drift.p)}"
     yield "do it again", report.command
+
+
+def _chosen(report: Report) -> Iterator[tuple[str, str]]:
+    """What was asked about beforehand, and what was left out."""
+    if report.primary:
+        yield (
+            "asked about",
+            f"{', '.join(report.primary)}: named beforehand, so that Holm's correction is for these alone",
+        )
+    if report.ended:
+        yield "ended early", f"{report.ended}; {plural(report.left_out_blocks, 'block')} left out"
+    if report.dropped:
+        yield "dropped", f"the budget had no room for {', '.join(report.dropped)}"
 
 
 def _runs(report: Report) -> str:

@@ -8,6 +8,7 @@ from analysis.made_up import METRICS, MULTI, RATE, SINGLE, a_facts, made_up
 from bench import analysis
 from bench.analysis import Report
 from bench.model import Interval, Metric, Sample, from_json, to_json
+from bench.reports import FORMATS
 
 
 def a_report(change=None, **wish):
@@ -58,6 +59,27 @@ def test_headlines_are_corrected_for_how_many_they_are(cells, method):
     found = [cell.headline.comparison for cell in a_report(cells=cells).cells]
     assert {each.adjustment for each in found} == {method}
     assert all(each.p_adjusted == pytest.approx(min(1, cells * each.p)) for each in found)
+
+
+def test_what_was_named_beforehand_is_corrected_by_holm_alone_and_said():
+    session, runs = made_up(cells=7)
+    undeclared, named = (
+        analysis.build(replace(session, primary=primary), runs) for primary in ((), ("inference c02", "inference c07"))
+    )
+    found = {cell.cell: cell.headline.comparison.adjustment for cell in named.cells}
+    assert [name for name, how in found.items() if how == "Holm, 2 comparisons"] == ["c02", "c07"]
+    assert all(how.startswith("Benjamini-Hochberg") for name, how in found.items() if name not in ("c02", "c07"))
+    # Seven headlines cannot all be what was asked.
+    assert all(c.headline.comparison.adjustment.startswith("Benjamini-Hochberg") for c in undeclared.cells)
+    assert "inference c02, inference c07: named beforehand" in " ".join(FORMATS["text"](named).split())
+
+
+def test_a_sixth_primary_comparison_is_an_error():
+    session, _ = made_up(cells=7)
+    cells = tuple(f"inference c{number:02}" for number in range(1, 7))
+    assert replace(session, primary=cells[:5]).primary == cells[:5]
+    with pytest.raises(ValueError, match="6 primary comparisons, and 5 are the most"):
+        replace(session, primary=cells)
 
 
 def test_a_better_peer_is_said_before_anything_else():

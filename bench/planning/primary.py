@@ -1,0 +1,33 @@
+"""The comparisons that a session is about, named before it runs: what is looked for later cannot be the question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.errors import BadInput, did_you_mean
+from bench.model import MOST_PRIMARY, Spec
+
+
+def primary(text: str, specs: Sequence[Spec]) -> tuple[str, ...]:
+    """The cells that `text` names, c01,c03 or inference:c01,network:c02, as "inference c01". Raises BadInput."""
+    cells = {(spec.experiment, spec.cell): f"{spec.experiment} {spec.cell}" for spec in specs}
+    experiments = {experiment for experiment, _ in cells}
+    found: dict[str, None] = {}
+    for word in filter(None, (each.strip() for each in text.split(","))):
+        experiment, _, cell = word.rpartition(":")
+        if not experiment and len(experiments) > 1:
+            raise BadInput(f"--primary {word}: of which experiment?", f"Say {min(experiments)}:{word}, say.")
+        key = (experiment or min(experiments), cell)
+        if key not in cells:
+            known = [f"{e}:{c}" if len(experiments) > 1 else c for e, c in cells]
+            raise BadInput(
+                f"--primary {word}: there is no such cell.",
+                f"{did_you_mean(word, known)}`bench plan` lists them: {known[0]} to {known[-1]}.",
+            )
+        found[cells[key]] = None
+    if len(found) > MOST_PRIMARY:
+        raise BadInput(
+            f"--primary names {len(found)} comparisons, and {MOST_PRIMARY} are the most.",
+            "Name those that the session is about; the others are compared and corrected all the same.",
+        )
+    return tuple(found)
