@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any
 
 from bench.identity import code_hash
-from bench.jobs import profiling
+from bench.jobs import native, profiling
 from bench.jobs.counters import Counters, find_cgroup, reader
 from bench.jobs.machine import settings
 from bench.model import NodeFacts
@@ -84,7 +84,7 @@ class Probe:
             code_hash=code_hash(),
             image_digest=os.environ.get("RAYMETER_IMAGE_DIGEST"),
             ray_environment={name: value for name, value in sorted(os.environ.items()) if _configures_ray(name)},
-            settings=settings(),
+            settings={**settings(), **native.libraries(), **native.variables(os.environ)},
         )
 
     def _watch(self) -> None:
