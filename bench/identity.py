@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
 from functools import cache
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
@@ -29,3 +30,27 @@ def version() -> str:
         return installed_version("raymeter")
     except PackageNotFoundError:
         return "0"
+
+
+@cache
+def revision() -> tuple[str | None, bool | None]:
+    """The git revision of this checkout, and whether it has changes; None twice outside one."""
+    root = SOURCE.parent
+    if not (root / ".git").exists():
+        return None, None
+    said = []
+    for words in (("rev-parse", "HEAD"), ("status", "--porcelain")):
+        try:
+            done = subprocess.run(
+                ["git", "-C", str(root), *words], capture_output=True, text=True, timeout=30, check=True
+            )
+        except (OSError, subprocess.SubprocessError):
+            return None, None
+        said.append(done.stdout.strip())
+    return said[0], bool(said[1])
+
+
+def revision_in_words() -> str:
+    """Twelve digits of it, as in "3121e6e4f0ab with changes"; nothing outside a checkout."""
+    name, is_dirty = revision()
+    return f"{name[:12]}{' with changes' if is_dirty else ''}" if name else ""

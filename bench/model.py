@@ -327,9 +327,8 @@ class Session:
     precision: float | None = None  # of every headline's ratio, at which no block is added: 0.03 is 3 % to each side
     dropped: tuple[str, ...] = ()  # what was asked for and is not in the plan, since the budget has no room for it
     ended: str = ""  # why it is complete without the runs that it lacks
-    primary: tuple[
-        str, ...
-    ] = ()  # cells whose headline was asked for beforehand, as "inference c01"; (): none was named
+    revision: str = ""  # of the checkout that planned it: "3121e6e4f0ab with changes"; empty: it was none
+    primary: tuple[str, ...] = ()  # cells named beforehand as those it is about, as "inference c01"
     version: int = SCHEMA_VERSION
 
     def __post_init__(self) -> None:

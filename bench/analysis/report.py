@@ -203,7 +203,7 @@ def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Doub
         randomised=f"order of topologies and cells in each block, of arms in each turn (seed {session.seed})",
         estimator=ESTIMATOR,
         margin=evidence.margin,
-        versions=_versions(facts),
+        versions=_versions(facts) | ({"revision": session.revision} if session.revision else {}),
         link=" or ".join(sorted({each.link for each in facts})),
         same_host=any(each.same_host for each in facts if len(each.nodes) > 1) if facts else None,
         order_test=OrderTest(rho=order[0], p=order[1]) if order else None,

@@ -184,6 +184,8 @@ def _differences(baseline: Stored, candidate: Stored) -> Iterator[Difference]:
         yield _other("target", baseline.session.target, candidate.session.target)
     if baseline.session.seed != candidate.session.seed:
         yield _other("seed", baseline.session.seed, candidate.session.seed, confounds=False)
+    if baseline.session.revision != candidate.session.revision:  # what of it was run is told by the hash of the code
+        yield _other("revision", baseline.session.revision, candidate.session.revision, confounds=False)
     runs = [
         [run for run in attempts_that_count(each.runs).values() if run.status == "ok"] for each in (baseline, candidate)
     ]

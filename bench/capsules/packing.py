@@ -12,7 +12,6 @@ The same session packed by the same code is the same file, byte by byte.
 from __future__ import annotations
 
 import hashlib
-import subprocess
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -120,7 +119,7 @@ def _manifest(session: Session, runs: list[Run], entries: Mapping[str, Entry]) -
 
     facts = [run.facts for run in runs if run.facts]
     nodes = [node for each in facts for node in each.nodes]
-    revision, is_dirty = _git()
+    revision, is_dirty = identity.revision()
     return Manifest(
         session=session.id,
         raymeter=identity.version(),
@@ -133,23 +132,6 @@ def _manifest(session: Session, runs: list[Run], entries: Mapping[str, Entry]) -
         data={name: digest for each in facts for name, digest in sorted(each.data.items())},
         files=dict(sorted(entries.items())),
     )
-
-
-def _git() -> tuple[str | None, bool | None]:
-    """The revision of this checkout, and whether it has changes; None twice outside one."""
-    root = identity.SOURCE.parent
-    if not (root / ".git").exists():
-        return None, None
-    said = []
-    for words in (("rev-parse", "HEAD"), ("status", "--porcelain")):
-        try:
-            done = subprocess.run(
-                ["git", "-C", str(root), *words], capture_output=True, text=True, timeout=30, check=True
-            )
-        except (OSError, subprocess.SubprocessError):
-            return None, None
-        said.append(done.stdout.strip())
-    return said[0], bool(said[1])
 
 
 def _written(into: Path, session: str, made: Mapping[str, bytes], record: Mapping[str, Path]) -> Path:

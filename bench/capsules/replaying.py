@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from bench.errors import BadInput
+from bench.identity import revision_in_words
 from bench.model import Session, Spec, Value
 from bench.planning import needs, params, plan
 
@@ -53,6 +54,7 @@ def again(session: Session, *, target: str, options: Mapping[str, Value], comman
         ended="",
         dropped=(),
         command=command,
+        revision=revision_in_words(),
         metrics={name: plan.experiment(name).METRICS for name in names},
         arms={name: plan.experiment(name).ARMS for name in names},
         specs=tuple(_spec(spec, identity) for spec in session.specs),

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 
 from bench.errors import BadInput, DoesNotFit, did_you_mean
 from bench.experiments import ALL_NAMES, NAMES, Experiment, Profile, load
+from bench.identity import revision_in_words
 from bench.model import Session, Spec, Topology, Value
 from bench.planning import needs
 from bench.planning import params as parameters
@@ -192,6 +193,7 @@ def make(wish: Wish, *, now: datetime | None = None, suffix: str | None = None) 
         budget_seconds=wish.budget_seconds,
         price_per_cpu_hour=wish.price_per_cpu_hour,
         precision=wish.precision,
+        revision=revision_in_words(),
         primary=primary(wish.primary, cell_specs),
     )
 
