@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.analysis.doubts import conditions, host, numbers, window
+from bench.analysis.doubts import bounds, conditions, host, numbers, window
 from bench.analysis.doubts.evidence import Doubt, Evidence, Rule
 
 RULES: tuple[Rule, ...] = (
@@ -33,6 +33,7 @@ RULES: tuple[Rule, ...] = (
     numbers.skewed,
     numbers.luck,
     numbers.order_matters,
+    bounds.drifted,
     conditions.other_host,
     conditions.no_idle_baseline,
     conditions.not_reconciled,
