@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from bench.analysis.comparison import Comparison, Outcome, Side, compare, not_usable, side
+from bench.analysis.statistics.stats import Estimate
 from bench.analysis.usage import Use, use_of
 from bench.model import Metric, Run, Session, Spec
 
@@ -24,6 +25,7 @@ class MetricRow:
     sides: Mapping[str, Side]  # by topology
     comparison: Comparison | None = None  # None: one topology only, or nothing that a ratio would say
     point: str = ""  # of a sweep that each run makes by itself
+    bands: Mapping[str, Estimate] = field(default_factory=dict)  # of a point, by topology: see bench/analysis/sweeps.py
 
 
 @dataclass(frozen=True, kw_only=True)

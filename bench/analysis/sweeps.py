@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from bench.analysis.comparison import Outcome, outcome
+from bench.analysis.comparison import Outcome, Side, outcome
 from bench.analysis.rows import MetricRow, Question, Specs
+from bench.analysis.statistics.stats import LEVEL, Estimate, median_with_interval
 from bench.analysis.usage import NOT_COUNTED, Quantity, quantities, use_at
 from bench.model import Metric, Run
 
@@ -21,15 +23,28 @@ def sweeps(question: Question, specs: Specs, metrics: Sequence[Metric], unit: st
     for name, arm, _, point in [key for run in runs for key in run.values if key[3]]:
         measured.setdefault(name, {})[point, arm] = None
     for metric in metrics:
+        of_arm = Counter(arm for _, arm in measured.get(metric.name, ()))
         for point, arm in measured.get(metric.name, ()):
             row = question.row(specs, metric, arm, partial(outcome, metric=metric, arm=arm, point=point))
-            yield _at_equal_load(replace(row, point=point), question, specs)
+            row = replace(row, point=point, bands=bands(row.sides, points=of_arm[arm]))
+            yield _at_equal_load(row, question, specs)
     watched = dict.fromkeys([(row.point, row.arm) for run in runs for row in run.usage if row.point])
     for quantity in quantities(unit):
         for point, arm in watched if quantity.by_unit else ():
             read = partial(_used, quantity=quantity, arm=arm, point=point)
             row = question.row(specs, quantity.metric, arm, read, is_compared=quantity.compared)
             yield replace(row, point=point)
+
+
+def bands(sides: Mapping[str, Side], *, points: int) -> dict[str, Estimate]:
+    """By topology: the median with an interval so wide that all `points` hold their true values at once (Bonferroni).
+
+    Of few invocations it is all they span, and its level says what that is worth.
+    """
+    level = 1 - (1 - LEVEL) / points
+    return {
+        name: median_with_interval(list(side.values.values()), level) for name, side in sides.items() if side.values
+    }
 
 
 def _at_equal_load(row: MetricRow, question: Question, specs: Specs) -> MetricRow:

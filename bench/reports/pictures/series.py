@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from bench.analysis.cells import CellReport
 from bench.analysis.curves import Curve
-from bench.analysis.numbers import label, plural, quantity, scale_for
+from bench.analysis.numbers import label, percent, plural, quantity, scale_for
 from bench.analysis.rows import MetricRow
+from bench.analysis.statistics.stats import LEVEL
 from bench.model import Metric, Run, Sample
 from bench.reports.pictures.session import RIGHT, Look, Picture, name_of, runs_of, ticks, upper
 from bench.reports.pictures.svg import LEFT, Axis, Canvas
@@ -45,7 +46,8 @@ def _sweep(rows: Sequence[MetricRow], points: Sequence[str], cell: CellReport, l
     kept = sorted(arms, key=lambda arm: arm != cell.subject)[:MOST_ARMS]
     drawn = [row for row in rows if row.arm in kept]
     values = _values(drawn)
-    scale, up = scale_for(metric, values), _up(values, 250, 56, can_be_log=metric.kind != "ratio")
+    ends = [end for row in drawn for band in row.bands.values() for end in (band.low, band.high) if end is not None]
+    scale, up = scale_for(metric, values), _up([*values, *ends], 250, 56, can_be_log=metric.kind != "ratio")
     canvas = Canvas(height=300)
     canvas.left_axis(up, ticks(scale), right=RIGHT, divisor=scale.divisor)
     canvas.legend(look.legend())
@@ -65,6 +67,7 @@ def _sweep(rows: Sequence[MetricRow], points: Sequence[str], cell: CellReport, l
                 for row in drawn
                 if row.arm == arm and (side := row.sides.get(topology)) and side.estimate
             ]
+            _band(canvas, [row for row in drawn if row.arm == arm], topology, place, up, look)
             if len(found) > 1:
                 canvas.line(found, kind=f"l{dash}", colour=look.colour(topology))
             for x, y in found:
@@ -81,9 +84,34 @@ def _sweep(rows: Sequence[MetricRow], points: Sequence[str], cell: CellReport, l
         title=f"{title}, {scale.unit}" if scale.unit else title,
         svg=canvas.drawn(name_of("sweep", cell, metric.name), f"{title}. {kept[0]}, first and last point: {said}."),
         says=f"{kept[0]} in {scale.unit or 'its unit'}, first and last point: {said}.{left_out}",
-        reads=f"A mark is a median over invocations, a line one arm on one topology. {_better(metric)}{_log(up)}",
+        reads=f"A mark is a median over invocations, a line one arm on one topology.{_of_bands(drawn)} {_better(metric)}{_log(up)}",
         source=f"{metric.name} in {runs_of(cell, look.topologies)}",
     )
+
+
+def _band(
+    canvas: Canvas, rows: Sequence[MetricRow], topology: str, place: Mapping[str, float], up: Axis, look: Look
+) -> None:
+    """The simultaneous intervals of an arm's points, joined."""
+    found = [
+        (place[row.point], up.at(band.low), up.at(band.high))
+        for row in rows
+        if (band := row.bands.get(topology)) and band.low is not None and band.high is not None
+    ]
+    if len(found) > 1:
+        above, below = [(x, y) for x, _, y in found], [(x, y) for x, y, _ in reversed(found)]
+        canvas.area([*above, *below], colour=look.colour(topology), kind="range")
+
+
+def _of_bands(rows: Sequence[MetricRow]) -> str:
+    """What the bands promise; less where there are too few invocations for it."""
+    levels = [band.level for row in rows for band in row.bands.values() if band.level is not None]
+    if not levels:
+        return ""
+    points = len({row.point for row in rows})
+    whole = 1 - points * (1 - min(levels))
+    promise = "95 %" if whole >= LEVEL - 1e-9 else f"{percent(max(0.0, whole))}, of so few invocations"
+    return f" In a band the medians of all {plural(points, 'point')} lie at once, with {promise} (Bonferroni)."
 
 
 def _names_of_arms(canvas: Canvas, arms: Sequence[str]) -> None:
