@@ -12,7 +12,7 @@ from bench.analysis import Report
 from bench.analysis.cells import CellReport
 from bench.analysis.numbers import Scale, label, percent, plain, plural, ratio, scale_for
 from bench.analysis.rows import MetricRow
-from bench.reports.pictures import colours
+from bench.reports.pictures import bounds, colours
 from bench.reports.pictures.svg import LEFT, SHAPES, WIDTH, Axis, Canvas, Shape
 from bench.reports.sections import tables
 
@@ -103,9 +103,11 @@ def pairs(cell: CellReport, look: Look) -> Iterator[Picture]:
         return
     scale = tables.row_scale(row)
     canvas = Canvas(height=300)
-    up = Axis.around(values, 250, 34)
+    ceilings = bounds.of_cell(cell)
+    up = Axis.around([*values, *bounds.in_reach(ceilings, values)], 250, 40)
     canvas.left_axis(up, ticks(scale), right=RIGHT, divisor=scale.divisor)
     places = _spread_out(look.topologies)
+    bounds.draw(canvas, up, places, ceilings, scale)
     for block in sorted({block for side in row.sides.values() for block in side.values}):
         there = [
             (places[t], up.at(row.sides[t].values[block])) for t in look.topologies if block in row.sides[t].values
@@ -115,14 +117,14 @@ def pairs(cell: CellReport, look: Look) -> Iterator[Picture]:
     for topology in look.topologies:
         _side(canvas, row, topology, places[topology], up, look)
         canvas.words(places[topology], 274, topology, anchor="middle", kind="t strong")
-    canvas.words(LEFT, 20, f"{label(row.metric)}, {scale.unit}" if scale.unit else label(row.metric))
+    canvas.words(LEFT, 14, f"{label(row.metric)}, {scale.unit}" if scale.unit else label(row.metric))
     medians = ", ".join(f"{t} {tables.side_in_words(row.sides[t], scale, row)} {scale.unit}" for t in look.topologies)
     title = f"{upper(label(row.metric))} of every invocation"
     is_paired = len(look.topologies) > 1
     yield Picture(
         title=title,
         svg=canvas.drawn(name_of("pairs", cell), f"{title}. Medians: {medians}."),
-        says=f"Medians with their intervals: {medians}.",
+        says=f"Medians with their intervals: {medians}.{bounds.in_words(ceilings, scale)}",
         reads=(
             "Each small mark is one invocation; the large one is the median, and its bar the 95 % interval. "
             + (
