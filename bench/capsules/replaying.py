@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -15,6 +15,8 @@ from bench.planning import needs, params, plan
 
 if TYPE_CHECKING:
     from bench.analysis import Report
+    from bench.analysis.rows import MetricRow
+    from bench.analysis.statistics.stats import Estimate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +26,8 @@ class Agreement:
     about: str
     there: str | None
     here: str | None
+    headline: bool = False
+    overlap: bool | None = None  # of the intervals of the two ratios; None: one of them has none
 
     @property
     def agrees(self) -> bool:
@@ -71,16 +75,37 @@ def _spec(spec: Spec, identity: str) -> Spec:
 
 def agreements(there: Report, here: Report) -> list[Agreement]:
     """The verdict on every comparison of the capsule's report, beside that of this one."""
-    of_here = dict(_verdicts(here))
-    return [Agreement(about=key, there=verdict, here=of_here.get(key)) for key, verdict in _verdicts(there)]
+    of_here = dict(_compared(here))
+    return [_agreement(key, row, of_here.get(key)) for key, row in _compared(there)]
 
 
-def _verdicts(report: Report) -> list[tuple[str, str | None]]:
+def _agreement(key: str, there: MetricRow, here: MetricRow | None) -> Agreement:
+    one, other = there.comparison, here.comparison if here else None
+    return Agreement(
+        about=key,
+        there=one.verdict if one else None,
+        here=other.verdict if other else None,
+        headline=there.headline,
+        overlap=_overlap(one.ratio if one else None, other.ratio if other else None),
+    )
+
+
+def _overlap(one: Estimate | None, other: Estimate | None) -> bool | None:
+    """Whether the two intervals have a value in common."""
+    if not (one and other) or one.low is None or one.high is None or other.low is None or other.high is None:
+        return None
+    return max(one.low, other.low) <= min(one.high, other.high)
+
+
+def is_reproduced(found: Sequence[Agreement]) -> bool:
+    """Whether every headline has its verdict again, and an interval that overlaps; False where none had a verdict."""
+    judged = [each for each in found if each.headline and each.there]
+    return bool(judged) and all(each.agrees and each.overlap for each in judged)
+
+
+def _compared(report: Report) -> list[tuple[str, MetricRow]]:
     return [
-        (
-            " ".join(word for word in (cell.experiment, cell.cell, row.metric.name, row.arm, row.point) if word),
-            row.comparison.verdict,
-        )
+        (" ".join(word for word in (cell.experiment, cell.cell, row.metric.name, row.arm, row.point) if word), row)
         for cell in report.cells
         for row in (*cell.rows, *cell.usage, *cell.sweeps)
         if row.comparison

@@ -76,12 +76,14 @@ command = o.asking_target(_replay)
 
 
 def _say(there: Report, here: Report) -> None:
+    agreements = replaying.agreements(there, here)
     found = [
-        {"about": each.about, "there": each.there, "here": each.here, "agrees": each.agrees}
-        for each in replaying.agreements(there, here)
+        {"about": each.about, "there": each.there, "here": each.here, "agrees": each.agrees, "overlap": each.overlap}
+        for each in agreements
     ]
     differs = replaying.changed_versions(there, here)
-    say_json("replay", {"capsule": there.session, "differs": differs, "verdicts": found, "report": here})
+    said = {"capsule": there.session, "differs": differs, "reproduced": replaying.is_reproduced(agreements)}
+    say_json("replay", {**said, "verdicts": found, "report": here})
 
 
 def _compare(there: Report, here: Report) -> None:
@@ -91,7 +93,14 @@ def _compare(there: Report, here: Report) -> None:
     found = replaying.agreements(there, here)
     for each in found:
         sign = "same  " if each.agrees else "other " if each.there and each.here else "none  "
-        typer.echo(f"{sign} {each.about}: {each.there or 'no verdict'} there, {each.here or 'no verdict'} here")
+        apart = ", and the intervals lie apart" if each.overlap is False else ""
+        typer.echo(f"{sign} {each.about}: {each.there or 'no verdict'} there, {each.here or 'no verdict'} here{apart}")
     judged = [each for each in found if each.there]
     agreed = sum(each.agrees for each in judged)
     typer.echo(f"{agreed} of {len(judged)} verdicts of {there.session} agree with those of {here.session}.")
+    is_reproduced = replaying.is_reproduced(found)
+    typer.echo(
+        "Reproduced."
+        if is_reproduced
+        else "Not reproduced: each headline's verdict must agree, and its interval overlap."
+    )

@@ -70,6 +70,20 @@ def test_verdicts_agree_where_both_have_the_same_one() -> None:
     assert not found[of_headline].agrees
 
 
+def test_a_session_is_reproduced_where_verdicts_agree_and_intervals_overlap() -> None:
+    there, same, farther, slowed = (
+        analysis.build(*made_up(cells=2, noise=0.01, multi=multi)) for multi in (0.8, 0.8, 0.5, 1.0)
+    )
+    assert replaying.is_reproduced(replaying.agreements(there, same))
+    # Slower again, but by far more: the verdicts agree and the intervals do not.
+    found = [each for each in replaying.agreements(there, farther) if each.headline]
+    assert [(each.agrees, each.overlap) for each in found] == [(True, False)] * 2
+    assert not replaying.is_reproduced(found)
+    assert not replaying.is_reproduced(replaying.agreements(there, slowed))
+    few = analysis.build(*made_up(cells=1, blocks=3))
+    assert not replaying.is_reproduced(replaying.agreements(few, few))
+
+
 def test_versions_that_changed_are_named() -> None:
     there = analysis.build(*made_up(cells=1, blocks=1))
     here = replace(there, versions={**there.versions, "ray": "2.61.0"})
