@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
-from bench.analysis.statistics.power import POWER
+from bench.analysis.statistics.power import EFFICIENCY, POWER
 from bench.analysis.statistics.stats import EXACT_BELOW, LEVEL, Estimate
 
 FEWEST = 2  # values of each side that a standard deviation takes
@@ -121,16 +121,19 @@ def smallest_effect(spread: float, m: int, n: int) -> float:
 
 @lru_cache(maxsize=256)
 def _effect_size(m: int, n: int) -> float:
-    """Effects in SDs that a t-test of m values and n others finds in 4 of 5 cases."""
+    """Effects in SDs that the Mann-Whitney test of m values and n others finds in 4 of 5 cases.
+
+    As Student's finds with 3/pi as many: its efficiency for normal values. Simulated power lies within 0.04 from 6 on.
+    """
     from scipy.optimize import brentq
     from statsmodels.stats.power import TTestIndPower
 
     power = TTestIndPower().power
     reach = 0.25
-    while power(reach, m, 1 - LEVEL, ratio=n / m) < POWER:
+    while power(reach, EFFICIENCY * m, 1 - LEVEL, ratio=n / m) < POWER:
         reach *= 2
     least = reach / 2 if reach > 0.25 else 0.0
-    return float(brentq(lambda effect: power(effect, m, 1 - LEVEL, ratio=n / m) - POWER, least, reach))
+    return float(brentq(lambda effect: power(effect, EFFICIENCY * m, 1 - LEVEL, ratio=n / m) - POWER, least, reach))
 
 
 def needed(spread: float, effect: float) -> int:
@@ -140,4 +143,4 @@ def needed(spread: float, effect: float) -> int:
     if spread == 0 or math.log1p(effect) / spread >= _effect_size(FEWEST, FEWEST):
         return FEWEST
     n = TTestIndPower().solve_power(effect_size=math.log1p(effect) / spread, alpha=1 - LEVEL, power=POWER)
-    return math.ceil(float(n if isinstance(n, float) else n[0]))
+    return math.ceil(float(n if isinstance(n, float) else n[0]) / EFFICIENCY)
