@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import pairwise
-from statistics import median
+from statistics import fmean
 
 from bench.analysis.cells import CellReport
 from bench.analysis.doubts.evidence import SESSION, Doubt, Evidence
 from bench.analysis.numbers import percent
-from bench.analysis.statistics.stats import FEWEST_FOR_VERDICT
+from bench.analysis.statistics.stats import FEWEST_FOR_VERDICT, LEVEL
 
 MOST_DRIFT = 0.05  # between the first, the middle and the last third of the blocks
 
@@ -17,10 +18,10 @@ MOST_DRIFT = 0.05  # between the first, the middle and the last third of the blo
 def drifted(evidence: Evidence) -> Iterator[Doubt]:
     """A ceiling that was another one at the start, in the middle or at the end: then so was the machine."""
     for experiment in dict.fromkeys(cell.experiment for cell in evidence.cells):
-        cells = [cell for cell in evidence.cells if cell.experiment == experiment]
-        thirds = _thirds(cells)
-        if thirds and max(thirds) > (1 + MOST_DRIFT) * min(thirds):
-            first, *others = thirds
+        thirds = _thirds([cell for cell in evidence.cells if cell.experiment == experiment])
+        levels = [fmean(third) for third in thirds]
+        if levels and max(levels) > (1 + MOST_DRIFT) * min(levels) and _is_no_chance(thirds):
+            first, *others = levels
             told = ", then ".join(percent(each / first) for each in others)
             text = (
                 f"the ceiling of {experiment} drifted: of what the CPUs did in the first third of the blocks they did {told}"
@@ -29,8 +30,8 @@ def drifted(evidence: Evidence) -> Iterator[Doubt]:
             yield Doubt(severity="weakens", about=SESSION, text=text)
 
 
-def _thirds(cells: list[CellReport]) -> list[float]:
-    """The ceiling in each third of the blocks, as a share of its own median; empty where there is none, or few blocks."""
+def _thirds(cells: list[CellReport]) -> list[list[float]]:
+    """By third of the blocks: the ceiling in each block, as a share of its median; empty where there is none, or few blocks."""
     shares: dict[int, list[float]] = {}
     for cell in cells:
         for row in cell.arms:
@@ -38,8 +39,19 @@ def _thirds(cells: list[CellReport]) -> list[float]:
             if is_bound and row.side.estimate and row.side.estimate.value > 0:
                 for block, value in row.side.values.items():
                     shares.setdefault(block, []).append(value / row.side.estimate.value)
-    blocks = sorted(shares)
+    blocks = [fmean(shares[block]) for block in sorted(shares)]
     if len(blocks) < FEWEST_FOR_VERDICT:
         return []
     ends = [len(blocks) * k // 3 for k in range(4)]
-    return [median([s for b in blocks[one:two] for s in shares[b]]) for one, two in pairwise(ends)]
+    return [blocks[one:two] for one, two in pairwise(ends)]
+
+
+def _is_no_chance(groups: list[list[float]]) -> bool:
+    """Whether blocks of one third are so much alike that their noise does not explain how far thirds lie apart (F test)."""
+    from scipy.special import fdtrc
+
+    every = [value for group in groups for value in group]
+    within = math.fsum((value - fmean(group)) ** 2 for group in groups for value in group)
+    between = math.fsum(len(group) * (fmean(group) - fmean(every)) ** 2 for group in groups)
+    freedom = (len(groups) - 1, len(every) - len(groups))
+    return within == 0 or float(fdtrc(*freedom, between / freedom[0] / (within / freedom[1]))) < 1 - LEVEL
