@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 PREFIXES = ("OMP_", "OPENBLAS_", "MKL_", "KMP_", "GOMP_", "BLIS_")
+_OF_THREADPOOLCTL = "KMP_DUPLICATE_LIB_OK"  # which it sets when it is imported, here
 # How many threads, which goes with the CPUs of a node: facts of their own, and no difference between two topologies.
 _THREADS = ("_NUM_THREADS", "_THREAD_LIMIT")
 
@@ -34,5 +35,5 @@ def variables(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in sorted(environment.items())
-        if name.startswith(PREFIXES) and not name.endswith(_THREADS)
+        if name.startswith(PREFIXES) and not name.endswith(_THREADS) and name != _OF_THREADPOOLCTL
     }

@@ -42,6 +42,7 @@ def test_the_variables_of_native_libraries_are_told_but_for_the_numbers_of_threa
         "OMP_NUM_THREADS": "2",
         "MKL_NUM_THREADS": "2",
         "OMP_THREAD_LIMIT": "2",
+        "KMP_DUPLICATE_LIB_OK": "True",
         "HOME": "/root",
     }
     assert variables(environment) == {"OMP_PROC_BIND": "close", "OPENBLAS_CORETYPE": "Haswell"}
