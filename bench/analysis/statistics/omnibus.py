@@ -7,6 +7,7 @@ is assumed. Formulas: Demsar, "Statistical comparisons of classifiers over multi
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -71,7 +72,7 @@ def friedman(ranks: Sequence[Sequence[float]]) -> tuple[float, float]:
     n, k = len(ranks), len(ranks[0])
     sums = [math.fsum(column) for column in zip(*ranks, strict=True)]
     spread = math.fsum((total - n * (k + 1) / 2) ** 2 for total in sums)
-    ties = sum(row.count(rank) ** 3 - row.count(rank) for row in ranks for rank in set(row))
+    ties = sum(size**3 - size for row in ranks for size in Counter(row).values())
     scale = n * k * (k + 1) - ties / (k - 1)
     if scale <= 0:
         return 0.0, 1.0  # all tied in every block
