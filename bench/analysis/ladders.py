@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from statistics import median
 
 from bench.analysis.comparison import outcome
 from bench.analysis.rows import Question
@@ -27,6 +28,7 @@ class Ladder:
     arm: str
     metric: Metric
     card: ScalingCard
+    ceiling: float | None = None  # median over blocks of the most that the CPUs did; None: the experiment measures none
 
 
 def ladders(question: Question) -> tuple[Ladder, ...]:
@@ -48,10 +50,12 @@ def _of_experiment(question: Question, experiment: str) -> Iterator[Ladder]:
     metric = question.session.metrics[experiment][0]
     arms = [arm.name for arm in question.session.arms[experiment] if arm.role in ("subject", "peer") and arm.scales]
     for (topology, params), those in groups.items():
+        alike = list(level(those).values())
+        most = _ceiling(question, alike, metric)
         for arm in arms:
             read = partial(outcome, metric=metric, arm=arm)
             values: dict[int, dict[int, float]] = {}
-            for run in level(those).values():
+            for run in alike:
                 value = read(run)
                 if not isinstance(value, str):
                     values.setdefault(_workers(run), {})[run.spec.block] = value
@@ -65,7 +69,16 @@ def _of_experiment(question: Question, experiment: str) -> Iterator[Ladder]:
                     arm=arm,
                     metric=metric,
                     card=card(values, cpus=shape.nodes * shape.cpus_per_node, seed=question.session.seed),
+                    ceiling=most,
                 )
+
+
+def _ceiling(question: Question, runs: Sequence[Run], metric: Metric) -> float | None:
+    """What the experiment's ceiling did in these runs, whatever the number of workers."""
+    arms = [arm.name for arm in question.session.arms[runs[0].spec.experiment] if arm.role == "ceiling"]
+    found = [outcome(run, metric, arm) for run in runs for arm in arms]
+    values = [value for value in found if not isinstance(value, str)]
+    return median(values) if values else None
 
 
 def _workers(run: Run) -> int:

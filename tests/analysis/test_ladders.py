@@ -163,3 +163,28 @@ def test_every_step_of_a_ladder_discards_the_turns_that_the_slowest_one_to_settl
 
     for before, after in zip(found(), ladders(asked(*map(in_turns, some_runs()))), strict=True):
         assert [point.rate for point in after.card.points] == pytest.approx([p.rate for p in before.card.points])
+
+
+def test_a_ladder_has_the_ceiling_that_its_own_runs_measured() -> None:
+    most = Arm(name="all-cpus", help="", role="ceiling")
+    runs = [
+        replace(
+            each,
+            samples=(
+                *each.samples,
+                Sample(
+                    metric=RATE.name,
+                    value=50.0 if each.spec.params["model"] == "small" else 7.0,
+                    interval=Interval(0.0, 1.0),
+                    arm=most.name,
+                ),
+            ),
+        )
+        for each in some_runs()
+    ]
+    question = asked(*runs)
+    session = replace(question.session, arms={"training": (ARM, CONTROL, most)})
+    ladders_found = ladders(replace(question, session=session))
+    assert {ladder.params["model"]: ladder.ceiling for ladder in ladders_found} == {"small": 50.0, "large": 7.0}
+    assert {ladder.arm for ladder in ladders_found} == {"ray"}
+    assert all(ladder.ceiling is None for ladder in found())

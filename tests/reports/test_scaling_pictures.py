@@ -99,3 +99,16 @@ def test_the_page_has_the_pictures_in_the_chapter_on_scaling():
 
 def test_a_report_without_ladders_has_none():
     assert list(pictures_of_scaling.of_experiment(a_report(), "inference")) == []
+
+
+def test_the_most_that_the_cpus_can_do_is_drawn_and_said_where_it_was_measured():
+    report = a_report(*(replace(ladder, ceiling=900.0) for ladder in BOTH))
+    rates, serial = pictures_of_scaling.of_experiment(report, "inference")
+    assert rates.says.count("inputs/s of 900 inputs/s, the most that the CPUs can do, along USL") == 2
+    assert str(rates.svg).count('class="reach"') == 2
+    assert "Dotted: the ceiling" in rates.reads
+    without, _ = pictures_of_scaling.of_experiment(a_report(*BOTH), "inference")
+    assert "Dotted" not in without.reads
+    assert "most that the CPUs" not in without.says
+    assert "reach" not in str(without.svg)
+    assert "reach" not in str(serial.svg)

@@ -9,6 +9,7 @@ from itertools import groupby
 from bench.analysis import Report
 from bench.analysis.ladders import Ladder
 from bench.analysis.numbers import label, quantity, scale_for
+from bench.reports.pictures import bounds
 from bench.reports.pictures.session import RIGHT, Look, Picture, ticks, upper
 from bench.reports.pictures.svg import LEFT, Axis, Canvas
 
@@ -35,12 +36,16 @@ def _rates(ladders: Sequence[Ladder], look: Look) -> Picture:
     metric = ladders[0].metric
     curves = [point for each in ladders if each.card.law for point in each.card.law.curve]
     values = [p.rate for each in ladders for p in each.card.points] + [v for p in curves for v in (p.low, p.high)]
-    scale, up = scale_for(metric, values), Axis.around(values, _BOTTOM, _TOP, holds=(0.0,))
+    near = [each.ceiling for each in ladders if each.ceiling and each.ceiling <= bounds.REACH * max(values)]
+    scale, up = scale_for(metric, values), Axis.around([*values, *near], _BOTTOM, _TOP, holds=(0.0,))
     canvas, along = _canvas(ladders, look)
     canvas.left_axis(up, ticks(scale), right=RIGHT, divisor=scale.divisor)
     said = []
     for ladder in ladders:
         colour, law = look.colour(ladder.topology), ladder.card.law
+        if ladder.ceiling:
+            y = up.at(ladder.ceiling)
+            canvas.line([(along.begin, y), (along.end, y)], kind="reach", colour=colour)
         if law and law.curve:
             above = [(along.at(point.workers), up.at(point.high)) for point in law.curve]
             below = [(along.at(point.workers), up.at(point.low)) for point in law.curve]
@@ -50,7 +55,8 @@ def _rates(ladders: Sequence[Ladder], look: Look) -> Picture:
             canvas.mark(along.at(point.workers), up.at(point.rate), look.shape(ladder.topology), colour=colour)
         best = max(ladder.card.points, key=lambda point: point.rate)
         fitted = f", along {law.name}" if law else ", no law"
-        said.append(f"{ladder.topology} has its most at {best.workers}: {quantity(metric, best.rate)}{fitted}")
+        of = f" of {quantity(metric, ladder.ceiling)}, the most that the CPUs can do" if ladder.ceiling else ""
+        said.append(f"{ladder.topology} has its most at {best.workers}: {quantity(metric, best.rate)}{of}{fitted}")
     words = "; ".join(said)
     return _picture(
         canvas,
@@ -61,6 +67,7 @@ def _rates(ladders: Sequence[Ladder], look: Look) -> Picture:
         reads=(
             "A mark is the median over blocks. The line is the law that fits (USL, or Amdahl's where USL is no better), and"
             " its band what 95 % of the fits to blocks drawn anew say; without a line there were too few points to fit one."
+            f"{' Dotted: the ceiling, at the upper edge where it lies above.' if any(x.ceiling for x in ladders) else ''}"
             f"{_crowded(ladders)}"
         ),
     )
