@@ -17,6 +17,22 @@ from bench.planning.params import declared
 MARK = re.compile(r"(?P<begin><!-- bench docs: (?P<name>[a-z -]+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL)
 
 
+HEADINGS = (
+    "What it asks",
+    "How it is measured",
+    "How to read it",
+    "What the study found",
+    "What we find",
+    "Parameters, metrics, arms, profiles",
+)
+
+
+def new_page(name: str) -> str:
+    """The page of an experiment as its author finds it: what the code cannot know is left to write."""
+    sections = "\n\n".join(f"## {heading}" for heading in HEADINGS)
+    return f"# {name}\n\n{_summary(name)}\n\n{sections}\n\n<!-- bench docs: experiment {name} -->\n<!-- end -->\n"
+
+
 def fill(text: str, app: typer.Typer) -> str:
     """`text` with every marked part written anew. Raises BadInput on a part that nobody can write."""
 

@@ -16,7 +16,10 @@ import yaml
 from test_ci_example import parsed
 
 from bench import experiments
+from bench.commands import docs
 from bench.commands.docs import FILES
+from bench.docs import HEADINGS
+from bench.errors import RecordDamaged
 from bench.experiments import Experiment
 from bench.planning import params as parameters
 
@@ -24,14 +27,6 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 FENCE = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
-HEADINGS = (
-    "What it asks",
-    "How it is measured",
-    "How to read it",
-    "What the study found",
-    "What we find",
-    "Parameters, metrics, arms, profiles",
-)
 
 
 def commands() -> list[tuple[str, str]]:
@@ -52,6 +47,21 @@ def test_every_experiment_has_a_page_that_says_all_of_it_in_one_order(name: str)
     assert tuple(re.findall("^## (.*)$", text, re.MULTILINE)) == HEADINGS
     assert f"<!-- bench docs: experiment {name} -->" in text
     assert Path(f"docs/experiments/{name}.md") in FILES
+
+
+def test_a_page_that_is_not_there_is_begun_and_one_that_is_checked_is_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = Path("docs/experiments/network.md")
+    page.parent.mkdir(parents=True)
+    with pytest.raises(RecordDamaged, match=r"network\.md is not there"):
+        docs.command(check=True, file=[page])
+    docs.command(file=[page])
+    text = page.read_text()
+    assert tuple(re.findall("^## (.*)$", text, re.MULTILINE)) == HEADINGS
+    assert "| parameter | values |" in text
+    docs.command(check=True, file=[page])
 
 
 @pytest.mark.parametrize("name", experiments.NAMES)
@@ -122,6 +132,16 @@ def broadcast(monkeypatch: pytest.MonkeyPatch) -> Experiment:
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(compile(code, "extending.md", "exec"), module.__dict__)  # noqa: S102, it is our own text
     return module  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("page", [DOCS / "extending.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_an_example_is_as_the_linter_wants_it(page: Path) -> None:
+    (code,) = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    ruff = [Path(sys.executable).with_name("ruff")]
+    for words in (["check"], ["format", "--check"]):
+        command = [*ruff, *words, "--quiet", "--stdin-filename", "bench/experiments/example.py", "-"]
+        done = subprocess.run(command, input=code, cwd=ROOT, text=True, capture_output=True, timeout=60, check=False)
+        assert done.stdout == ""
 
 
 def test_the_example_declares_what_the_command_line_needs(broadcast: Experiment) -> None:

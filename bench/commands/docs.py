@@ -15,10 +15,12 @@ from bench.sessions import store
 
 Check = Annotated[bool, typer.Option("--check", help="Write nothing; fail where the file is not what it would be.")]
 File = Annotated[list[Path], typer.Option(metavar="FILE", help="A file with marked parts.")]
+PAGES = {name: Path(f"docs/experiments/{name}.md") for name in experiments.NAMES}
 FILES = [
     Path("README.md"),
     *(Path(f"docs/{name}.md") for name in ("boards", "json", "statistics")),
-    *(Path(f"docs/experiments/{name}.md") for name in ("index", *experiments.NAMES)),
+    Path("docs/experiments/index.md"),
+    *PAGES.values(),
 ]
 
 
@@ -28,17 +30,20 @@ def command(check: Check = False, file: File = FILES, as_json: AsJson = False) -
     Example: bench docs --check
     """
     from bench.cli import app
-    from bench.docs import fill
+    from bench.docs import fill, new_page
 
     written = []
     for each in file:
+        is_new = each in PAGES.values() and each.parent.is_dir() and not each.exists()
+        if is_new and not check:
+            each.write_text(new_page(each.stem))
         if not each.is_file():
             raise RecordDamaged(
                 f"{each} is not there.", "Run this in the folder of the project, or name it with --file."
             )
         before = each.read_text()
         after = fill(before, app)
-        if before == after:
+        if before == after and not is_new:
             continue
         if check:
             raise RecordDamaged(f"{each} does not say what the code says.", "Write it anew with `task docs`.")

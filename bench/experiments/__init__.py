@@ -8,7 +8,8 @@ from importlib import import_module
 from typing import Any, Protocol, cast
 
 from bench.context import Context
-from bench.model import Arm, Metric, Sample, Value
+from bench.errors import BadInput
+from bench.model import Arm, Metric, Sample, Value, from_json, to_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +45,7 @@ class Experiment(Protocol):
         ...
 
 
+DECLARED = ("METRICS", "ARMS", "PROFILES", "Params", "guess_pass_seconds", "run")
 _MODULES = {
     "inference": "bench.experiments.inference",
     "parameter-server": "bench.experiments.parameter_server",
@@ -64,5 +66,32 @@ ALL_NAMES = (*NAMES, *_OWN_MODULES)
 
 
 def load(name: str) -> Experiment:
-    """The experiment called `name`. KeyError if there is none; its frameworks are not imported before it runs."""
-    return cast(Experiment, import_module((_MODULES | _OWN_MODULES)[name]))
+    """The experiment called `name`; its frameworks are not imported before it runs.
+
+    Raises KeyError if there is none, and BadInput where its module is not what an experiment is.
+    """
+    module = import_module((_MODULES | _OWN_MODULES)[name])
+    if lack := flaw(module):
+        raise BadInput(f"{module.__name__} is no experiment yet: {lack}.", "docs/extending.md shows one.")
+    return cast(Experiment, module)
+
+
+def flaw(module: Any) -> str:
+    """What is wrong with what `module` declares, in words; empty where all is well. No type checker sees what is loaded by name."""
+    if lacking := [name for name in DECLARED if not hasattr(module, name)]:
+        return f"it has no {' and no '.join(lacking)}"
+    for name, kind in (("METRICS", Metric), ("ARMS", Arm)):
+        nouns = getattr(module, name)
+        if not isinstance(nouns, tuple) or not nouns:
+            return f"{name} is no tuple of {kind.__name__}s: (one,) has a comma"
+        for noun in nouns:
+            try:
+                from_json(to_json(noun), kind)
+            except ValueError as error:
+                return f"{name} has what is no {kind.__name__}: {error}"
+    if module.ARMS[0].role != "subject":
+        return f"the first of its ARMS, {module.ARMS[0].name}, is not the subject"
+    for title, profile in module.PROFILES.items():
+        if alone := [name for grid in profile.grids for name, values in grid.items() if not isinstance(values, tuple)]:
+            return f"its profile {title} has no tuple of values for {alone[0]}: (4,) has a comma"
+    return ""
