@@ -1,6 +1,7 @@
 """Inside: what Prometheus is shown of the record. Read from its files, so that nothing expires and nothing is made up.
 
-How many series there are depends on the runs shown and on what an experiment declares, never on how much was measured.
+How many series there are depends on the runs shown, on what an experiment declares and on the points that a run makes (sizes
+of a sweep, trials of a search), never on how often each was measured.
 """
 
 from __future__ import annotations

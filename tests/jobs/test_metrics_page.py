@@ -30,7 +30,7 @@ LABELS = {
     ),
     *("phase", "better", "headline", "role", "param", "value"),
 }
-MOST_SERIES = 125  # of one run of the experiment with the most arms and metrics, on two nodes
+MOST_SERIES = 125  # of one run of inference, which has seven arms and makes no points, on two nodes
 
 
 def shown(page: MetricsPage) -> list[Shown]:
