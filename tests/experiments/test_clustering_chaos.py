@@ -1,0 +1,136 @@
+"""What befalls a clustering on purpose is drawn from the seed, comes once, and is refused where it cannot be meant."""
+
+from __future__ import annotations
+
+import resource
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from outcomes import an_outcome
+
+from bench import plan
+from bench.errors import BadInput, RunFailed
+from bench.experiments import chaos
+from bench.experiments.clustering import Params
+from bench.experiments.clustering.ledger import HALF_A_ROW_BYTES, NAME, Ledger
+from bench.plan import Wish
+
+
+def test_a_chaos_plan_is_the_same_for_the_same_seed_and_in_order() -> None:
+    found = chaos.strikes("worker:5+driver:3", 1)
+    assert Counter(strike.kind for strike in found) == {"worker": 5, "driver": 3}
+    assert found == chaos.strikes("worker:5+driver:3", 1) != chaos.strikes("worker:5+driver:3", 2)
+    assert [strike.share for strike in found] == sorted(strike.share for strike in found)
+
+
+@pytest.mark.parametrize("text", ["worker:0", "worker:x", "wolf", "worker:5;driver", "worker:1000"])
+def test_a_chaos_plan_that_is_none_is_refused_with_the_kinds_there_are(text: str) -> None:
+    with pytest.raises(BadInput, match="is no part of a chaos plan") as refused:
+        Params(chaos=text)
+    assert "worker, raylet, pause, driver, head, fill-disk, join" in refused.value.way_out
+
+
+def test_strikes_that_came_before_do_not_come_again() -> None:
+    struck: list[int] = []
+
+    class Striker:
+        class kill:  # noqa: N801, as Ray's methods look
+            remote = staticmethod(struck.append)
+
+    done = [0.0]
+    strikes = chaos.strikes("worker:4", 1)
+    there = chaos.Chaos(
+        left=strikes,
+        done=lambda: done[0],
+        workers=lambda: [("head", 42), ("head", 43)],
+        standing=set,
+        strikers={"head": Striker},
+        fill=list,
+    )
+    done[0] = strikes[1].share
+    there.skip(attempt=1)
+    done[0] = 1.0
+    there.tick()
+    assert sorted(struck) == [42, 43]  # and the first one not twice, though it is listed until it is buried
+
+
+def test_a_disk_is_not_filled_when_nothing_more_will_be_written() -> None:
+    filled: list[str] = []
+    done = [1.0]
+    there = chaos.Chaos(
+        left=chaos.strikes("fill-disk", 1),
+        done=lambda: done[0],
+        workers=list,
+        standing=set,
+        strikers={"head": None},
+        fill=lambda: filled.append("once"),
+    )
+    there.tick()
+    assert (len(there.left), filled) == (1, [])  # and so the run says that the strike never came
+    done[0] = 0.95
+    there.tick()
+    assert (there.left, filled) == ([], ["once"])
+
+
+def test_every_attempt_has_one_strike_behind_it_that_ended_the_one_before() -> None:
+    strikes = chaos.strikes("driver:2+head:1+worker:1", 3)
+    for attempt, ends in ((1, 3), (2, 2), (4, 0), (5, 0)):
+        there = chaos.Chaos(left=strikes, done=lambda: 0.0, workers=list, standing=set, strikers={}, fill=list)
+        there.skip(attempt)
+        assert len(there.left) == ends + 1
+        assert [each.share for each in there.left] == sorted(each.share for each in there.left)
+
+
+def a_wish(*, target: str = "local", **fields: Any) -> Wish:
+    return Wish(topology="single", cpus=1, blocks=1, target=target, **fields)
+
+
+def test_chaos_is_refused_where_a_loss_makes_a_run_invalid() -> None:
+    with pytest.raises(BadInput, match="network allows none") as refused:
+        plan.make(a_wish(experiments=("network",), sets=("chaos=worker:1",)))
+    assert "clustering" in refused.value.way_out
+
+
+def test_a_node_joins_on_this_machine_alone() -> None:
+    assert plan.make(a_wish(experiments=("clustering",), sets=("chaos=join:1", "peers=none"))).specs
+    with pytest.raises(BadInput, match="do not get over nodes that come or go"):
+        plan.make(a_wish(experiments=("clustering",), sets=("chaos=join:1",)))
+    with pytest.raises(BadInput, match="on k8s"):
+        plan.make(a_wish(experiments=("clustering",), sets=("chaos=join:1", "peers=none"), target="k8s"))
+
+
+def test_a_ledger_that_is_filled_up_holds_whole_rows_and_half_a_one_and_the_next_attempt_does_the_rest(
+    tmp_path: Path,
+) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Ledger(tmp_path, (), "key") as ledger:
+        ledger.write("1/1", [an_outcome(0)])
+    full = Ledger(tmp_path, (), "key")
+    full.fill_up()
+    with pytest.raises(RunFailed, match="What it holds is whole") as failed, full:
+        full.write("1/1", [an_outcome(1)])
+    assert "bench resume" in failed.value.way_out
+    assert resource.getrlimit(resource.RLIMIT_FSIZE) == limits
+    whole, half = (tmp_path / NAME).read_bytes().split(b"\n")
+    assert len(half) == HALF_A_ROW_BYTES < len(whole)
+    (tmp_path / "next").mkdir()
+    with Ledger(tmp_path / "next", [tmp_path / NAME], "key") as again:
+        assert [each.part for each in again.kept("1/1")] == [0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "refusal"),
+    [
+        ({"points": 10, "clusters": 11}, "have no 11 clusters"),
+        ({"jobs": 2, "failing": 2}, "cannot fail"),
+        ({"job": "empty", "source": "local"}, "has no input"),
+        ({"input": "/mine.npy"}, "is read, and with source=made vectors are made"),
+        ({"input": "mine.npy", "source": "local"}, "the path is not whole"),
+        ({"input": "/mine.pkl", "source": "local"}, "nobody here reads that"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(fields: dict[str, Any], refusal: str) -> None:
+    with pytest.raises(BadInput, match=refusal):
+        Params(**fields)
