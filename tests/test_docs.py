@@ -26,14 +26,15 @@ from bench.planning import params as parameters
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
+TASKS = yaml.safe_load((ROOT / "Taskfile.yml").read_text())["tasks"]
 FENCE = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 def commands() -> list[tuple[str, str]]:
     """Each line of each sh block, with the name of its page."""
     return [
-        (page.relative_to(DOCS).as_posix(), line.strip())
-        for page in PAGES
+        (page.relative_to(ROOT).as_posix(), line.strip())
+        for page in (ROOT / "README.md", *PAGES)
         for block in FENCE.findall(page.read_text())
         for line in block.splitlines()
         if line.strip()
@@ -77,12 +78,14 @@ def test_what_we_find_has_the_command_that_measured_it(name: str) -> None:
 def test_every_command_is_one_that_the_command_line_takes(page: str, command: str) -> None:
     inner = re.search(r"\$\((.*?)\)", command)
     outer = re.sub(r"\$\(.*?\)", "FILE", command)
-    for each in (outer, *([inner[1]] if inner else [])):
-        words = shlex.split(each, comments=True)
+    for each in (*outer.split(" && "), *([inner[1]] if inner else [])):
+        words = shlex.split(each.replace("results/plan.toml", "docs/ci-plan.toml"), comments=True)
         if words[0].endswith("bench"):
             parsed(words[1:])
+        elif words[0] == "task":
+            assert words[1] in TASKS, page
         else:
-            assert each == "pip install go-task-bin && task setup", page
+            assert each == "pip install go-task-bin" or words[0] in {"docker", "kubectl"}, page
 
 
 def test_params_that_the_pages_set_are_in_bounds() -> None:
