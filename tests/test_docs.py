@@ -118,6 +118,12 @@ def test_every_page_is_in_the_site_and_every_link_and_anchor_of_it_leads_somewhe
         assert asked == [], f"{page.name} would ask {asked} of a network"
 
 
+def test_the_design_names_the_experiments_that_are_done_unwatched_too() -> None:
+    (line,) = (line for line in (DOCS / "design.md").read_text().splitlines() if line.startswith("| Watching costs"))
+    controlled = [n for n in experiments.NAMES if any(arm.role == "control" for arm in experiments.load(n).ARMS)]
+    assert [name for name in experiments.NAMES if f"`{name}`" in line] == controlled
+
+
 def test_the_navigation_has_each_page_once() -> None:
     def of(item: Any) -> list[str]:
         if isinstance(item, str):
