@@ -17,6 +17,7 @@ import requests
 import tenacity
 
 from bench.errors import AuthFailed, RunFailed, TargetFailed
+from bench.jobs import waiting
 from bench.model import Spec, to_json
 
 JobStatus = Literal["PENDING", "RUNNING", "STOPPED", "SUCCEEDED", "FAILED"]
@@ -129,6 +130,16 @@ class JobsApi:
             return cast(str, json.loads(text)["logs"]) if is_whole else text.replace("\\n", "\n").removesuffix('"}')
         except (requests.RequestException, ValueError, KeyError):
             return ""
+
+    def waiting(self) -> str:
+        """Who waits for CPUs in the cluster, and who holds them, in words. Empty where nobody waits, or it cannot be had."""
+        try:
+            answers = {name: self._ask("GET", f"/api/v0/{name}", params={"detail": "1"}) for name in waiting.LISTS}
+            return waiting.in_words(
+                {name: answer.json()["data"]["result"]["result"] for name, answer in answers.items()}
+            )
+        except (requests.RequestException, AuthFailed, ValueError, KeyError, TypeError):
+            return ""  # it is what a failure is told with, and must not be one
 
     def _ask(self, method: str, path: str, **options: Any) -> requests.Response:
         answer = requests.request(

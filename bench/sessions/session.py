@@ -229,6 +229,8 @@ def _follow(api: JobsApi, job_id: str, collector: Collector, *, listener: Listen
             return _cut_short(api, job_id, collector, "stopped", "it was stopped by the user", listener=listener)
         if time.monotonic() > deadline:
             reason = f"it did not end within its deadline of {spec.deadline_seconds:g} s"
+            if waits := api.waiting():
+                reason = f"{reason}: {waits}"
             return _cut_short(api, job_id, collector, "failed", reason, listener=listener)
         stop.event.wait(POLL_SECONDS)
 

@@ -168,8 +168,8 @@ def test_a_driver_that_dies_leaves_its_samples_its_reason_and_the_end_of_its_log
     assert run.log_end == "the driver's log"
 
 
-def test_a_driver_that_hangs_fails_at_its_deadline_with_its_samples_kept(
-    tmp_path: Path, target: FakeTarget, head: FakeHead
+def test_a_driver_that_hangs_fails_at_its_deadline_with_its_samples_kept_and_who_waited_is_told(
+    tmp_path: Path, target: FakeTarget, head: FakeHead, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def hangs(spec: Spec, folder: Path) -> str:
         Recorder(folder, spec).sample(a_sample(5.0))
@@ -177,9 +177,10 @@ def test_a_driver_that_hangs_fails_at_its_deadline_with_its_samples_kept(
         return "SUCCEEDED"
 
     head.driver = hangs
+    monkeypatch.setattr(sessions.JobsApi, "waiting", lambda _: "an actor of 4 CPUs waited")
     (run,) = do(tmp_path, target, (a_spec(deadline_seconds=0.5),))
     assert (run.status, len(run.samples)) == ("failed", 1)
-    assert "deadline of 0.5 s" in run.reasons[0]
+    assert run.reasons == ("it did not end within its deadline of 0.5 s: an actor of 4 CPUs waited",)
 
 
 def test_lines_that_were_lost_on_the_way_make_a_run_invalid(tmp_path: Path, target: FakeTarget, head: FakeHead) -> None:

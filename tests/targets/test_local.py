@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -40,6 +41,25 @@ import tempfile
 from bench.targets import Options, create
 print(len(create("local", Options(name=sys.argv[1])).down()))
 """
+WAITS = """
+import sys
+import time
+import ray
+from ray.util.placement_group import placement_group
+from bench.jobs.submit import JobsApi
+
+@ray.remote(num_cpus=1)
+class Holder:
+    def is_there(self):
+        return True
+
+holder = Holder.remote()
+assert ray.get(holder.is_there.remote())
+late = placement_group([{"CPU": 1}, {"CPU": 1}])
+while not (said := JobsApi(sys.argv[1], sys.argv[2]).waiting()):
+    time.sleep(0.2)
+print(said)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +89,13 @@ class TestAPair:
     def test_the_token_is_for_nobody_else_and_is_not_shown(self, pair: Cluster):
         assert Home("pair").token_path.stat().st_mode & 0o777 == 0o600
         assert pair.token not in repr(pair)
+
+    def test_who_waits_for_cpus_and_who_holds_them_is_told(self, pair: Cluster):
+        said = run_job(pair, shlex.join([sys.executable, "-c", WAITS, pair.dashboard_url, pair.token]))
+        assert (
+            "1 x placement group of 2 CPUs waited; the cluster has 2 CPUs, at most 1 on a node, held by"
+            " 1 x actor Holder of 1 CPU\n" in said
+        )
 
     def test_each_node_has_a_network_of_its_own(self, pair: Cluster):
         networks = {node: {network(p.pid) for p in found} for node, found in by_node().items()}

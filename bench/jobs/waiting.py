@@ -1,0 +1,57 @@
+"""Outside: what waits for CPUs in a cluster, and who holds them, in words: the reason of a run that passed its deadline.
+
+Ray keeps for ever, and without a word, what it has no place for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+Rows = Sequence[Mapping[str, Any]]
+"""Of one of the lists of Ray's state API, with details."""
+
+LISTS = ("nodes", "placement_groups", "actors", "tasks")
+WAITING = ("PENDING", "RESCHEDULING", "PENDING_CREATION", "PENDING_NODE_ASSIGNMENT")
+HOLDING = ("CREATED", "ALIVE", "RUNNING")
+
+
+def in_words(lists: Mapping[str, Rows]) -> str:
+    """Who waits for how many CPUs, how many there are, and who holds them; empty where nobody waits. `lists`: by LISTS."""
+    waiting, holding = (_named(lists, states) for states in (WAITING, HOLDING))
+    if not waiting:
+        return ""
+    alive = [node["resources_total"].get("CPU", 0) for node in lists["nodes"] if node["state"] == "ALIVE"]
+    there = f"the cluster has {sum(alive):g} CPUs, at most {max(alive, default=0):g} on a node"
+    return f"{_listed(waiting)} waited; {there}, held by {_listed(holding) or 'nobody'}"
+
+
+def _named(lists: Mapping[str, Rows], states: Sequence[str]) -> Counter[str]:
+    """How many there are of each kind, name and size, of what is in one of `states` and takes CPUs."""
+    return Counter(
+        f"{what} of {cpus:g} CPU{'' if cpus == 1 else 's'}"
+        for what, state, cpus in _demands(lists)
+        if state in states and cpus > 0
+    )
+
+
+def _demands(lists: Mapping[str, Rows]) -> Iterator[tuple[str, str, float]]:
+    """Kind and name, state and CPUs of all that asks for some by itself: what is in a placement group, that has asked for."""
+    for group in lists["placement_groups"]:
+        bundles = group["bundles"] or ()
+        yield "placement group", group["state"], sum(each["unit_resources"].get("CPU", 0) for each in bundles)
+    for actor in lists["actors"]:
+        if not _is_in_group(actor):
+            yield f"actor {actor['class_name']}", actor["state"], (actor["required_resources"] or {}).get("CPU", 0)
+    for task in lists["tasks"]:
+        if task["type"] == "NORMAL_TASK" and not _is_in_group(task):
+            yield f"task {task['name']}", task["state"], (task["required_resources"] or {}).get("CPU", 0)
+
+
+def _is_in_group(asker: Mapping[str, Any]) -> bool:
+    return bool((asker["placement_group_id"] or "").strip("f"))  # all f: Ray's word for none
+
+
+def _listed(named: Counter[str]) -> str:
+    return ", ".join(f"{count} x {name}" for name, count in named.most_common())
