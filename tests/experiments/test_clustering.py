@@ -29,7 +29,6 @@ from bench.experiments.clustering.points import RESNET18
 from bench.experiments.clustering.reference import Reference
 from bench.experiments.clustering.site import Depot
 from bench.experiments.clustering.work import Job, Outcome
-from bench.experiments.kit import chaos
 from bench.model import Sample
 
 EMPTY = clustering.job_of(Params(job="empty"), seed=1)

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from outcomes import an_outcome
 
-from bench import plan
 from bench.errors import BadInput, RunFailed
-from bench.experiments import chaos
 from bench.experiments.clustering import Params
 from bench.experiments.clustering.ledger import HALF_A_ROW_BYTES, NAME, Ledger
-from bench.plan import Wish
+from bench.experiments.kit import chaos
+from bench.planning import plan
+from bench.planning.plan import Wish
 
 
 def test_a_chaos_plan_is_the_same_for_the_same_seed_and_in_order() -> None:
