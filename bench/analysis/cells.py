@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from bench.analysis.arms import ArmRow, arm_row
-from bench.analysis.columns import measured_keys
 from bench.analysis.comparison import Outcome, Side, outcome, side
 from bench.analysis.convergence import Guard, guards
 from bench.analysis.curves import Curve, curves
@@ -108,8 +107,9 @@ def _metric_rows(question: Question, specs: Specs, metrics: Sequence[Metric], ar
     """The headline, and every other metric but curves, the ledger's own, and those of points of a sweep alone."""
     points: dict[str, set[str]] = {}
     for those in specs.values():
-        for name, _, node, point in measured_keys(question.usable(those)):
-            points.setdefault(name, set()).add(node or point)  # what nodes alone have is in their table
+        for run in question.usable(those):
+            for name, _, node, point in run.values:
+                points.setdefault(name, set()).add(node or point)  # what nodes alone have is in their table
     return tuple(
         replace(question.row(specs, metric, arm, partial(outcome, metric=metric, arm=arm)), headline=position == 0)
         for position, metric in enumerate(metrics)
@@ -140,7 +140,9 @@ def _arm_rows(
 ) -> tuple[ArmRow, ...]:
     """By metric, topology and arm, where the arm has a value of the metric."""
     rows = []
-    measured = {(topology, *key) for topology, those in specs.items() for key in measured_keys(question.usable(those))}
+    measured = {
+        (topology, *key) for topology, those in specs.items() for run in question.usable(those) for key in run.values
+    }
     for row in of_subject:
         metric = row.metric
         for topology, those in specs.items():
@@ -175,17 +177,19 @@ def _node_rows(question: Question, specs: Specs, uses: Mapping[str, Use]) -> tup
 
 
 def _node_metrics(question: Question, specs: Specs, metrics: Sequence[Metric], arm: str) -> tuple[NodeMetric, ...]:
-    nodes: dict[str, dict[str, dict[str, None]]] = {}
-    for topology, those in specs.items():
-        seen = nodes.setdefault(topology, {})
-        for name, whose, node, _ in measured_keys(question.usable(those)):
-            if node and whose == arm:
-                seen.setdefault(name, {})[node] = None
     rows = []
     for metric in metrics:
         for topology, those in specs.items():
             runs = question.usable(those)
-            for node in nodes[topology].get(metric.name, ()):
+            seen = dict.fromkeys(
+                [
+                    node
+                    for run in runs
+                    for name, whose, node, _ in run.values
+                    if node and name == metric.name and whose == arm
+                ]
+            )
+            for node in seen:
                 found = side({run.spec.block: outcome(run, metric, arm, node=node) for run in runs})
                 rows.append(NodeMetric(metric=metric, topology=topology, node=node, side=found))
     return tuple(rows)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import mul
+from operator import itemgetter, mul
 from statistics import fmean
 from typing import Literal
 
-from bench.analysis.columns import columns
 from bench.analysis.numbers import percent, plural
 from bench.analysis.statistics import power, stats
 from bench.analysis.statistics.stats import Estimate, Spread
-from bench.model import Metric, Run
+from bench.model import Metric, Run, Sample
 
 MARGIN = 0.02
 Verdict = Literal["faster", "slower", "equivalent", "below margin", "undecided"]
@@ -54,15 +53,20 @@ class Comparison:
     why: str = ""  # what the verdict rests on, or why there is none
 
 
-def invocation_value(metric: Metric, values: Sequence[float], seconds: Sequence[float]) -> float:
-    """What one invocation says about `metric`: `values` of the samples that count, and how long each of them took.
+def invocation_value(metric: Metric, samples: Sequence[Sample]) -> float | None:
+    """What one invocation says about `metric`: warm-ups and samples without a value do not count.
 
     Rates: total work over total time. A rate is work over its interval, so weighting by the interval gives exactly
     that, also where samples did unequal work; with equal work it is the harmonic mean. All else: the arithmetic mean.
     """
+    counted = [s for s in samples if s.value is not None and not s.warmup]
+    values = [s.value for s in counted if s.value is not None]
+    if not values:
+        return None
     if metric.kind == "rate":
-        whole = math.fsum(seconds)
-        return math.fsum(map(mul, values, seconds)) / whole if whole > 0 else _harmonic_mean(values)
+        times = [s.interval.end - s.interval.begin for s in counted]
+        seconds = math.fsum(times)
+        return math.fsum(map(mul, values, times)) / seconds if seconds > 0 else _harmonic_mean(values)
     return math.fsum(values) / len(values)
 
 
@@ -72,27 +76,24 @@ def _harmonic_mean(rates: Sequence[float]) -> float:
 
 def outcome(run: Run, metric: Metric, arm: str, *, node: str | None = None, point: str = "") -> Outcome:
     """The invocation's value of `metric`, or the reason that there is none."""
-    found = columns(run)
-    places = found.shape.places.get((metric.name, arm, node, point))
-    if places is None:
-        return "not measured"
-    if places.counted:
-        values = [found.values[place] for place in places.counted]
-        return invocation_value(metric, values, found.seconds(places.counted) if metric.kind == "rate" else ())
-    return next((reason for place in places.timed if (reason := run.samples[place].reason)), "not measured")
+    samples = run.values.get((metric.name, arm, node, point), ())
+    value = invocation_value(metric, samples)
+    if value is not None:
+        return value
+    return next((s.reason for s in samples if s.reason and not s.warmup), "not measured")
 
 
 def by_turn(run: Run, metric: Metric, arm: str, *, warmups: bool = False) -> dict[int, float]:
     """What each turn of one invocation gave of `metric`, in their order; with `warmups`, those too. Curves and points not."""
-    found = columns(run)
-    places = found.shape.places.get((metric.name, arm, None, ""))
-    if places is None:
-        return {}
-    values = found.values
-    return {
-        turn: values[those[0]] if len(those) == 1 else fmean([values[place] for place in those])
-        for turn, those in (places.all_turns if warmups else places.turns)
-    }
+    counted = [
+        (sample.turn, sample.value)
+        for sample in run.values.get((metric.name, arm, None, ""), ())
+        if sample.turn > 0 and sample.value is not None and (warmups or not sample.warmup)
+    ]
+    once = dict(sorted(counted, key=itemgetter(0)))
+    if len(once) == len(counted):
+        return once
+    return {turn: fmean([value for of, value in counted if of == turn]) for turn in once}
 
 
 def not_usable(run: Run) -> str:

@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from bench.analysis.columns import columns
 from bench.analysis.comparison import by_turn
 from bench.analysis.statistics import stats
-from bench.model import Metric, Run, Session, Spec
+from bench.model import Metric, NodeUsage, Run, Sample, Session, Spec
 
 MOST_SAMPLES = 100  # an invocation: where invocations add no variance that shows, there is no best number
 
@@ -142,12 +141,13 @@ class _Times:
 
 
 def _times(run: Run) -> _Times:
-    found = columns(run)
-    watched = [usage.interval for usage in run.usage if usage.turn > 0 and not usage.warmup]
-    first = min([*[found.begins[place] for place in found.shape.in_turns], *[each.begin for each in watched]])
-    last = max([*[found.ends[place] for place in found.shape.in_turns], *[each.end for each in watched]])
+    every: tuple[Sample | NodeUsage, ...] = (*run.samples, *run.usage)
+    counted = [each.interval for each in every if each.turn > 0 and not each.warmup]
+    turns = {sample.turn for sample in run.samples if sample.turn > 0 and not sample.warmup}
+    first = min(interval.begin for interval in counted)
+    last = max(interval.end for interval in counted)
     begin = run.covered.begin if run.covered else first
-    return _Times(before=first - begin, turn=(last - first) / found.shape.turns)
+    return _Times(before=first - begin, turn=(last - first) / len(turns))
 
 
 def outside_seconds(session: Session, runs: Mapping[str, Run]) -> float | None:

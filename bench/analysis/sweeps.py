@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from bench.analysis.columns import measured_keys
 from bench.analysis.comparison import Outcome, Side, outcome
 from bench.analysis.rows import MetricRow, Question, Specs
 from bench.analysis.statistics.stats import LEVEL, Estimate, median_with_interval
@@ -21,9 +20,8 @@ def sweeps(question: Question, specs: Specs, metrics: Sequence[Metric], unit: st
     """Every metric at every point that it was measured at; then what a unit of work used there."""
     runs = [run for those in specs.values() for run in question.usable(those)]
     measured: dict[str, dict[tuple[str, str], None]] = {}
-    for name, arm, _, point in measured_keys(runs):
-        if point:
-            measured.setdefault(name, {})[point, arm] = None
+    for name, arm, _, point in [key for run in runs for key in run.values if key[3]]:
+        measured.setdefault(name, {})[point, arm] = None
     for metric in metrics:
         of_arm = Counter(arm for _, arm in measured.get(metric.name, ()))
         for point, arm in measured.get(metric.name, ()):

@@ -11,20 +11,17 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from operator import attrgetter, mul
+from operator import attrgetter
 from statistics import median
 
-from bench.analysis.columns import columns
 from bench.analysis.statistics import stats
 from bench.model import Interval, Metric, NodeUsage, Run
 
 IDLE = "idle"
 NOT_COUNTED = "not counted here"
 
-_COUNTED = tuple(each.name for each in fields(NodeUsage) if each.default is None)
-"""Fields of what a row counted. None: it could not be counted."""
-_READ = {name: attrgetter(name) for name in _COUNTED}
-_read_all = attrgetter(*_COUNTED)
+_READ = {each.name: attrgetter(each.name) for each in fields(NodeUsage) if each.default is None}
+"""By name of field: how to read what a row counted. None: it could not be counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,24 +54,14 @@ class Use:
     work: float | None
     # What `idle_rate` has found, by node and name of field.
     rates: dict[tuple[str, str], float | None] = field(default_factory=dict, compare=False)
-    # What `total` and `beyond_idle` have found, by name of field: cell, nodes, ledger and doubts ask for the same.
-    totals: dict[str, float | None] = field(default_factory=dict, compare=False, init=False)
-    beyond: dict[str, float | None] = field(default_factory=dict, compare=False, init=False)
 
-    @cached_property
-    def _columns(self) -> Mapping[str, Sequence[float | None]]:
-        every = zip(*map(_read_all, self.rows), strict=True) if self.rows else itertools.repeat(())
-        return dict(zip(_COUNTED, every, strict=bool(self.rows)))
-
-    def column(self, name: str) -> Sequence[float | None]:
+    def column(self, name: str) -> list[float | None]:
         """What each row counted, by the name of its field."""
-        return self._columns[name]
+        return list(map(_READ[name], self.rows))
 
     def total(self, name: str) -> float | None:
         """The sum over rows; None where one was not counted."""
-        if name not in self.totals:
-            self.totals[name] = total(self._columns[name])
-        return self.totals[name]
+        return total(list(map(_READ[name], self.rows)))
 
     @cached_property
     def seconds(self) -> list[float]:
@@ -117,17 +104,20 @@ def use_of(run: Run, arm: str, headline: Metric) -> Use:
 
     Start-up and first result are watched too, outside any turn; only rows that overlap a sample of the headline count.
     """
-    found = columns(run)
-    here = [places for key, places in found.shape.timed(headline.name) if key[1:3] == (arm, None)]
-    timed = [place for places in here for place in places.timed]
+    timed = [
+        sample
+        for (name, whose, node, _), samples in run.values.items()
+        if name == headline.name and whose == arm and node is None
+        for sample in samples
+        if not sample.warmup
+    ]
     rows = [row for row in run.usage_of.get(arm, ()) if not row.warmup]
     if timed:
-        is_timed = overlap([run.samples[place].interval for place in timed])
+        is_timed = overlap([sample.interval for sample in timed])
         rows = [row for row in rows if is_timed(row.interval)]
     work = total([row.work for row in rows], partly=True)
     if not work and headline.kind == "rate" and timed:
-        counted = [place for places in here for place in places.counted]
-        work = math.fsum(map(mul, [found.values[place] for place in counted], found.seconds(counted)))
+        work = math.fsum(s.value * s.interval.seconds for s in timed if s.value is not None)
     return Use(tuple(rows), tuple(run.usage_of.get(IDLE, ())), work or None)
 
 
@@ -149,13 +139,12 @@ def total(readings: Sequence[float | None], *, partly: bool = False) -> float | 
 
 def idle_rate(use: Use, node: str, name: str) -> float | None:
     """What `node` counts a second when nothing runs."""
-    key = (node, name)
-    if key not in use.rates:
+    if (node, name) not in use.rates:
         read = _READ[name]
         rows = [(counted, row.interval) for row in use.idle if row.node == node and (counted := read(row)) is not None]
         seconds = math.fsum([each.end - each.begin for _, each in rows])
-        use.rates[key] = math.fsum([counted for counted, _ in rows]) / seconds if seconds > 0 else None
-    return use.rates[key]
+        use.rates[node, name] = math.fsum([counted for counted, _ in rows]) / seconds if seconds > 0 else None
+    return use.rates[node, name]
 
 
 def beyond_idle(use: Use, name: str) -> float | None:
@@ -164,18 +153,9 @@ def beyond_idle(use: Use, name: str) -> float | None:
     Without a baseline nothing is taken off, and a doubt says so. It may come out below 0, where idle chatter varies
     more than the work sends; that is shown as it is.
     """
-    if name not in use.beyond:
-        use.beyond[name] = _beyond_idle(use, name)
-    return use.beyond[name]
-
-
-def _beyond_idle(use: Use, name: str) -> float | None:
     counted = use.total(name)
     if counted is None:
         return None
-    if len(use.nodes) == 1:
-        rate = idle_rate(use, use.nodes[0], name) or 0.0
-        return counted - math.fsum([rate * seconds for seconds in use.seconds])
     rates = {node: idle_rate(use, node, name) or 0.0 for node in use.nodes}
     return counted - math.fsum([rates[row.node] * seconds for row, seconds in zip(use.rows, use.seconds, strict=True)])
 

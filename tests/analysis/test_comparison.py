@@ -41,24 +41,24 @@ def a_ratio(value, low, high, n=12):
 
 def test_a_rate_is_total_work_over_total_time():
     # 100 units in 1 s and 100 in 4 s: 200 in 5 s, which no mean of 100 and 25 gives
-    assert invocation_value(RATE, [100.0, 25.0], [1.0, 4.0]) == pytest.approx(40.0)
+    samples = [a_sample(100.0, 1.0), a_sample(25.0, 4.0)]
+    assert invocation_value(RATE, samples) == pytest.approx(40.0)
 
 
 def test_a_rate_of_equal_work_is_the_harmonic_mean():
     rates = (100.0, 50.0, 20.0)
-    seconds = [10 / rate for rate in rates]
-    assert invocation_value(RATE, rates, seconds) == pytest.approx(3 / sum(1 / rate for rate in rates))
+    samples = [a_sample(rate, 10 / rate) for rate in rates]
+    assert invocation_value(RATE, samples) == pytest.approx(3 / sum(1 / rate for rate in rates))
 
 
 def test_a_cost_is_the_mean():
-    assert invocation_value(SECONDS, [1.0, 4.0], [1.0, 4.0]) == 2.5
+    assert invocation_value(SECONDS, [a_sample(1.0, 1.0), a_sample(4.0, 4.0)]) == 2.5
 
 
 def test_warm_ups_and_missing_samples_do_not_count():
-    samples = (a_sample(9.0, warmup=True), a_sample(None, reason="lost"), a_sample(3.0))
-    run = made_up(cells=1, blocks=1)[1][0]
-    assert outcome(replace(run, samples=samples), RATE, "ray") == 3.0
-    assert outcome(replace(run, samples=samples[:2]), RATE, "ray") == "lost"
+    samples = [a_sample(9.0, warmup=True), a_sample(None, reason="lost"), a_sample(3.0)]
+    assert invocation_value(SECONDS, samples) == 3.0
+    assert invocation_value(SECONDS, samples[:2]) is None
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bench.analysis.arms import ArmRow
 from bench.analysis.cells import CellReport
-from bench.analysis.columns import columns
 from bench.analysis.comparison import Side, attempts_that_count, log_ratios
 from bench.analysis.doubts.evidence import SESSION, Doubt, Evidence, Severity, about
 from bench.analysis.numbers import label, plain, plural, quantity, span
@@ -77,10 +76,12 @@ def short_samples(evidence: Evidence) -> Iterator[Doubt]:
     for cell in evidence.cells:
         row = cell.headline
         lengths = [
-            seconds
-            for found in map(columns, evidence.usable_of(cell) if row else ())
-            for _, places in found.shape.timed(row.metric.name if row else "")
-            for seconds in found.seconds(places.counted)
+            sample.interval.seconds
+            for run in evidence.usable_of(cell)
+            for (name, *_), samples in run.values.items()
+            if row and name == row.metric.name
+            for sample in samples
+            if sample.value is not None and not sample.warmup
         ]
         short = [seconds for seconds in lengths if seconds < SHORT_SECONDS]
         if short:
@@ -208,22 +209,17 @@ def partly_missing(evidence: Evidence) -> Iterator[Doubt]:
     """Samples that have a reason in place of a value, in runs that count."""
     for cell in evidence.cells:
         row = cell.headline
-        of_subject = [
-            (run, places)
-            for run in (evidence.usable_of(cell) if row else ())
-            for (_, arm, *_), places in columns(run).shape.timed(row.metric.name if row else "")
-            if arm == cell.subject
+        samples = [
+            sample
+            for run in evidence.usable_of(cell)
+            for (name, arm, *_), those in run.values.items()
+            if row and name == row.metric.name and arm == cell.subject
+            for sample in those
+            if not sample.warmup
         ]
-        gaps = [
-            run.samples[place].reason
-            for run, places in of_subject
-            if len(places.counted) < len(places.timed)
-            for place in places.timed
-            if run.samples[place].value is None
-        ]
+        gaps = [sample.reason for sample in samples if sample.value is None]
         if gaps:
-            every = sum(len(places.timed) for _, places in of_subject)
-            text = f"{plural(len(gaps), 'sample')} of {every} without a value: {gaps[0]}."
+            text = f"{plural(len(gaps), 'sample')} of {len(samples)} without a value: {gaps[0]}."
             yield Doubt(severity="weakens", about=about(cell), text=text)
 
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bench.analysis.columns import columns
 from bench.analysis.comparison import Outcome, outcome
 from bench.analysis.rows import Question
 from bench.analysis.usage import NOT_COUNTED, Use, beyond_idle
@@ -61,14 +60,15 @@ def difference(single: Outcome | None, multi: Outcome | None) -> Outcome:
 
 def _amount(run: Run, arm: str, name: str, seconds: float) -> Outcome:
     """A metric's share of its intervals, times `seconds`: samples may have done unequal work."""
-    found = columns(run)
-    places = found.shape.places.get((name, arm, None, ""))
-    if places is None:
+    every = run.values.get((name, arm, None, ""))
+    if every is None:
         return NOT_YIELDED
-    whole = math.fsum(found.seconds(places.counted))
-    if whole <= 0:
-        return next((reason for place in places.timed if (reason := run.samples[place].reason)), NOT_YIELDED)
-    return math.fsum([found.values[place] for place in places.counted]) / whole * seconds
+    samples = [s for s in every if not s.warmup]
+    counted = [(s.value, s.interval.seconds) for s in samples if s.value is not None]
+    whole = math.fsum(length for _, length in counted)
+    if not counted or whole <= 0:
+        return next((s.reason for s in samples if s.reason), NOT_YIELDED)
+    return math.fsum(value for value, _ in counted) / whole * seconds
 
 
 def _link_bytes(use: Use, seconds: float) -> Outcome:
