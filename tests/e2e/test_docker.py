@@ -101,7 +101,7 @@ class Appliance:
             few = LITTLE.get(experiment, ())
             code, out, err = self.bench("run", experiment, "--blocks", "1", *few, *self.words, minutes=10)
             assert code == 0, f"{out}\n{err}"
-            self.sessions[experiment] = self.bench.sessions.session().id
+            self.sessions[experiment] = self.bench.session().id
         return self.sessions[experiment]
 
     def urls(self) -> dict[str, str]:
@@ -194,7 +194,7 @@ class TestASession:
     def test_every_panel_shows_something_of_every_experiment(
         self, bench: Bench, appliance_up: Appliance, experiment: str
     ) -> None:
-        session = bench.sessions.session(appliance_up.run(experiment))
+        session = bench.session(appliance_up.run(experiment))
         assert boards.empty(appliance_up.urls()["Grafana"], session, experiment) == []
 
     def test_the_doctor_finds_all_of_it_well(self, bench: Bench, appliance_up: Appliance, session: str) -> None:

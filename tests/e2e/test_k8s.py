@@ -147,7 +147,7 @@ def test_a_run_counts_the_bytes_of_every_pod_and_the_window_agrees(bench: Bench)
 
 def test_every_panel_shows_something(bench: Bench) -> None:
     # Of one experiment here, and of all of them on Docker, where a cluster takes a third of the time.
-    assert boards.empty(urls(bench)["Grafana"], bench.sessions.session(), "inference") == []
+    assert boards.empty(urls(bench)["Grafana"], bench.session(), "inference") == []
 
 
 def test_prometheus_scrapes_every_pod_and_the_doctor_finds_all_of_it_well(bench: Bench) -> None:

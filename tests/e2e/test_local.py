@@ -198,7 +198,7 @@ def test_a_lost_node_and_a_lost_head_cost_no_job_and_no_job_twice(bench: Bench) 
     raylet, head = sorted(bench.runs(), key=lambda run: run.spec.cell)
     assert (raylet.status, head.status) == ("ok", "failed"), f"{raylet.reasons} {head.reasons} {err}"
     assert value(raylet.samples, "parts_handed_over_again") > 0
-    code, out, err = bench("resume", bench.sessions.session().id)
+    code, out, err = bench("resume", bench.session().id)
     assert code == 0, err
     (again,) = (run for run in bench.runs() if run.spec.attempt == 2)
     assert again.status == "ok", again.reasons

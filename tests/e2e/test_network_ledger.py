@@ -25,7 +25,7 @@ INPUT_BYTES = 784 * 4
 def ledger_at(bench: Bench, link_rate: str) -> Ledger:
     code, _, err = bench("run", "inference", "--target", "local", "--blocks", "1", "--link-rate", link_rate, *BY_VALUE)
     assert code == 0, err
-    session = replace(bench.sessions.session(), allow_noise=True)  # the tests themselves may keep this machine busy
+    session = replace(bench.session(), allow_noise=True)  # the tests themselves may keep this machine busy
     (cell,) = analysis.build(session, bench.runs()).cells
     assert cell.ledger is not None
     assert cell.ledger.gap is not None
