@@ -8,12 +8,12 @@ import math
 import os
 import signal
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import psutil
 import pytest
 
 from bench.context import Measured, NodeSlot
@@ -355,46 +355,29 @@ def test_other_searches_and_schedulers_do_as_many_trials(context: Any, how: dict
 @pytest.mark.ray
 @pytest.mark.slow
 @pytest.mark.timeout(280)
+@pytest.mark.parametrize("moment", ["in the midst of a trial", "while another trial hands it on"])
 def test_a_trial_whose_process_is_killed_is_done_again_counted_and_makes_the_run_invalid(
-    context: Any, monkeypatch: pytest.MonkeyPatch
+    context: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, moment: str
 ) -> None:
-    killed: list[int] = []
-
-    def kill_one(sample: Sample) -> None:
-        context.recorded.append(sample)
-        ours = [] if killed else psutil.Process().children(recursive=True)
-        for process in ours:
-            if "TrialActor" in "".join(process.cmdline()) and not killed:
-                process.kill()
-                killed.append(process.pid)
-
-    monkeypatch.setattr(context, "record", kill_one)
-    monkeypatch.setattr(tune, "ARMS", (tune.RAY,))
-    context.passes = 1
-    # Long enough that the first word of a trial is said in the midst of it.
-    long = {**SMALL, "max_iterations": 60, "target_accuracy": 1.0}
-    samples = list(tune.run(Params(**long), context))  # type: ignore[arg-type]
-    assert killed
-    assert values(samples, "trial_failures") == [1]
-    assert len({s.point for s in samples if s.metric == "trial_seconds" and s.point}) == 3
-    assert any("1 times a trial lost its actor" in reason for reason in context.reasons)
-
-
-@pytest.mark.ray
-@pytest.mark.slow
-@pytest.mark.timeout(280)
-def test_a_trial_whose_actor_is_lost_while_another_trial_hands_it_on_is_done_again_too(
-    context: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    lost = tmp_path / "lost"
+    killed = tmp_path / "killed"
 
     def mortal() -> Any:
         class Mortal(trainable()):  # type: ignore[misc]
+            def step(self) -> dict[str, Any]:
+                said: dict[str, Any] = super().step()
+                self.die("in the midst of a trial")
+                return said
+
             def reset_config(self, new_config: dict[str, Any]) -> bool:
-                if hasattr(self, "_config") and not lost.exists():
-                    lost.touch()
-                    os.kill(os.getpid(), signal.SIGKILL)
+                if hasattr(self, "_config"):
+                    self.die("while another trial hands it on")
                 return bool(super().reset_config(new_config))
+
+            def die(self, now: str) -> None:
+                if now == moment:
+                    with suppress(FileExistsError):
+                        killed.touch(exist_ok=False)  # one process alone does
+                        os.kill(os.getpid(), signal.SIGKILL)
 
         return Mortal
 
@@ -402,6 +385,7 @@ def test_a_trial_whose_actor_is_lost_while_another_trial_hands_it_on_is_done_aga
     monkeypatch.setattr(tune, "ARMS", (tune.RAY,))
     context.passes = 1
     samples = list(tune.run(Params(**SMALL), context))  # type: ignore[arg-type]
-    assert lost.exists()
+    assert killed.exists()
     assert values(samples, "trial_failures") == [1]
     assert len({s.point for s in samples if s.metric == "trial_seconds" and s.point}) == 3
+    assert any("1 times a trial lost its actor" in reason for reason in context.reasons)
