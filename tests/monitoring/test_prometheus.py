@@ -24,7 +24,7 @@ from made_up_records import MadeUpRun, made_up_spec
 from bench import dashboards
 from bench.dashboards.queries import other_expressions, queries
 from bench.doctor import windows
-from bench.errors import RecordDamaged
+from bench.errors import RecordDamaged, TargetFailed
 from bench.jobs.exporter import serve
 from bench.model import Extract, Run
 from bench.monitoring import extract, window
@@ -128,8 +128,8 @@ def until(is_so: Callable[[], bool], child: subprocess.Popen[bytes], log: Path, 
         try:
             if is_so():
                 return
-        except requests.RequestException:
-            pass
+        except (requests.RequestException, TargetFailed):
+            pass  # it does not listen yet, or refuses while it starts
         assert child.poll() is None, log.read_text()
         assert time.monotonic() < deadline, log.read_text()
         time.sleep(0.2)
