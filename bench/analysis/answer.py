@@ -154,9 +154,9 @@ def _absolute(cells: Sequence[CellReport]) -> str:
 def _ceiling(cells: Sequence[CellReport]) -> str:
     shares: dict[str, list[float]] = {}
     name = ""
-    for cell, row in _headlines(cells):
-        for arm in cell.arms:
-            if arm.arm.role == "ceiling" and arm.metric == row.metric.name and arm.share:
+    for cell in cells:
+        for arm in cell.ceilings:
+            if arm.share:
                 shares.setdefault(arm.topology, []).append(arm.share.value)
                 name = arm.arm.name
     if not shares:

@@ -59,6 +59,12 @@ class CellReport:
         """The row that answers the question."""
         return next((row for row in self.rows if row.headline), None)
 
+    @property
+    def ceilings(self) -> tuple[ArmRow, ...]:
+        """The most that the CPUs did, in the metric of the headline: a row for each ceiling and topology."""
+        name = self.headline.metric.name if self.headline else ""
+        return tuple(row for row in self.arms if row.arm.role == "ceiling" and row.metric == name)
+
 
 def build_cell(question: Question, experiment: str, cell: str, title: str) -> CellReport:
     """Everything about one cell."""

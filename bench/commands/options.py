@@ -260,7 +260,7 @@ def _load_plan(context: typer.Context, path: Path | None) -> Any:
     """Read the plan before the other options are: what it says takes the place of their defaults."""
     if path is None:
         return None
-    from bench.planning import plan_file
+    from bench.planning import plan_file  # with a parser of YAML, which few commands need
 
     found = plan_file.load(path, planned_options())
     context.default_map = {**found.options, "experiments": list(found.experiments)}

@@ -34,9 +34,8 @@ def _thirds(cells: list[CellReport]) -> list[list[float]]:
     """By third of the blocks: the ceiling in each block, as a share of its median; empty where there is none, or few blocks."""
     shares: dict[int, list[float]] = {}
     for cell in cells:
-        for row in cell.arms:
-            is_bound = row.arm.role == "ceiling" and cell.headline and row.metric == cell.headline.metric.name
-            if is_bound and row.side.estimate and row.side.estimate.value > 0:
+        for row in cell.ceilings:
+            if row.side.estimate and row.side.estimate.value > 0:
                 for block, value in row.side.values.items():
                     shares.setdefault(block, []).append(value / row.side.estimate.value)
     blocks = [fmean(shares[block]) for block in sorted(shares)]

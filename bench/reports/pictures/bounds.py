@@ -24,11 +24,10 @@ class Bound:
 
 def of_cell(cell: CellReport) -> tuple[Bound, ...]:
     """Those that were measured in the headline's metric."""
-    headline = cell.headline.metric.name if cell.headline else ""
     return tuple(
         Bound(topology=row.topology, arm=row.arm.name, value=row.side.estimate.value)
-        for row in cell.arms
-        if row.arm.role == "ceiling" and row.metric == headline and row.side.estimate
+        for row in cell.ceilings
+        if row.side.estimate
     )
 
 
