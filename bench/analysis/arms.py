@@ -11,6 +11,8 @@ from bench.analysis.statistics import stats
 from bench.analysis.statistics.stats import Estimate
 from bench.model import Arm, Metric
 
+LONE_MARGIN = 0.1  # without an interval: what one invocation may differ from the next by chance
+
 
 @dataclass(frozen=True, kw_only=True)
 class ArmRow:
@@ -30,11 +32,11 @@ class ArmRow:
 
     @property
     def subject_is_worse(self) -> bool:
-        """Whether this arm does better by more than the margin: shown by the verdict, or by the value without one."""
+        """Whether this arm does better: by the verdict, or by much where there are too few invocations for one."""
         if self.share is None:
             return False
         if self.share.n < stats.FEWEST_FOR_VERDICT:
-            return self.share.value < 1 - MARGIN
+            return self.share.value < 1 - LONE_MARGIN
         return self.verdict == "slower"
 
 

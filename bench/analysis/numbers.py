@@ -101,10 +101,16 @@ def label(metric: Metric) -> str:
 
 
 def span(values: Iterable[float]) -> str:
-    """The least and the greatest, to two digits; one number where they look the same: 1.3 to 1.4."""
+    """The least and the greatest, to two digits; one number where they look the same: 1.3 to 1.4. Near 1 to hundredths."""
     ordered = sorted(values)
-    low, high = (f"{value:.2g}" if value < 100 else f"{value:.0f}" for value in (ordered[0], ordered[-1]))
+    low, high = (_two_digits(value) for value in (ordered[0], ordered[-1]))
     return low if low == high else f"{low} to {high}"
+
+
+def _two_digits(value: float) -> str:
+    if 1 <= value < 1.1:
+        return f"{value:.2f}"  # 1.02 times is not 1 times
+    return f"{value:.2g}" if value < 100 else f"{value:.0f}"
 
 
 def plural(n: int, word: str, words: str | None = None) -> str:

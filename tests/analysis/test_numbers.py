@@ -81,6 +81,7 @@ def test_shares_have_two_digits():
 def test_a_span_of_one_number_is_that_number():
     assert span([1.33, 1.31]) == "1.3"
     assert span([1.5, 12.0, 140.0]) == "1.5 to 140"
+    assert span([1.0, 1.02]) == "1.00 to 1.02"
 
 
 def test_words_agree_with_their_number():
