@@ -13,6 +13,7 @@ from bench.analysis.curves import Curve, curves
 from bench.analysis.ledger.amounts import PART_METRICS
 from bench.analysis.ledger.network_ledger import Ledger, network_ledger
 from bench.analysis.levels import Allocation, allocation
+from bench.analysis.reached import Reached, reached
 from bench.analysis.rows import MetricRow, Question, Specs
 from bench.analysis.steadiness import Steadiness, steadiness
 from bench.analysis.sweeps import sweeps
@@ -50,6 +51,7 @@ class CellReport:
     ledger: Ledger | None = None  # None: one topology only
     allocation: Allocation | None = None  # None: one topology, or too little to tell levels apart
     guards: tuple[Guard, ...] = ()  # of trainings, against converging too soon
+    reached: tuple[Reached, ...] = ()  # of trainings, how many got to their target
     steadiness: tuple[Steadiness, ...] = ()  # of the headline, by arm and topology
     declared_warmups: int = 0
     warmups: int = 0  # first turns of each invocation that do not count: those declared, and those discarded by rule
@@ -91,6 +93,7 @@ def build_cell(question: Question, experiment: str, cell: str, title: str) -> Ce
         sweeps=tuple(sweeps(question, by_topology, metrics, unit)),
         curves=tuple(curves(question, by_topology, metrics)),
         guards=tuple(guards(question, by_topology, metrics, arms)),
+        reached=tuple(reached(question, by_topology, metrics, arms)),
         node_metrics=_node_metrics(question, by_topology, metrics, subject.name),
         ledger=network_ledger(question, by_topology, metrics, arms, unit),
         allocation=_allocation(question, by_topology, metrics[0], subject.name) if metrics else None,

@@ -19,6 +19,7 @@ from bench.reports.sections import (
     levels,
     more_cpus,
     profiles,
+    reached,
     scaling,
     several,
     steps,
@@ -201,6 +202,8 @@ def _sections(report: Report, cell: CellReport, runs: Sequence[Run]) -> Iterator
     yield from _ledger(cell)
     for title, table in (*sweeps.sweeps(cell, topologies), *sweeps.curves(cell)):
         yield Section(title=title, table=table, source=f"one value an invocation and point, in {record}")
+    if cell.reached:
+        yield Section(title=reached.TITLE, table=reached.table(cell), source=reached.SOURCE)
     if cell.guards:
         yield Section(
             title=convergence.TITLE,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from bench.experiments.tune.training import Config, Report
+from bench.survival import kaplan_meier_median
 
 START_UP = "start-up"  # a part of what a search takes beyond its ideal
 
@@ -133,15 +134,7 @@ def percentile(ordered: Sequence[float], share: int) -> float:
 
 def median_iterations(found: Outcome) -> float:
     """Kaplan and Meier's median of iterations to the target; infinite where half of the trials never reached it."""
-    at_risk, surviving = found.trials, 1.0
-    ends = sorted([(iterations, 0) for iterations in found.reached] + [(last, 1) for last in found.censored])
-    for iterations, is_censored in ends:
-        if not is_censored:
-            surviving *= 1 - 1 / at_risk
-            if surviving <= 0.5 + 1e-12:
-                return float(iterations)
-        at_risk -= 1
-    return math.inf
+    return float(kaplan_meier_median(found.reached, found.censored))
 
 
 def best_of(ordered: Sequence[float], draws: int, quantile: float) -> float:

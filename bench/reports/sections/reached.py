@@ -1,0 +1,29 @@
+"""How many trainings reached the target, as a table."""
+
+from __future__ import annotations
+
+from bench.analysis.cells import CellReport
+from bench.analysis.numbers import percent, quantity
+from bench.analysis.reached import TIME_TO_TARGET, Reached
+from bench.model import Metric
+from bench.reports.sections import grid
+from bench.reports.sections.grid import Table
+
+TITLE = "Trainings that reached the target; the others count as longer than they were watched"
+SOURCE = "Kaplan and Meier's median; of the share, Clopper and Pearson's 95 % interval"
+HEADS = (("topology", False), ("arm", False), ("reached", True), ("share", True), ("median time", True))
+_SECONDS = Metric(name=TIME_TO_TARGET, unit="s", better="lower", kind="time")
+
+
+def table(cell: CellReport) -> Table:
+    """A row an arm and topology."""
+    return grid.table(HEADS, [grid.row(_cells(each)) for each in cell.reached])
+
+
+def _cells(each: Reached) -> list[str]:
+    if each.median_seconds is not None:
+        median = quantity(_SECONDS, each.median_seconds)
+    else:
+        median = f"over {quantity(_SECONDS, each.vain_seconds)}"
+    share = f"{percent(each.low)} to {percent(each.high)}"
+    return [each.topology, each.arm, f"{each.reached} of {each.runs}", share, median]
