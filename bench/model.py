@@ -201,6 +201,14 @@ class NodeFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Clock:
+    """What the driver's clock can tell apart, and what it costs to time nothing."""
+
+    step_seconds: float  # the least that two different readings differ by
+    empty_sample_seconds: float  # a sample of work that does nothing: the harness's own share of every sample
+
+
+@dataclass(frozen=True, kw_only=True)
 class Facts:
     """What was true while a run was done: of each node, of the cluster and of the data."""
 
@@ -211,6 +219,7 @@ class Facts:
     link: str  # what joins the nodes: "veth", "veth at 1gbit", "loopback, no bytes counted", "pod network"
     same_host: bool
     profiler: str = ""  # that watched driver and workers
+    clock: Clock | None = None  # of the driver; None: written before it was looked at
 
 
 @dataclass(frozen=True, kw_only=True)

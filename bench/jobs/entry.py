@@ -18,7 +18,7 @@ from bench.experiments import Experiment, load
 from bench.experiments.kit.mishaps import Mishaps, Survives
 from bench.identity import CALLERS_CODE, IMAGES, code_hash
 from bench.jobs import incoming, profiling
-from bench.jobs.invocation import QUIET, Invocation, NodeProbe
+from bench.jobs.invocation import QUIET, Invocation, NodeProbe, look_at_clock
 from bench.jobs.recorder import Recorder
 from bench.model import Facts, NodeFacts, Spec, from_json
 from bench.planning import params as parameters
@@ -256,6 +256,7 @@ def collect_facts(spec: Spec, probes: list[NodeProbe]) -> Facts:
         link=os.environ.get("RAYMETER_LINK", "unknown"),
         same_host=len({node.boot_id for node in nodes}) == 1,
         profiler=spec.profile_with,
+        clock=look_at_clock(),
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import median
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
@@ -17,7 +18,7 @@ from bench.context import Measured, NodeSlot
 from bench.experiments.kit.chaos import Kind
 from bench.experiments.kit.mishaps import Mishaps
 from bench.jobs.recorder import Recorder
-from bench.model import Arm, Interval, NodeUsage, Sample, Spec
+from bench.model import Arm, Clock, Interval, NodeUsage, Sample, Spec
 from bench.sessions.store import DATA, DONE, FILES
 
 T = TypeVar("T")
@@ -25,6 +26,7 @@ T = TypeVar("T")
 IDLE_SECONDS = 2.0  # Ray reports its metrics once in that time
 ROOM = 1.2  # more passes than the last turn says: a warm-up is slower than what comes after
 MOST_PASSES = 100_000
+CLOCK_LOOKS = 21
 QUIET = "quiet"  # while this file stands in the records folder the exporter answers nobody
 PROBE_TIMEOUT_SECONDS = 30.0
 PROGRESS_SECONDS = 1.0  # between two words on how far long work is
@@ -245,6 +247,22 @@ def _timed(work: Callable[[], T], passes: int) -> tuple[list[T], Interval]:
     begin = monotonic()
     results = [work() for _ in range(passes)]
     return results, Interval(begin, monotonic())
+
+
+def look_at_clock(clock: Callable[[], float] = monotonic) -> Clock:
+    """The least step of the clock that intervals are timed with, as seen here, and the median cost of timing nothing."""
+    return Clock(
+        step_seconds=min(_step(clock) for _ in range(CLOCK_LOOKS)),
+        empty_sample_seconds=median(_timed(lambda: None, 1)[1].seconds for _ in range(CLOCK_LOOKS)),
+    )
+
+
+def _step(clock: Callable[[], float]) -> float:
+    """Until the clock goes on: of one that is finer than a call of it, what the call takes."""
+    begin = clock()
+    while (now := clock()) == begin:
+        pass
+    return now - begin
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import pytest
 from builders import a_sample, a_spec
 
 from bench.experiments.kit.mishaps import Mishaps
-from bench.jobs.invocation import QUIET, Invocation, InvocationTurn
+from bench.jobs.invocation import QUIET, Invocation, InvocationTurn, look_at_clock
 from bench.jobs.recorder import Recorder
 from bench.model import Arm, Spec
 from bench.sessions.store import DONE, FILES, SAMPLES, read_lines
@@ -183,3 +183,14 @@ def test_an_attempt_finds_what_those_before_it_had_done(folder: Path) -> None:
     done.write_text("{}\n")
     assert an_invocation(runs / spec.folder, spec).earlier == [done]
     assert an_invocation(runs / a_spec(id="other").folder).earlier == []
+
+
+def test_the_step_of_a_clock_that_ticks_is_a_tick() -> None:
+    readings = (k // 7 * 0.25 for k in range(100_000))  # seven readings a tick
+    assert look_at_clock(lambda: next(readings)).step_seconds == 0.25
+
+
+def test_timing_nothing_costs_something() -> None:
+    found = look_at_clock()
+    assert found.step_seconds > 0
+    assert found.empty_sample_seconds > 0

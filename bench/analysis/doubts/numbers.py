@@ -14,7 +14,6 @@ from bench.analysis.statistics import stats
 from bench.analysis.steadiness import Label, Steadiness
 from bench.model import Metric, Run
 
-SHORT_SECONDS = 0.1
 WHOLE = "end_to_end"  # how the name of a metric begins that has all of the work in it, the start too
 OVERHEAD_SECONDS = 0.010  # a call that is shorter measures Ray, not the work
 ORDER_P = 0.05
@@ -69,27 +68,6 @@ def few_pairs(evidence: Evidence) -> Iterator[Doubt]:
 def _pairs(cell: CellReport) -> int:
     row = cell.headline
     return row.comparison.pairs if row and row.comparison else 0
-
-
-def short_samples(evidence: Evidence) -> Iterator[Doubt]:
-    """Samples that the clock, the scheduler and the harness itself weigh on."""
-    for cell in evidence.cells:
-        row = cell.headline
-        lengths = [
-            sample.interval.seconds
-            for run in evidence.usable_of(cell)
-            for (name, *_), samples in run.values.items()
-            if row and name == row.metric.name
-            for sample in samples
-            if sample.value is not None and not sample.warmup
-        ]
-        short = [seconds for seconds in lengths if seconds < SHORT_SECONDS]
-        if short:
-            text = (
-                f"{plural(len(short), 'sample')} of {len(lengths)} shorter than 100 ms"
-                f" (the shortest {1000 * min(short):.0f} ms): the clock and the scheduler weigh on them."
-            )
-            yield Doubt(severity="weakens", about=about(cell), text=text)
 
 
 def overhead_dominated(evidence: Evidence) -> Iterator[Doubt]:

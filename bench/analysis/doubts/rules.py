@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.analysis.doubts import bounds, conditions, host, numbers, window
+from bench.analysis.doubts import bounds, clock, conditions, host, numbers, window
 from bench.analysis.doubts.evidence import Doubt, Evidence, Rule
 
 RULES: tuple[Rule, ...] = (
@@ -20,7 +20,7 @@ RULES: tuple[Rule, ...] = (
     conditions.not_run,
     numbers.start_turns_it_round,
     numbers.overhead_dominated,
-    numbers.short_samples,
+    clock.short_samples,
     numbers.partly_missing,
     numbers.loads_missing,
     numbers.uneven_work,
