@@ -167,6 +167,10 @@ class NodeUsage:
     spilled_bytes: int | None = None
     major_faults: int | None = None
     run_queue_wait_seconds: float | None = None  # of all threads together: fit to run, and no CPU was free
+    voluntary_switches: int | None = None  # of all threads: from a CPU, to wait for something
+    involuntary_switches: int | None = None  # of all threads: from a CPU that another one was given
+    cpu_mhz: float | None = None  # mean of the CPUs that the node may run on, when the interval ended
+    celsius: float | None = None  # of its machine's warmest sensor, then
     watched_seconds: float | None = None  # a little more than the interval: this and what stands below is of that time
     host_busy_seconds: float | None = None  # of all CPUs of the node's host, whoever used them
     steal_seconds: float | None = None  # of the CPUs that the node may run on, given to others by the hypervisor

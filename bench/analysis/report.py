@@ -10,6 +10,7 @@ from types import MappingProxyType
 from bench.analysis import apart, veto
 from bench.analysis.answer import answer, question
 from bench.analysis.cells import CellReport, build_cell
+from bench.analysis.circumstances import Circumstances, by_topology
 from bench.analysis.comparison import MARGIN, Comparison, attempts_that_count
 from bench.analysis.costs import Cost, costs
 from bench.analysis.doubts import rules as doubts
@@ -86,6 +87,7 @@ class Report:
     primary: tuple[str, ...] = ()  # cells that were named beforehand as those asked about
     several: tuple[Several, ...] = ()  # more than two arms or cells at once
     gates: Gates | None = None
+    circumstances: tuple[Circumstances, ...] = ()  # by topology, as far as the machine tells
     vetoed: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # block: why nothing of it is used
     noise: str = ""  # why no verdict is given at all
     stamps: tuple[str, ...] = ()  # on every page and row: "emulated multi-node", "unequal"
@@ -210,6 +212,7 @@ def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Doub
         common_params={name: common_params(session, name) for name in session.metrics},
         cells=tuple(cells),
         gates=evidence.gates,
+        circumstances=tuple(by_topology([each.name for each in evidence.topologies], evidence.usable)),
         vetoed={} if evidence.veto.is_forced else evidence.veto.reasons,
         noise=evidence.veto.noise if evidence.veto.is_noisy else "",
         stamps=tuple(_stamps(evidence, facts)),

@@ -20,6 +20,8 @@ class Counters(HostCounts):
     watched_seconds: float | None = None  # the clock itself: what is counted is counted from one reading to the next
     cpu_seconds: float | None = None
     run_queue_wait_seconds: float | None = None
+    voluntary_switches: int | None = None
+    involuntary_switches: int | None = None
     major_faults: int | None = None
     received_bytes: int | None = None
     sent_bytes: int | None = None
@@ -113,6 +115,15 @@ def read_network(proc: Path = Path("/proc/self/net")) -> dict[str, int]:
     return {**totals, "retransmits": int(values[names.index("RetransSegs")])}
 
 
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """How often a thread was given a CPU, and left one: because it waited for something, or had to."""
+
+    runs: int
+    voluntary: int
+    involuntary: int
+
+
 @dataclass(frozen=True)
 class Processes:
     """The processes of a node: those of its control group, of its container, or that carry its name and their children."""
@@ -168,10 +179,28 @@ class Processes:
         stats = [_text(path / "stat").rpartition(")")[2].split() for path in self]
         return sum(int(stat[9]) + int(stat[10]) for stat in stats if stat)
 
-    def run_queue_wait_seconds(self) -> float | None:
-        """How long the threads that live have been fit to run and had no CPU; None where the kernel does not say."""
-        waits = [wait for path in self for wait in _thread_waits(f"{path}/task")]
-        return sum(waits) / 1e9 if waits else None
+    def scheduling(self, known: dict[str, Switches]) -> dict[str, float | int | None]:
+        """How long the threads that live were fit to run and had no CPU, and how often they left one; None where the kernel does not say.
+
+        `known` is what was read of each thread before: a thread that has not run since is not read again.
+        """
+        waits = [0]
+        found: dict[str, Switches] = {}
+        for path in self:
+            for thread, wait, runs in _schedstats(f"{path}/task"):
+                waits.append(wait)
+                before = known.get(thread)
+                found[thread] = before if before and before.runs == runs else _switches(thread, runs)
+        known.clear()
+        known.update(found)
+        counted = any(
+            each.voluntary or each.involuntary for each in found.values()
+        )  # some kernels say 0 of all threads
+        return {
+            "run_queue_wait_seconds": sum(waits) / 1e9 if found else None,
+            "voluntary_switches": sum(each.voluntary for each in found.values()) if counted else None,
+            "involuntary_switches": sum(each.involuntary for each in found.values()) if counted else None,
+        }
 
     def memory_bytes(self) -> int:
         """Their resident memory, shared pages counted once to each: an upper bound."""
@@ -188,6 +217,7 @@ def reader(environment: Mapping[str, str]) -> tuple[Callable[[], Counters], Call
     processes = Processes(cgroup, frozenset(f"{name}={environment.get(name, '')}".encode() for name in marks))
     counts_bytes = not environment.get("RAYMETER_LINK", "").startswith("loopback")
     has_cgroup = cgroup.cpu_seconds() is not None
+    known: dict[str, Switches] = {}
 
     def read() -> Counters:
         read_bytes, written_bytes = processes.disk_bytes()
@@ -197,12 +227,12 @@ def reader(environment: Mapping[str, str]) -> tuple[Callable[[], Counters], Call
             **vars(read_host(os.sched_getaffinity(0))),
             watched_seconds=monotonic(),
             cpu_seconds=cgroup.cpu_seconds() if has_cgroup else processes.cpu_seconds(),
-            run_queue_wait_seconds=processes.run_queue_wait_seconds(),
             major_faults=processes.major_faults() if faults is None else faults,
             periods=periods,
             throttled_periods=throttled,
             disk_read_bytes=read_bytes,
             disk_written_bytes=written_bytes,
+            **processes.scheduling(known),  # type: ignore[arg-type]  # each field has what its kind is
             **(read_network() if counts_bytes else {}),
         )
 
@@ -219,8 +249,8 @@ def _fields(text: str | None, separator: str | None = None) -> dict[str, int]:
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].strip().isdigit()}
 
 
-def _thread_waits(folder: str) -> Iterator[int]:
-    """Nanoseconds in the run queue of each thread below `folder`: there are hundreds of them."""
+def _schedstats(folder: str) -> Iterator[tuple[str, int, int]]:
+    """Of each thread below `folder`, of which there are hundreds: its own, its nanoseconds in the run queue, its turns on a CPU."""
     try:
         threads = os.listdir(folder)  # noqa: PTH208, a Path for each would take ten times as long
     except OSError:
@@ -228,7 +258,16 @@ def _thread_waits(folder: str) -> Iterator[int]:
     for thread in threads:
         fields = _bytes(f"{folder}/{thread}/schedstat").split()
         if fields:
-            yield int(fields[1])
+            yield f"{folder}/{thread}", int(fields[1]), int(fields[2])
+
+
+def _switches(thread: str, runs: int) -> Switches:
+    counted = {}
+    for line in _bytes(f"{thread}/status").rsplit(b"\n", 3):  # they are its last lines
+        name, _, number = line.partition(b"ctxt_switches:")
+        if number:
+            counted[name] = int(number)
+    return Switches(runs, counted.get(b"voluntary_", 0), counted.get(b"nonvoluntary_", 0))
 
 
 def _text(path: Path) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Collection
 from pathlib import Path
+from statistics import fmean
 
 FILES = {
     "clock source": "sys/devices/system/clocksource/clocksource0/current_clocksource",
@@ -32,6 +34,19 @@ def settings(root: Path = Path("/")) -> dict[str, str]:
         "swap": ("on" if swap else "off") if (root / "proc/swaps").exists() else "",
     }
     return {name: value for name, value in found.items() if value}
+
+
+def speed(cpus: Collection[int], root: Path = Path("/")) -> dict[str, float | None]:
+    """How fast `cpus` run on the mean, and how warm the warmest sensor is, now; None where the machine does not tell."""
+    kilohertz = [_text(root / f"sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq").strip() for cpu in cpus]
+    millidegrees = [_text(path).strip() for path in (root / "sys/class/thermal").glob("thermal_zone*/temp")]
+    warmest = max([int(text) for text in millidegrees if text.lstrip("-").isdigit()], default=None)
+    return {
+        "cpu_mhz": fmean(int(text) for text in kilohertz) / 1e3
+        if kilohertz and all(map(str.isdigit, kilohertz))
+        else None,
+        "celsius": None if warmest is None else warmest / 1e3,
+    }
 
 
 def _text(path: Path) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from bench.identity import code_hash
 from bench.jobs import native, profiling
 from bench.jobs.counters import Counters, find_cgroup, reader
-from bench.jobs.machine import settings
+from bench.jobs.machine import settings, speed
 from bench.model import NodeFacts
 
 WATCH_SECONDS = 0.1  # a tenth of a per cent of a CPU
@@ -54,6 +54,7 @@ class Probe:
             **difference(self._at_begin, now),
             "peak_memory_bytes": max(self._peak_memory_bytes, self._read_memory()),
             "peak_bytes_per_second": self._peak_bytes_per_second,
+            **speed(os.sched_getaffinity(0)),
         }
 
     def lacks(self, profiler: str) -> str:

@@ -136,6 +136,8 @@ def _design(report: Report) -> Iterator[tuple[str, str]]:
             yield f"{experiment}", ", ".join(f"{name}={value}" for name, value in params.items())
     if report.gates:
         yield "gate", environment.gate(report.gates)
+    if report.circumstances:
+        yield "circumstances", "; ".join(map(environment.circumstances, report.circumstances))
     if report.vetoed:
         yield "vetoed", environment.vetoed(report.vetoed)
     if report.versions:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.jobs.counters import Cgroup, Counters, Processes, find_cgroup, read_network, reader
+from bench.jobs.counters import Cgroup, Counters, Processes, Switches, find_cgroup, read_network, reader
 from bench.jobs.probe import difference
 from bench.model import NodeUsage
 
@@ -124,17 +124,48 @@ def test_a_node_is_counted_with_its_host_and_with_the_time_that_it_was_watched()
     assert set(counted) <= {field.name for field in fields(NodeUsage)}
 
 
-def test_threads_that_wait_for_a_cpu_are_counted_and_where_the_kernel_is_silent_it_is_unknown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here = Processes(Cgroup(0, ""), frozenset())
-    a_tree(
-        tmp_path,
-        {"7/task/7/schedstat": "5 2000000000 9\n", "7/task/8/schedstat": "5 500000000 9\n", "8/stat": "8 (x) S\n"},
-    )
-    for ids, seconds in ((("7", "8"), 2.5), (("8",), None)):
-        monkeypatch.setattr(Processes, "__iter__", lambda _self, ids=ids: iter([tmp_path / each for each in ids]))
-        assert here.run_queue_wait_seconds() == seconds
+SWITCHES = "Name:\tray::IDLE\nvoluntary_ctxt_switches:\t{}\nnonvoluntary_ctxt_switches:\t{}\n"
+
+
+def in_folders(monkeypatch: pytest.MonkeyPatch, *folders: Path) -> Processes:
+    """The processes whose folders these are."""
+    monkeypatch.setattr(Processes, "__iter__", lambda _self: iter(folders))
+    return Processes(Cgroup(0, ""), frozenset())
+
+
+def test_threads_that_wait_for_a_cpu_or_leave_it_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "7/task/7/schedstat": "5 2000000000 9\n",
+        "7/task/7/status": SWITCHES.format(30, 4),
+        "7/task/8/schedstat": "5 500000000 9\n",
+        "7/task/8/status": SWITCHES.format(1, 2),
+        "8/stat": "8 (x) S\n",
+    }
+    a_tree(tmp_path, files)
+    counted = {"run_queue_wait_seconds": 2.5, "voluntary_switches": 31, "involuntary_switches": 6}
+    assert in_folders(monkeypatch, tmp_path / "7", tmp_path / "8").scheduling({}) == counted
+    assert set(in_folders(monkeypatch, tmp_path / "8").scheduling({}).values()) == {None}
+
+
+def test_a_kernel_that_counts_no_switches_has_not_seen_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a_tree(tmp_path, {"7/task/7/schedstat": "0 100 1\n", "7/task/7/status": SWITCHES.format(0, 0)})
+    counted = in_folders(monkeypatch, tmp_path / "7").scheduling({})
+    assert counted == {"run_queue_wait_seconds": 1e-7, "voluntary_switches": None, "involuntary_switches": None}
+
+
+def test_a_thread_that_has_not_run_since_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for thread in "78":
+        a_tree(tmp_path, {f"7/task/{thread}/schedstat": "5 0 9\n", f"7/task/{thread}/status": SWITCHES.format(10, 1)})
+    here = in_folders(monkeypatch, tmp_path / "7")
+    known: dict[str, Switches] = {}
+    here.scheduling(known)
+    for thread in "78":
+        a_tree(tmp_path, {f"7/task/{thread}/status": SWITCHES.format(20, 5)})
+    a_tree(tmp_path, {"7/task/8/schedstat": "6 0 10\n"})
+    assert here.scheduling(known)["voluntary_switches"] == 30
+    (tmp_path / "7/task/8/schedstat").unlink()
+    assert here.scheduling(known)["voluntary_switches"] == 10
+    assert len(known) == 1
 
 
 def test_what_was_counted_is_the_difference_and_a_fall_is_unknown() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from bench.analysis.circumstances import Circumstances
 from bench.analysis.numbers import plain, plural
 from bench.analysis.veto import Gates
 
@@ -26,6 +27,26 @@ def gate(seen: Gates) -> str:
     if used:
         parts.append(f"CPUs that others used there, at most: {', '.join(used)}")
     return "; ".join(parts)
+
+
+def circumstances(found: Circumstances) -> str:
+    """single: for each CPU second threads waited 0.31 s, left the CPU 900 times and had to 12 times; 2,450 to 3,100 MHz."""
+    met = [
+        text.format(plain(count))
+        for text, count in (
+            ("threads waited {} s for a CPU", found.waited_per_cpu_second),
+            ("left it {} times by themselves", found.voluntary_switches_per_cpu_second),
+            ("had to leave it {} times", found.involuntary_switches_per_cpu_second),
+        )
+        if count is not None
+    ]
+    parts = [f"for each CPU second {', '.join(met)}"] if met else []
+    if found.least_mhz is not None and found.most_mhz is not None:
+        ends = dict.fromkeys(f"{mhz:,.0f}" for mhz in (found.least_mhz, found.most_mhz))
+        parts.append(f"CPUs at {' to '.join(ends)} MHz")
+    if found.most_celsius is not None:
+        parts.append(f"{found.most_celsius:.0f} degrees Celsius at most")
+    return f"{found.topology}: {', '.join(parts)}"
 
 
 def vetoed(reasons: Mapping[int, Sequence[str]]) -> str:
