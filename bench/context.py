@@ -49,6 +49,7 @@ class Measured(Generic[T]):
             node=node,
             point=self.point,
             step=step,
+            of_many=bool(metric.table and self.point),
         )
 
     def missing(self, metric: Metric, reason: str) -> Sample:

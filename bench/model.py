@@ -133,6 +133,9 @@ class Sample:
     point: str = ""  # of a sweep that one run makes by itself: "64 KiB x 4". Each point is compared by itself
     step: float | None = None  # where on the axis of its metric, which is a curve
     reason: str | None = None
+    of_many: bool = (
+        False  # its point is one of any number, as a trial is: for records and reports, and no series of its own
+    )
     since: int | None = (
         None  # of a figure over several turns: the first of them. Which of its figures counts is chosen later
     )

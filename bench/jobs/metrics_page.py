@@ -1,7 +1,7 @@
 """Inside: what Prometheus is shown of the record. Read from its files, so that nothing expires and nothing is made up.
 
-How many series there are depends on the runs shown, on what an experiment declares and on the points that a run makes (sizes
-of a sweep, trials of a search), never on how often each was measured.
+How many series there are depends on the runs shown, on what an experiment declares and on the points of a sweep, never on how
+often each was measured, nor on how many trials a search has.
 """
 
 from __future__ import annotations
@@ -142,8 +142,9 @@ class Followed:
             self.samples += 1
             self.last_turn = max(self.last_turn, line.sample.turn)
             self.is_steady = self.is_steady or (line.sample.turn > 0 and not line.sample.warmup)
-            if not line.sample.warmup and line.sample.value is not None:
-                self.values[key_of(line.sample)] = line.sample
+            key = key_of(line.sample)
+            if key is not None and not line.sample.warmup and line.sample.value is not None:
+                self.values[key] = line.sample
 
 
 class Records(Collector):

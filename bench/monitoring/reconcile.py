@@ -12,15 +12,24 @@ Key = tuple[str, str, str, str]
 """What tells one series of a run from another: metric, arm, node, point."""
 
 
-def key_of(sample: Sample) -> Key:
-    """The series that `sample` is a value of."""
-    return (sample.metric, sample.arm, sample.node or "", sample.point)
+def key_of(sample: Sample) -> Key | None:
+    """The series that `sample` is a value of: one for the curves of all trials; None for a trial's row in a table.
+
+    So ten times the trials make no more series.
+    """
+    if sample.of_many and sample.step is None:
+        return None
+    return (sample.metric, sample.arm, sample.node or "", "" if sample.of_many else sample.point)
 
 
 def differences(spec: Spec, samples: Iterable[Sample], page: str) -> list[str]:
     """What the metrics page has otherwise than the record, in words; nothing is good."""
     samples = list(samples)
-    expected = {key_of(sample): sample.value for sample in samples if sample.value is not None and not sample.warmup}
+    expected = {
+        key: sample.value
+        for sample in samples
+        if sample.value is not None and not sample.warmup and (key := key_of(sample)) is not None
+    }
     shown: dict[Key, float] = {}
     count = 0.0
     for family in text_string_to_metric_families(page):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from builders import a_spec
@@ -10,8 +11,12 @@ from made_up_records import MadeUpRun, made_up_spec
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample as Shown
 
-from bench.experiments import inference
+from bench.context import Measured
+from bench.experiments import inference, tune
 from bench.jobs.metrics_page import FAMILIES, MOST_RUNS, PHASES, STATUSES, MetricsPage
+from bench.jobs.recorder import Recorder
+from bench.model import Interval, Sample
+from bench.monitoring import reconcile
 
 LABELS = {
     *(
@@ -47,6 +52,40 @@ def test_ten_times_the_turns_make_no_more_series(tmp_path: Path) -> None:
     MadeUpRun(few, made_up_spec("multi", samples=5)).whole()
     MadeUpRun(many, made_up_spec("multi", samples=50)).whole()
     assert len(shown(MetricsPage(few))) == len(shown(MetricsPage(many)))
+
+
+def a_search(records: Path, trials: int) -> list[Sample]:
+    """Samples that a search of so many trials leaves: rows of the table of trials, and their curves as it goes."""
+    spec = made_up_spec(experiment="tune", cell="c01")
+    recorder = Recorder(records / spec.session / "runs" / spec.folder, spec)
+    samples: list[Sample] = []
+    context = SimpleNamespace(record=samples.append)
+    said = SimpleNamespace(training_accuracy=0.5, held_out_accuracy=0.4, iteration=1)
+    for number in range(1, trials + 1):
+        search = SimpleNamespace(context=context, began=0.0)
+        tune._Workbench.said(search, number, said)  # type: ignore[arg-type]
+        trial = Measured[None](
+            results=(), interval=Interval(0.0, 9.0), arm="ray", turn=1, warmup=False, point=f"trial-{number:02d}"
+        )
+        samples += [trial.sample(metric, float(number)) for metric in tune.METRICS if metric.table]
+    for each in samples:
+        recorder.sample(each)
+    recorder.close("ok", ())
+    return samples
+
+
+def test_ten_times_the_trials_make_no_more_series_and_the_window_agrees_with_the_record(tmp_path: Path) -> None:
+    few, many = tmp_path / "few", tmp_path / "many"
+    a_search(few, 5)
+    samples = a_search(many, 50)
+    page = MetricsPage(many)
+    assert len(shown(MetricsPage(few))) == len(shown(page))
+    curves = [series for series in shown(page) if series.name == "bench_sample_value"]
+    assert {series.labels["metric"] for series in curves} == {"training_accuracy", "held_out_accuracy"}
+    assert len(curves) == 2
+    spec = made_up_spec(experiment="tune", cell="c01")
+    assert reconcile.differences(spec, samples, page.text().decode()) == []
+    assert reconcile.differences(spec, samples[:-1], page.text().decode()), "one is missing, and it is not seen"
 
 
 def test_a_run_has_no_more_series_than_its_budget(tmp_path: Path) -> None:

@@ -343,6 +343,7 @@ class _Workbench:
                     arm=RAY.name,
                     point=f"trial-{number:02d}",
                     step=report.iteration,
+                    of_many=True,
                 )
             )
 
