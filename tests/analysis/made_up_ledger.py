@@ -57,11 +57,19 @@ def a_session(
     metrics: tuple[Metric, ...] = METRICS,
     arms: tuple[Arm, ...] = ARMS,
     same_host: bool = True,
+    samples: int = 2,
+    stalled_turn: int | None = None,  # in which all calls take three times as long
 ) -> tuple[Session, list[Run]]:
     """A session of one cell. Blocks differ in how fast the machine was, by a percent each; pairs do not."""
     truths = {"single": single, "multi": multi}
     runs = [
-        _run(_spec("inference", topology, block), _slower(truths[topology.name], 1 + block / 100), arms, same_host)
+        _run(
+            _spec("inference", topology, block, samples),
+            _slower(truths[topology.name], 1 + block / 100),
+            arms,
+            same_host,
+            stalled_turn,
+        )
         for block in range(1, blocks + 1)
         for topology in (SINGLE, MULTI)
     ]
@@ -79,7 +87,7 @@ def a_session(
     return session, runs
 
 
-def _spec(experiment: str, topology: Topology, block: int) -> Spec:
+def _spec(experiment: str, topology: Topology, block: int, samples: int = 2) -> Spec:
     return Spec(
         id=f"b{block:02d}-{topology.name}-{experiment}-c01",
         session="s-ledger",
@@ -90,7 +98,7 @@ def _spec(experiment: str, topology: Topology, block: int) -> Spec:
         topology=topology,
         block=block,
         warmups=1,
-        samples=2,
+        samples=samples,
         sample_seconds=0.5,
         deadline_seconds=60.0,
     )
@@ -101,7 +109,7 @@ def _slower(truth: Truth, factor: float) -> Truth:
     return replace(truth, **{name: getattr(truth, name) * factor for name in times})
 
 
-def _run(spec: Spec, truth: Truth, arms: tuple[Arm, ...], same_host: bool) -> Run:
+def _run(spec: Spec, truth: Truth, arms: tuple[Arm, ...], same_host: bool, stalled_turn: int | None) -> Run:
     samples: list[Sample] = []
     usage = [_usage(spec, "idle", node, Interval(0.0, 2.0), 0.0, turn=0) for node in _nodes(spec)]
     clock = 10.0
@@ -109,7 +117,7 @@ def _run(spec: Spec, truth: Truth, arms: tuple[Arm, ...], same_host: bool) -> Ru
         for arm in arms:
             # A warm-up is slow, and later samples do more work: neither may change what a unit of work takes.
             seconds = truth.seconds if arm.role == "subject" else truth.of_calls(arm.name)
-            seconds *= 10 if turn == 1 else 1
+            seconds *= 10 if turn == 1 else 3 if turn == stalled_turn and arm.role == "calls" else 1
             work = 10_000.0 * turn
             covers = Interval(clock, clock + work * seconds)
             clock = covers.end + 1

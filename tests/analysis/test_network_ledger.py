@@ -118,6 +118,11 @@ def test_a_link_of_half_the_rate_doubles_the_network_part():
     assert found[slow] == pytest.approx(6_272 * 8 / 25e6 * MEAN_BLOCK, rel=0.01)
 
 
+def test_a_stall_in_one_turn_of_the_calls_is_no_price():
+    smooth, stalled = (seconds_of(ledger_of(*a_session(samples=3, stalled_turn=turn))) for turn in (None, 4))
+    assert stalled == pytest.approx(smooth, rel=0.01, abs=1e-8)
+
+
 def test_each_part_has_an_interval_over_blocks():
     for part in ledger_of(*a_session()).parts:
         assert part.seconds.n == 6

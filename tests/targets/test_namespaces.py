@@ -104,6 +104,12 @@ def test_a_link_rate_is_reached_and_not_exceeded(lan: str):
 
 
 @pytest.mark.root
+def test_a_slow_link_lets_little_more_through_after_a_pause_than_its_rate(lan: str):
+    namespaces.shape(namespaces.node_name(lan, 0), "20mbit")
+    assert bytes_per_second(lan, seconds=0.01) < 1.05 * 20e6 / 8
+
+
+@pytest.mark.root
 def test_what_is_half_made_is_removed(isolated: None):
     ledger_id = new_id()
     subprocess.run(["ip", "netns", "add", namespaces.node_name(ledger_id, 1)], check=True)

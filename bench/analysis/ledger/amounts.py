@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import median
 
-from bench.analysis.comparison import Outcome, outcome
+from bench.analysis.comparison import Outcome, by_turn, outcome
 from bench.analysis.rows import Question
 from bench.analysis.usage import NOT_COUNTED, Use, beyond_idle
 from bench.model import Metric, Run
@@ -27,6 +28,7 @@ class Amounts:
     """Of one arm in one run, for one unit of work."""
 
     seconds: float  # on the clock
+    typical_seconds: float  # the same in the middle one of the turns: a stall in one of them is no price
     link_bytes: Outcome  # in the busier direction of the busiest node
     metrics: Mapping[str, Outcome]  # by the name of a part
 
@@ -42,8 +44,10 @@ def amounts(question: Question, run: Run, arm: str, headline: Metric) -> Amounts
     if value <= 0:
         return f"{headline.name} is not above zero"
     seconds = 1 / value if is_rate else value
+    turns = [1 / each if is_rate else each for each in by_turn(run, headline, arm).values() if each > 0]
     return Amounts(
         seconds=seconds,
+        typical_seconds=median(turns) if turns else seconds,
         link_bytes=_link_bytes(question.use(run, arm, headline), seconds),
         metrics={name: _amount(run, arm, name, seconds) for name in PART_METRICS},
     )

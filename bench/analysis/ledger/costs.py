@@ -23,7 +23,7 @@ class CallsArm:
     """An arm that makes the subject's calls and does no work: multi less single, for a unit of work."""
 
     name: str
-    seconds: float  # less what the driver itself needs for the calls
+    seconds: float  # in the middle one of the turns, less what the driver itself needs for the calls
     link_bytes: Outcome
 
 
@@ -73,7 +73,7 @@ def calls_cost(question: Question, single: Run, multi: Run, headline: Metric, na
             reasons.append(f"{name}: {one if isinstance(one, str) else many}")
             continue
         driver = difference(one.metrics.get(SERIALISE), many.metrics.get(SERIALISE))
-        seconds = many.seconds - one.seconds - (0.0 if isinstance(driver, str) else driver)
+        seconds = many.typical_seconds - one.typical_seconds - (0.0 if isinstance(driver, str) else driver)
         arms.append(CallsArm(name, seconds, difference(one.link_bytes, many.link_bytes)))
     few = {
         0: "this experiment has no arm that makes its calls without the work",

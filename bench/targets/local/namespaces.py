@@ -118,11 +118,18 @@ def create_node(ledger_id: str, subnet: str, index: int, link_rate: str | None) 
 
 def shape(namespace: str, link_rate: str) -> None:
     """Let eth0 of `namespace` send no faster than `link_rate`."""
+    queue = [option for name, size in _bucket(link_rate).items() for option in (name, str(size))]
+    _must(["tc", "-n", namespace, "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", link_rate, *queue])
+
+
+def _bucket(link_rate: str) -> dict[str, int]:
+    """In bytes: what passes at once after a pause, and what waits before more of it is dropped."""
     bytes_per_second = rate_bits_per_second(link_rate) / 8
-    # A bucket of 4 ms: smaller ones run dry between two ticks of the kernel, and the rate is never reached.
-    burst = max(int(bytes_per_second * 0.004), 128 * 1024)
-    queue = ["rate", link_rate, "burst", str(burst), "latency", "50ms"]
-    _must(["tc", "-n", namespace, "qdisc", "add", "dev", "eth0", "root", "tbf", *queue])
+    # A bucket of 4 ms: smaller ones run dry between two ticks of the kernel, and the rate is never reached. No more, for
+    # no real link lets through at once what takes it longer; but ten frames fit.
+    burst = max(int(bytes_per_second * 0.004), 16 * 1024)
+    # Two of TCP's largest sends, and 50 ms: a shorter queue drops what the kernel has not even split into frames.
+    return {"burst": burst, "limit": max(burst, 128 * 1024) + int(bytes_per_second * 0.05)}
 
 
 def inside(namespace: str) -> tuple[str, ...]:
