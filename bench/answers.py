@@ -28,6 +28,7 @@ SCHEMAS = {
     "selfcheck": (1, "`selfcheck`: each check, and whether it is good."),
     "sessions": (1, "`list sessions`: the sessions, the oldest first."),
     "status": (1, "`status`: of each target, what is up and what is left."),
+    "tables": (1, "`export --otava`: the folder, and the table of each series that has a row of the session."),
     "targets": (1, "`list targets`: their names."),
     "up": (1, "`up`: the cluster that stands."),
     "verified": (1, "`verify`: what was checked of a capsule, and what packed it."),

@@ -11,19 +11,40 @@ from bench.capsules import packing
 from bench.commands.answers import say_json
 from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName
 from bench.commands.talk import say
+from bench.sessions import otava as series_tables
 from bench.sessions import store
 
 Into = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to put it.")]
+Otava = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER", help="Pack nothing: add a row for the session to the tables here, as Apache Otava reads them."
+    ),
+]
 HERE = Path()
 
 
 def command(
-    session: SessionName = "latest", into: Into = HERE, as_json: AsJson = False, out: Out = DEFAULT_OUT
+    session: SessionName = "latest",
+    into: Into = HERE,
+    otava: Otava = None,
+    as_json: AsJson = False,
+    out: Out = DEFAULT_OUT,
 ) -> None:
     """Pack a session into one file that others can check: plan, raw samples, facts, pins, report, and what Prometheus had of it. Prints its path.
 
     Example: bench export latest
     """
+    if otava is not None:
+        tables = series_tables.add(store.find(out, session), otava)
+        if as_json:
+            say_json("tables", {"path": str(otava), "tables": [str(path) for path in tables]})
+            return
+        say(
+            f"Each of {len(tables)} tables has a row of the session. `otava analyze` reads {otava / series_tables.CONFIG}."
+        )
+        typer.echo(otava)
+        return
     packed = packing.pack(store.find(out, session), into)
     if as_json:
         say_json("capsule", {"path": str(packed.path), "extract": packed.extract})

@@ -197,7 +197,7 @@ def of_metric(
             reading(len(new))
         for folder in new:
             try:
-                session_index.keep_numbers(index, folder, list(_numbers(out / folder)))
+                session_index.keep_numbers(index, folder, list(numbers(out / folder)))
             except RecordDamaged:
                 continue  # `bench list sessions` and `bench show` say so
         rows = index.execute(
@@ -233,7 +233,7 @@ def _number(row: sqlite3.Row) -> Number:
     )
 
 
-def _numbers(folder: Path) -> Iterator[dict[str, object]]:
+def numbers(folder: Path) -> Iterator[dict[str, object]]:
     """Of a session's report: each metric on each topology, and the ratio with its verdict."""
     from bench import analysis
 

@@ -47,6 +47,7 @@ ANSWERS = {
     "runs": ["show", FIRST],
     "sessions": ["list", "sessions"],
     "status": ["status", "--target", "local"],
+    "tables": ["export", FIRST, "--otava", "tables"],
     "targets": ["list", "targets"],
     "up": ["up", "--cpus", "2"],
     "verified": ["verify", "CAPSULE"],
