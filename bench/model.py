@@ -227,6 +227,7 @@ class Facts:
     same_host: bool
     profiler: str = ""  # that watched driver and workers
     clock: Clock | None = None  # of the driver; None: written before it was looked at
+    copy_bytes_per_second: float | None = None  # from memory to memory, by one core of the driver's node
 
 
 @dataclass(frozen=True, kw_only=True)

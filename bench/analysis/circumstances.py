@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from statistics import median
 
 from bench.analysis.usage import IDLE
 from bench.model import Run
@@ -29,12 +30,14 @@ class Circumstances:
     least_mhz: float | None  # of a node's CPUs, at the end of a sample
     most_mhz: float | None
     most_celsius: float | None
+    copy_bytes_per_second: float | None  # median over runs: what one core of the driver's node copies
 
 
 def circumstances(topology: str, runs: Sequence[Run]) -> Circumstances:
     """What is known of `runs`, which are of one topology."""
     rows = [_read(row) for run in runs for row in run.usage if not row.warmup and row.arm != IDLE]
     mhz = [row[1] for row in rows if row[1] is not None]
+    copied = [run.facts.copy_bytes_per_second for run in runs if run.facts and run.facts.copy_bytes_per_second]
     waited, voluntary, involuntary = (_per_cpu_second(rows, column) for column in range(3, 6))
     return Circumstances(
         topology=topology,
@@ -44,6 +47,7 @@ def circumstances(topology: str, runs: Sequence[Run]) -> Circumstances:
         least_mhz=min(mhz, default=None),
         most_mhz=max(mhz, default=None),
         most_celsius=max([row[2] for row in rows if row[2] is not None], default=None),
+        copy_bytes_per_second=median(copied) if copied else None,
     )
 
 

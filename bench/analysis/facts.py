@@ -88,8 +88,8 @@ def _of_one_cell(runs: Sequence[Run]) -> Iterator[Difference]:
 
 
 def _without_cluster(facts: Facts) -> bytes:
-    """The same for two clusters of one kind, whose own ids and looks at the clock no fact here reads."""
-    return to_json(replace(facts, cluster="", clock=None))
+    """The same for two clusters of one kind, of whose own ids and measurements no fact here is made."""
+    return to_json(replace(facts, cluster="", clock=None, copy_bytes_per_second=None))
 
 
 def _describe(what: str, found: Sequence[tuple[str, int, str]], confounds: bool) -> Difference:

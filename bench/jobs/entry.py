@@ -17,7 +17,7 @@ from bench.errors import RunInvalid
 from bench.experiments import Experiment, load
 from bench.experiments.kit.mishaps import Mishaps, Survives
 from bench.identity import CALLERS_CODE, IMAGES, code_hash
-from bench.jobs import incoming, profiling
+from bench.jobs import incoming, memory_copy, profiling
 from bench.jobs.invocation import QUIET, Invocation, NodeProbe, look_at_clock
 from bench.jobs.recorder import Recorder
 from bench.model import Facts, NodeFacts, Spec, from_json
@@ -257,6 +257,7 @@ def collect_facts(spec: Spec, probes: list[NodeProbe]) -> Facts:
         same_host=len({node.boot_id for node in nodes}) == 1,
         profiler=spec.profile_with,
         clock=look_at_clock(),
+        copy_bytes_per_second=memory_copy.bytes_per_second(),
     )
 
 

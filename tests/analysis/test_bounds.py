@@ -56,3 +56,14 @@ def test_noise_between_blocks_alone_is_seldom_flagged() -> None:
         ]
         flagged += any("ceiling of" in doubt.text for doubt in analysis.build(session, runs).doubts)
     assert flagged <= 7
+
+
+@pytest.mark.parametrize(("drift", "says"), [(0.06, True), (-0.06, True), (0.04, False), (0.0, False)])
+def test_copying_memory_that_drifts_by_six_per_cent_is_flagged_and_by_four_is_not(drift: float, says: bool) -> None:
+    session, runs = made_up(blocks=9, cells=1)
+    rates = {run.spec.id: 8e9 * (1 + drift * (run.spec.block > 6)) for run in runs}
+    runs = [replace(run, facts=replace(run.facts, copy_bytes_per_second=rates[run.spec.id])) for run in runs]
+    found = [doubt.text for doubt in analysis.build(session, runs).doubts if "copying memory" in doubt.text]
+    assert bool(found) is says
+    if says:
+        assert f"then {'106' if drift > 0 else '94'} %" in found[0]

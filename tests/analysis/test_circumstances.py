@@ -51,3 +51,11 @@ def test_a_report_says_it_in_words():
         "single: for each CPU second threads waited 0.400 s for a CPU, left it 600 times by themselves,"
         " had to leave it 10 times, CPUs at 2,450 MHz;" in text
     )
+
+
+def test_what_a_core_copies_is_said_too():
+    session, runs = made_up(cells=1, blocks=6)
+    copied = [replace(run, facts=replace(run.facts, copy_bytes_per_second=8.1e9)) for run in runs]
+    report = analysis.build(session, copied)
+    assert [each.copy_bytes_per_second for each in report.circumstances] == [8.1e9, 8.1e9]
+    assert "single: a core copied memory at 8.10 GB/s" in " ".join(render("text", report).split())

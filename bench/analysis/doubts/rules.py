@@ -34,6 +34,7 @@ RULES: tuple[Rule, ...] = (
     numbers.luck,
     numbers.order_matters,
     bounds.drifted,
+    bounds.copying_drifted,
     conditions.other_host,
     conditions.no_idle_baseline,
     conditions.not_reconciled,

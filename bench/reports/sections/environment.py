@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bench.analysis.circumstances import Circumstances
-from bench.analysis.numbers import plain, plural
+from bench.analysis.numbers import plain, plural, quantity
 from bench.analysis.veto import Gates
+from bench.model import Metric
+
+_COPY = Metric(name="copy", unit="B/s", better="higher", kind="rate")
 
 
 def gate(seen: Gates) -> str:
@@ -46,6 +49,8 @@ def circumstances(found: Circumstances) -> str:
         parts.append(f"CPUs at {' to '.join(ends)} MHz")
     if found.most_celsius is not None:
         parts.append(f"{found.most_celsius:.0f} degrees Celsius at most")
+    if found.copy_bytes_per_second is not None:
+        parts.append(f"a core copied memory at {quantity(_COPY, found.copy_bytes_per_second)}")
     return f"{found.topology}: {', '.join(parts)}"
 
 
