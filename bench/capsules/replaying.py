@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from bench.analysis.statistics.stats import Estimate
 
 
+BADGE_REPLAYS = 3
+
+
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
     """One comparison, as the capsule has it and as it came out here. None: no verdict."""
@@ -101,6 +104,11 @@ def is_reproduced(found: Sequence[Agreement]) -> bool:
     """Whether every headline has its verdict again, and an interval that overlaps; False where none had a verdict."""
     judged = [each for each in found if each.headline and each.there]
     return bool(judged) and all(each.agrees and each.overlap for each in judged)
+
+
+def has_badge(reproduced: Sequence[bool]) -> bool:
+    """Whether a capsule may be called reproducible: three replays or more, and each of them came out as it did."""
+    return len(reproduced) >= BADGE_REPLAYS and all(reproduced)
 
 
 def _compared(report: Report) -> list[tuple[str, MetricRow]]:

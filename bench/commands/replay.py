@@ -23,12 +23,16 @@ if TYPE_CHECKING:
     from bench.analysis import Report
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="What `bench export` made.")]
+Times = Annotated[
+    int, typer.Option(min=1, max=10, metavar="N", help="Do it so often: a result has its badge after three that agree.")
+]
 OtherCode = Annotated[bool, typer.Option("--other-code", help="Though this raymeter is not the one that measured.")]
 
 
 def _replay(
     capsule: File,
     other_code: OtherCode = False,
+    times: Times = 1,
     target: o.TargetName = "auto",
     *,
     options: Options,
@@ -55,35 +59,55 @@ def _replay(
     if options.link_rate is None and isinstance(rate, str):
         options = replace(options, link_rate=rate)  # it makes the network what it was
     chosen = choose(target, options)
-    session = replaying.again(
-        found.session, target=chosen.target.name, options=o.as_options(chosen.options), command=o.typed_command()
-    )
-    for topology in {spec.topology.name: spec.topology for spec in session.specs}.values():
-        chosen.target.check(topology)
-    folder = store.create(out, session)
-    say(f"Target {chosen.target.name}: {chosen.why}. Session {session.id}, kept in {folder}.")
-    session, runs = measure(folder, session, remaining(folder, session), target=chosen.target)
-    text, here = report(folder, session, runs), analysis.build(session, runs)
+    reports, reproduced, done = [], [], []
+    for _ in range(times):
+        session = replaying.again(
+            found.session, target=chosen.target.name, options=o.as_options(chosen.options), command=o.typed_command()
+        )
+        for topology in {spec.topology.name: spec.topology for spec in session.specs}.values():
+            chosen.target.check(topology)
+        folder = store.create(out, session)
+        say(f"Target {chosen.target.name}: {chosen.why}. Session {session.id}, kept in {folder}.")
+        session, runs = measure(folder, session, remaining(folder, session), target=chosen.target)
+        text, here = report(folder, session, runs), analysis.build(session, runs)
+        reports.append(here)
+        reproduced.append(replaying.is_reproduced(replaying.agreements(found.report, here)))
+        done.append((session, runs))
+        if not as_json:
+            typer.echo(text)
+            _compare(found.report, here)
     if as_json:
-        _say(found.report, here)
-    else:
-        typer.echo(text)
-        _compare(found.report, here)
-    judge(session, runs)
+        _say(found.report, reports, reproduced)
+    elif times > 1:
+        typer.echo(_badge(reproduced))
+    for session, runs in done:
+        judge(session, runs)
 
 
 command = o.asking_target(_replay)
 
 
-def _say(there: Report, here: Report) -> None:
+def _say(there: Report, reports: list[Report], reproduced: list[bool]) -> None:
+    """The last replay's verdicts, and of all of them whether they were as the capsule's."""
+    here = reports[-1]
     agreements = replaying.agreements(there, here)
     found = [
         {"about": each.about, "there": each.there, "here": each.here, "agrees": each.agrees, "overlap": each.overlap}
         for each in agreements
     ]
     differs = replaying.changed_versions(there, here)
-    said = {"capsule": there.session, "differs": differs, "reproduced": replaying.is_reproduced(agreements)}
-    say_json("replay", {**said, "verdicts": found, "report": here})
+    said = {"capsule": there.session, "differs": differs, "reproduced": reproduced[-1]}
+    replays = [{"session": each.session, "reproduced": is_so} for each, is_so in zip(reports, reproduced, strict=True)]
+    badge = {"replays": replays, "badge": replaying.has_badge(reproduced)}
+    say_json("replay", {**said, **badge, "verdicts": found, "report": here})
+
+
+def _badge(reproduced: list[bool]) -> str:
+    """What may be said of a capsule after so many replays."""
+    counted = f"{sum(reproduced)} of {len(reproduced)} replays reproduced it"
+    if replaying.has_badge(reproduced):
+        return f"Reproducibility badge: {counted}."
+    return f"No reproducibility badge: {counted}, and all of {replaying.BADGE_REPLAYS} or more must."
 
 
 def _compare(there: Report, here: Report) -> None:

@@ -89,3 +89,18 @@ def test_versions_that_changed_are_named() -> None:
     here = replace(there, versions={**there.versions, "ray": "2.61.0"})
     assert replaying.changed_versions(there, here) == ["ray: 2.60.0 there, 2.61.0 here"]
     assert replaying.changed_versions(there, there) == []
+
+
+@pytest.mark.parametrize(
+    ("reproduced", "has"),
+    [
+        ([True], False),
+        ([True, True], False),
+        ([True, True, True], True),
+        ([True, False, True], False),
+        ([True, True, True, False], False),
+        ([], False),
+    ],
+)
+def test_a_badge_takes_three_replays_of_three(reproduced: list[bool], has: bool) -> None:
+    assert replaying.has_badge(reproduced) is has

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -115,7 +116,10 @@ def _stand_in_for_tools(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
 
     monkeypatch.setattr("bench.commands.replay.measure", measured)
     # The made-up session has params that no experiment declares.
-    monkeypatch.setattr("bench.capsules.replaying.again", lambda session, **_own: replace(session, id="replayed"))
+    numbers = itertools.count(1)
+    monkeypatch.setattr(
+        "bench.capsules.replaying.again", lambda session, **_own: replace(session, id=f"replayed-{next(numbers)}")
+    )
 
 
 def keys(value: Any, place: str = "") -> Iterator[str]:
@@ -145,6 +149,20 @@ def test_no_promised_key_of_an_answer_goes_without_a_new_version(said: Callable[
     for name, answer in found.items():
         assert answer["version"] == golden[name]["version"]
         assert not set(golden[name]["keys"]) - set(answer["keys"]), f"{name} has lost these: give it a new version"
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "has_badge"), [([True], False), ([True, True, True], True), ([True, False, True], False)]
+)
+def test_each_replay_is_a_session_and_three_of_three_give_the_badge(
+    said: Callable[[list[str]], Any], monkeypatch: pytest.MonkeyPatch, outcomes: list[bool], has_badge: bool
+) -> None:
+    said(ANSWERS["capsule"])
+    each = iter(outcomes)
+    monkeypatch.setattr("bench.capsules.replaying.is_reproduced", lambda _found: next(each))
+    found = said([*ANSWERS["replay"], "--times", str(len(outcomes))])["data"]
+    assert [replay["reproduced"] for replay in found["replays"]] == outcomes
+    assert found["badge"] is has_badge
 
 
 def test_every_schema_is_held_to_the_golden_file() -> None:
