@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from made_up import RATE, SINGLE
 
+from bench import experiments
 from bench.analysis.ladders import WORKERS_PER_CPU, Ladder, ladders
 from bench.analysis.rows import Question
 from bench.model import Arm, Interval, Run, Sample, Session, Spec, Value
@@ -98,6 +99,25 @@ def test_the_table_has_a_row_a_number_of_workers_and_says_why_no_law_is_fitted()
     assert list(scaling.notes(small)) == [
         "no law is fitted: a law of scaling needs 6 distinct numbers of workers, and there are: 1, 4"
     ]
+
+
+def test_a_speed_up_against_more_than_one_worker_says_what_it_is_against() -> None:
+    runs = [run(number, {"workers": workers}, rate=float(workers)) for number, workers in enumerate((2, 4))]
+    (ladder,) = ladders(asked(*runs))
+    assert next(scaling.notes(ladder)).startswith("speed-ups are against 2 workers, and one was not measured")
+
+
+def test_an_experiment_with_a_ladder_has_peers_in_one_process_and_in_several() -> None:
+    """A speed-up is nothing without its bases: one worker of Ray, one process without Ray, several without Ray."""
+    ladder_of = {
+        name: experiments.load(name)
+        for name in experiments.NAMES
+        if any(metric.name == WORKERS_PER_CPU for metric in experiments.load(name).METRICS)
+    }
+    assert ladder_of
+    for name, each in ladder_of.items():
+        peers = {arm.name for arm in each.ARMS if arm.role == "peer" and not arm.name.startswith("ray")}
+        assert len(peers) >= 2, f"{name} has no other way to do its work in one process and in several: {peers}"
 
 
 def test_a_law_is_told_with_its_intervals_and_with_what_cannot_be_told() -> None:

@@ -39,6 +39,11 @@ def table(ladder: Ladder) -> Table:
 def notes(ladder: Ladder) -> Iterator[str]:
     """The law in words, or why there is none."""
     card = ladder.card
+    if card.points and card.points[0].workers > 1:
+        yield (
+            f"speed-ups are against {card.points[0].workers} {ladder.parameter}, and one was not measured:"
+            " what these lose against one does not show"
+        )
     fractions = [point.serial_fraction for point in card.points if point.serial_fraction is not None]
     if any(fraction > 1 for fraction in fractions):
         yield f"a serial fraction above 1: so many {ladder.parameter} do less than the fewest"
