@@ -19,6 +19,7 @@ from bench.experiments.network.endpoint import CHUNK_BYTES, Endpoint, Seat
 from bench.experiments.network.figures import FIRST, GOODPUT, Key, Passes
 from bench.experiments.network.points import WORD_BYTES, Point, in_words, sweep
 from bench.experiments.network.ray_ways import SMALL_BYTES
+from bench.experiments.network.tcp import BLOCK_BYTES
 from bench.experiments.network.ways import Burst
 from bench.model import Arm, Sample, Topology
 
@@ -30,13 +31,14 @@ CALL = Arm(name="ray-call", help="The argument of an actor call.")
 MANY_SMALL = Arm(name="ray-many-small", help="Pieces of 1 KiB, all arguments of one actor call.")
 BROADCAST = Arm(name="ray-broadcast", help="ray.put at one end, ray.get by all receivers, the nodes in turn.")
 TCP = Arm(name="tcp", help="Our own sockets, a connection a payload on its way.")
+DISCARD = Arm(name="tcp-discard", help="Our own sockets as iperf3 uses its: a block again and again, thrown away.")
 IPERF = Arm(name="iperf3", help="iperf3, a connection a payload on its way; where it is installed.")
 SEND_RECV = Arm(name="gloo-send-recv", help="torch.distributed's send and receive, by gloo.")
 ALL_REDUCE = Arm(name="gloo-all-reduce", help="torch.distributed's all-reduce of as many bytes, by gloo, of both ends.")
 UNWATCHED = Arm(
     name="ray-put-get-unwatched", help="As ray-put-get, while raymeter does not watch.", role="control", probed=False
 )
-ARMS = (PUT_GET, GET, CALL, MANY_SMALL, BROADCAST, TCP, IPERF, SEND_RECV, ALL_REDUCE, UNWATCHED)
+ARMS = (PUT_GET, GET, CALL, MANY_SMALL, BROADCAST, TCP, DISCARD, IPERF, SEND_RECV, ALL_REDUCE, UNWATCHED)
 
 READY_SECONDS = 120.0
 PASS_SECONDS = 120.0
@@ -197,7 +199,9 @@ def applies(arm: Arm, point: Point, params: Params) -> bool:
         return 2 * SMALL_BYTES <= point.size <= MOST_OF_MANY_SMALL
     if arm == BROADCAST:
         return point.streams == 1
-    if arm == IPERF:
+    if arm == DISCARD and point.size % BLOCK_BYTES:
+        return False
+    if arm in (DISCARD, IPERF):
         return point.size >= LEAST_OF_IPERF and point.size == params.reference.size
     return arm != UNWATCHED or point == params.reference
 
@@ -248,7 +252,7 @@ def _join_gloo(sender: Any, receiver: Any, address: str) -> str | None:
 def _first_transfers(params: Params, context: Context, pair: Pair) -> Iterator[Sample]:
     """The largest payload once by each way that carries it, before anything is warm."""
     for arm in ARMS:
-        if arm.name in pair.absent or arm in (UNWATCHED, IPERF) or not applies(arm, params.reference, params):
+        if arm.name in pair.absent or arm in (UNWATCHED, DISCARD, IPERF) or not applies(arm, params.reference, params):
             continue
         first = context.time_once(arm.name, partial(pair.send, arm, params.reference))
         burst = first.results[0]

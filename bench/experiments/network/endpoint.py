@@ -120,6 +120,7 @@ class Endpoint:
         pair = receivers[:1]
         self._ways = {
             "tcp": tcp.Tcp(seat.address, seat.tcp_port),
+            "tcp-discard": tcp.Tcp(seat.address, seat.tcp_port, tcp.BLOCK_BYTES),
             "gloo-send-recv": gloo.Gloo("send-recv", self._start_gloo, self._checker),
             "gloo-all-reduce": gloo.Gloo("all-reduce", self._start_gloo, self._checker),
             "ray-call": ray_ways.Call(pair),

@@ -107,7 +107,7 @@ METRICS = (
     *(SENDER_CPU, RECEIVER_CPU, SHARE_OF_TCP, *PARTS.values(), BEST_SIZE, BEST_STREAMS, BEST_SHARE, CHUNK),
 )
 
-SOCKETS = ("tcp", "iperf3", "gloo-send-recv")  # ways that are a socket and little else
+SOCKETS = ("tcp", "tcp-discard", "iperf3", "gloo-send-recv")  # ways that are a socket and little else
 NEAR_BEST = 0.9
 MOST_SHARE = 1.05  # of raw TCP between two nodes: above it the harness is at fault, or the machine was busy
 GIGABYTE = 1e9

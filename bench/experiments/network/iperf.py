@@ -1,4 +1,4 @@
-"""iperf3, where it is installed: what our own sockets must agree with."""
+"""iperf3, where it is installed: what our own sockets must agree with where they throw away what comes, as it does."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import subprocess
 
 from bench.errors import RunFailed
 from bench.experiments.network.points import Point
+from bench.experiments.network.tcp import BLOCK_BYTES
 from bench.experiments.network.ways import Burst
 
 TIMEOUT_SECONDS = 60.0
@@ -52,7 +53,7 @@ def send(address: str, point: Point) -> Burst:
     done = subprocess.run(
         [
             *("iperf3", "--client", address, "--port", str(PORT), "--json"),
-            *("--bytes", str(total), "--parallel", str(point.streams), "--length", str(128 * 1024)),
+            *("--bytes", str(total), "--parallel", str(point.streams), "--length", str(BLOCK_BYTES)),
         ],
         capture_output=True,
         text=True,
