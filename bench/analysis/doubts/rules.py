@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.analysis.doubts import bounds, clock, conditions, host, numbers, window
+from bench.analysis.doubts import bounds, clock, conditions, credit, host, numbers, window
 from bench.analysis.doubts.evidence import Doubt, Evidence, Rule
 
 RULES: tuple[Rule, ...] = (
@@ -23,6 +23,7 @@ RULES: tuple[Rule, ...] = (
     clock.short_samples,
     numbers.partly_missing,
     numbers.loads_missing,
+    credit.credit_differs,
     numbers.uneven_work,
     numbers.held_up,
     conditions.throttled,
