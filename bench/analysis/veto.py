@@ -10,7 +10,8 @@ share is laid to the others' charge, and the rest is own demand:
 
     pressure beyond own demand = time with a task waiting / time watched * (busy - own) / busy
 
-with `busy` the CPU seconds of the whole machine and `own` those of all of the run's nodes on it. Where one of them cannot
+with `busy` the CPU seconds of the whole machine and `own` those of all of the run's nodes on it. Where the kernel counts no
+pressure, the time that the node's own threads waited in the run queue stands for it, all of the time at most. Where one of them cannot
 be counted nothing is laid to anybody's charge, and the report says that it could not be seen.
 """
 
@@ -46,6 +47,7 @@ class Conditions:
     host_busy_seconds: float | None
     own_cpu_seconds: float | None  # of all the run's nodes on this machine
     swapped_bytes: float | None
+    run_queue_wait_seconds: float | None = None  # of all the node's threads together
 
     @property
     def steal(self) -> float | None:
@@ -63,10 +65,11 @@ class Conditions:
     def pressure_beyond_own(self) -> float | None:
         """Share of the time in which some task waited for a CPU that others held."""
         others, busy = self.others_cpus, _over(self.host_busy_seconds, self.watched_seconds)
-        pressure = _over(self.pressure_cpu_seconds, self.watched_seconds)
+        waited = self.run_queue_wait_seconds if self.pressure_cpu_seconds is None else self.pressure_cpu_seconds
+        pressure = _over(waited, self.watched_seconds)
         if others is None or pressure is None:
             return None
-        return pressure * others / busy if busy else 0.0
+        return min(pressure, 1.0) * others / busy if busy else 0.0
 
 
 def _over(counted: float | None, seconds: float | None, cpus: int = 1) -> float | None:
@@ -179,6 +182,7 @@ _OF_MACHINE = (
     "pressure_cpu_seconds",
     "host_busy_seconds",
     "swapped_bytes",
+    "run_queue_wait_seconds",
 )
 _READ = ("cpu_seconds", *_OF_MACHINE)
 _read_each = attrgetter(*_READ)

@@ -57,10 +57,19 @@ def in_blocks(*blocks: int) -> Callable[[Run], bool]:
             {"pressure_cpu_seconds": 9.0, "host_busy_seconds": 20.0, "own_cpu_seconds": 10.0},
             "that others held 45 % of the time (others used 1 CPUs)",
         ),
+        (
+            {
+                "pressure_cpu_seconds": None,
+                "run_queue_wait_seconds": 30.0,  # of four threads, in ten seconds
+                "host_busy_seconds": 20.0,
+                "own_cpu_seconds": 10.0,
+            },
+            "that others held 50 % of the time",
+        ),
         ({"swapped_bytes": 5 * 2**20}, "swapped 5 MiB"),
     ],
 )
-def test_each_disturbance_vetoes_its_block_and_is_named(changes: dict[str, float], words: str) -> None:
+def test_each_disturbance_vetoes_its_block_and_is_named(changes: dict[str, float | None], words: str) -> None:
     (reasons,) = veto.vetoes([replace(SOUND, **changes)]).reasons.values()  # type: ignore[arg-type]
     assert len(reasons) == 1
     assert words in reasons[0]
@@ -74,8 +83,17 @@ def test_each_disturbance_vetoes_its_block_and_is_named(changes: dict[str, float
         {"swapped_bytes": 2**16},
         {"pressure_cpu_seconds": WATCHED, "host_busy_seconds": 20.0, "own_cpu_seconds": 19.0},
         {"pressure_cpu_seconds": 0.5, "host_busy_seconds": 20.0, "own_cpu_seconds": 1.0},
+        {
+            "pressure_cpu_seconds": 0.5,
+            "host_busy_seconds": 20.0,
+            "own_cpu_seconds": 1.0,
+            "run_queue_wait_seconds": 30.0,
+        },
     ],
-    ids=["a little steal", "a quota of its own", "an idle page", "all of it own demand", "others, and nobody waits"],
+    ids=[
+        *("a little steal", "a quota of its own", "an idle page", "all of it own demand", "others, and nobody waits"),
+        "threads that wait, and a kernel that counts pressure",
+    ],
 )
 def test_what_is_below_the_limit_or_of_the_harness_itself_vetoes_nothing(changes: dict[str, float]) -> None:
     assert not veto.vetoes([replace(SOUND, **changes)]).reasons  # type: ignore[arg-type]
@@ -189,6 +207,7 @@ def test_what_the_veto_is_given_has_no_place_for_a_result() -> None:
     assert {field.name for field in fields(Conditions)} == {
         *("block", "where", "watched_seconds", "cpus", "is_limited", "steal_seconds", "throttled_periods"),
         *("pressure_cpu_seconds", "host_busy_seconds", "own_cpu_seconds", "swapped_bytes"),
+        "run_queue_wait_seconds",
     }
 
 
