@@ -11,6 +11,7 @@ from bench.analysis import apart, veto
 from bench.analysis.answer import answer, question
 from bench.analysis.cells import CellReport, build_cell
 from bench.analysis.circumstances import Circumstances, by_topology
+from bench.analysis.collecting import paused
 from bench.analysis.comparison import MARGIN, Comparison, attempts_that_count
 from bench.analysis.costs import Cost, costs
 from bench.analysis.doubts import rules as doubts
@@ -99,6 +100,7 @@ class Report:
     version: int = VERSION
 
 
+@paused()
 def build(
     session: Session,
     runs: Sequence[Run],
