@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from bench.analysis.arms import ArmRow, arm_row
-from bench.analysis.comparison import Outcome, Side, outcome, side
+from bench.analysis.comparison import Side, side
 from bench.analysis.convergence import Guard, guards
 from bench.analysis.curves import Curve, curves
 from bench.analysis.ledger.amounts import PART_METRICS
 from bench.analysis.ledger.network_ledger import Ledger, network_ledger
 from bench.analysis.levels import Allocation, allocation
 from bench.analysis.reached import Reached, reached
-from bench.analysis.rows import MetricRow, Question, Specs
+from bench.analysis.rows import MetricRow, Question, Read, Specs
 from bench.analysis.steadiness import Steadiness, steadiness
 from bench.analysis.sweeps import sweeps
-from bench.analysis.usage import NOT_COUNTED, NodeRow, Quantity, Use, node_rows, quantities
-from bench.model import Arm, Metric, Run, Value
+from bench.analysis.usage import NodeRow, Quantity, node_rows, outcomes, quantities
+from bench.model import Arm, Metric, Value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +75,8 @@ def build_cell(question: Question, experiment: str, cell: str, title: str) -> Ce
     by_topology = {name: question.specs(experiment, cell, name) for name in question.topologies}
     everything = [spec for specs in by_topology.values() for spec in specs]
     usable = question.usable(everything)
-    uses = {run.spec.id: question.use(run, subject.name, metrics[0]) for run in usable} if metrics else {}
     unit = unit_of_work(metrics[0]) if metrics else "unit"
+    samples = {name: question.samples(specs) for name, specs in by_topology.items()}
     rows = _metric_rows(question, by_topology, metrics, subject.name)
     return CellReport(
         experiment=experiment,
@@ -87,9 +86,9 @@ def build_cell(question: Question, experiment: str, cell: str, title: str) -> Ce
         params=everything[0].params if everything else {},
         subject=subject.name,
         rows=rows,
-        usage=_usage_rows(question, by_topology, subject.name, unit, uses) if metrics else (),
+        usage=_usage_rows(question, by_topology, subject.name, unit, metrics[0]) if metrics else (),
         arms=_arm_rows(question, by_topology, rows, arms, subject),
-        nodes=_node_rows(question, by_topology, uses) if metrics else (),
+        nodes=_node_rows(question, by_topology, subject.name, metrics[0]) if metrics else (),
         sweeps=tuple(sweeps(question, by_topology, metrics, unit)),
         curves=tuple(curves(question, by_topology, metrics)),
         guards=tuple(guards(question, by_topology, metrics, arms)),
@@ -97,7 +96,7 @@ def build_cell(question: Question, experiment: str, cell: str, title: str) -> Ce
         node_metrics=_node_metrics(question, by_topology, metrics, subject.name),
         ledger=network_ledger(question, by_topology, metrics, arms, unit),
         allocation=_allocation(question, by_topology, metrics[0], subject.name) if metrics else None,
-        steadiness=steadiness(usable, metrics[0], [arm.name for arm in arms], margin=question.margin)
+        steadiness=steadiness(samples, metrics[0], [arm.name for arm in arms], margin=question.margin)
         if metrics
         else (),
         declared_warmups=max((spec.warmups for spec in everything), default=0),
@@ -116,11 +115,10 @@ def _metric_rows(question: Question, specs: Specs, metrics: Sequence[Metric], ar
     """The headline, and every other metric but curves, the ledger's own, and those of points of a sweep alone."""
     points: dict[str, set[str]] = {}
     for those in specs.values():
-        for run in question.usable(those):
-            for name, _, node, point in run.values:
-                points.setdefault(name, set()).add(node or point)  # what nodes alone have is in their table
+        for name, _, node, point in question.samples(those).keys:
+            points.setdefault(name, set()).add(node or point)  # what nodes alone have is in their table
     return tuple(
-        replace(question.row(specs, metric, arm, partial(outcome, metric=metric, arm=arm)), headline=position == 0)
+        replace(question.row(specs, metric, arm, question.outcomes(metric, arm)), headline=position == 0)
         for position, metric in enumerate(metrics)
         if not metric.axis
         and metric.name not in PART_METRICS
@@ -128,20 +126,14 @@ def _metric_rows(question: Question, specs: Specs, metrics: Sequence[Metric], ar
     )
 
 
-def _usage_rows(
-    question: Question, specs: Specs, arm: str, unit: str, uses: Mapping[str, Use]
-) -> tuple[MetricRow, ...]:
+def _usage_rows(question: Question, specs: Specs, arm: str, unit: str, headline: Metric) -> tuple[MetricRow, ...]:
+    def reads(quantity: Quantity) -> Read:
+        return lambda those: outcomes(quantity.read(question.uses(those, arm, headline)))
+
     return tuple(
-        question.row(
-            specs, quantity.metric, arm, partial(_used, quantity=quantity, uses=uses), is_compared=quantity.compared
-        )
+        question.row(specs, quantity.metric, arm, reads(quantity), is_compared=quantity.compared)
         for quantity in quantities(unit)
     )
-
-
-def _used(run: Run, *, quantity: Quantity, uses: Mapping[str, Use]) -> Outcome:
-    value = quantity.read(uses[run.spec.id])
-    return NOT_COUNTED if value is None else value
 
 
 def _arm_rows(
@@ -149,9 +141,7 @@ def _arm_rows(
 ) -> tuple[ArmRow, ...]:
     """By metric, topology and arm, where the arm has a value of the metric."""
     rows = []
-    measured = {
-        (topology, *key) for topology, those in specs.items() for run in question.usable(those) for key in run.values
-    }
+    measured = {(topology, *key) for topology, those in specs.items() for key in question.samples(those).keys}
     for row in of_subject:
         metric = row.metric
         for topology, those in specs.items():
@@ -161,7 +151,7 @@ def _arm_rows(
                     continue
                 found = subjects
                 if arm.name != subject.name:
-                    found = question.side(those, partial(outcome, metric=metric, arm=arm.name))
+                    found = question.side(those, question.outcomes(metric, arm.name))
                 if found.values:
                     rows.append(
                         arm_row(arm, metric, found, subject=subjects, topology=topology, margin=question.margin)
@@ -173,15 +163,13 @@ def _allocation(question: Question, specs: Specs, headline: Metric, arm: str) ->
     """Where the variance of the headline's ratio is, if two topologies are compared."""
     if len(question.topologies) < 2:
         return None
-    one, other = (question.usable(specs[name]) for name in (question.topologies[0], question.topologies[-1]))
+    one, other = (question.samples(specs[name]) for name in (question.topologies[0], question.topologies[-1]))
     return allocation(one, other, headline, arm, question.outside_seconds)
 
 
-def _node_rows(question: Question, specs: Specs, uses: Mapping[str, Use]) -> tuple[NodeRow, ...]:
+def _node_rows(question: Question, specs: Specs, arm: str, headline: Metric) -> tuple[NodeRow, ...]:
     return tuple(
-        row
-        for topology, those in specs.items()
-        for row in node_rows(topology, [uses[run.spec.id] for run in question.usable(those)])
+        row for topology, those in specs.items() for row in node_rows(topology, question.uses(those, arm, headline))
     )
 
 
@@ -189,16 +177,9 @@ def _node_metrics(question: Question, specs: Specs, metrics: Sequence[Metric], a
     rows = []
     for metric in metrics:
         for topology, those in specs.items():
-            runs = question.usable(those)
-            seen = dict.fromkeys(
-                [
-                    node
-                    for run in runs
-                    for name, whose, node, _ in run.values
-                    if node and name == metric.name and whose == arm
-                ]
-            )
-            for node in seen:
-                found = side({run.spec.block: outcome(run, metric, arm, node=node) for run in runs})
+            samples = question.samples(those)
+            seen = [node for name, whose, node, _ in samples.keys if node and name == metric.name and whose == arm]
+            for node in dict.fromkeys(seen):
+                found = side(dict(zip(samples.blocks, samples.outcomes(metric, arm, node=node), strict=True)))
                 rows.append(NodeMetric(metric=metric, topology=topology, node=node, side=found))
     return tuple(rows)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import itemgetter, mul
-from statistics import fmean
+from operator import mul
 from typing import Literal
 
 from bench.analysis.numbers import percent, plural
@@ -15,6 +14,7 @@ from bench.analysis.statistics.stats import Estimate, Spread
 from bench.model import Metric, Run, Sample
 
 MARGIN = 0.02
+NOT_MEASURED = "not measured"
 Verdict = Literal["faster", "slower", "equivalent", "below margin", "undecided"]
 Outcome = float | str
 """A value, or the reason that there is none."""
@@ -80,20 +80,12 @@ def outcome(run: Run, metric: Metric, arm: str, *, node: str | None = None, poin
     value = invocation_value(metric, samples)
     if value is not None:
         return value
-    return next((s.reason for s in samples if s.reason and not s.warmup), "not measured")
+    return reason(samples)
 
 
-def by_turn(run: Run, metric: Metric, arm: str, *, warmups: bool = False) -> dict[int, float]:
-    """What each turn of one invocation gave of `metric`, in their order; with `warmups`, those too. Curves and points not."""
-    counted = [
-        (sample.turn, sample.value)
-        for sample in run.values.get((metric.name, arm, None, ""), ())
-        if sample.turn > 0 and sample.value is not None and (warmups or not sample.warmup)
-    ]
-    once = dict(sorted(counted, key=itemgetter(0)))
-    if len(once) == len(counted):
-        return once
-    return {turn: fmean([value for of, value in counted if of == turn]) for turn in once}
+def reason(samples: Sequence[Sample]) -> str:
+    """Why there is no value."""
+    return next((s.reason for s in samples if s.reason and not s.warmup), NOT_MEASURED)
 
 
 def not_usable(run: Run) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 
-from bench.model import Facts, Run, Topology, to_json
+from bench.model import Facts, Run, Topology
 
 # Names, places and ids, which are new in every cluster and change no number.
 _OF_ONE_CLUSTER = ("_ID", "_PATH", "_DIR", "_ADDRESS", "_ADDRESSES", "_PORT", "_TOKEN")
@@ -73,23 +74,30 @@ def differences(runs: Sequence[Run]) -> Iterator[Difference]:
 
 
 def _of_one_cell(runs: Sequence[Run]) -> Iterator[Difference]:
-    with_facts = [(run, _without_cluster(run.facts)) for run in runs if run.facts is not None]
-    kinds = {key: run.facts for run, key in with_facts if run.facts is not None}  # few: each is read once
+    kinds: list[Facts] = []  # few: each is read once
+    with_facts = [(run, _kind(run.facts, kinds)) for run in runs if run.facts is not None]
     for fact in _FACTS:
-        seen = {key: fact.read(facts) for key, facts in kinds.items()}
-        read = {run.spec.id: (run, seen[key]) for run, key in with_facts}
-        for key in sorted({key for _, values in read.values() for key in values}):
-            if len({values.get(key, "unset") for _, values in read.values()}) > 1:
+        seen = [fact.read(facts) for facts in kinds]
+        for key in sorted({key for values in seen for key in values}):
+            if len({values.get(key, "unset") for values in seen}) > 1:
                 found = [
-                    (run.spec.topology.name, run.spec.block, values.get(key, "unset")) for run, values in read.values()
+                    (run.spec.topology.name, run.spec.block, seen[kind].get(key, "unset")) for run, kind in with_facts
                 ]
                 described = _describe(f"{fact.name} {key}".strip(), found, fact.confounds)
                 yield replace(described, is_data=fact.is_data and described.confounds)
 
 
-def _without_cluster(facts: Facts) -> bytes:
-    """The same for two clusters of one kind, of whose own ids and measurements no fact here is made."""
-    return to_json(replace(facts, cluster="", clock=None, copy_bytes_per_second=None))
+def _kind(facts: Facts, kinds: list[Facts]) -> int:
+    """Where in `kinds` the same facts are, but for what each cluster has of its own; they are added where they are not."""
+    for at, known in enumerate(kinds):
+        if _without_cluster(known) == _without_cluster(facts):
+            return at
+    kinds.append(facts)
+    return len(kinds) - 1
+
+
+_OWN = ("cluster", "clock", "copy_bytes_per_second")  # a cluster's id and what was measured in it: of these no fact is made
+_without_cluster = attrgetter(*[each.name for each in fields(Facts) if each.name not in _OWN])
 
 
 def _describe(what: str, found: Sequence[tuple[str, int, str]], confounds: bool) -> Difference:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from bench.analysis.comparison import by_turn
+from bench.analysis.samples import Samples
 from bench.analysis.statistics import stats
 from bench.model import Metric, NodeUsage, Run, Sample, Session, Spec
 
@@ -100,12 +100,15 @@ class Allocation:
 
 
 def allocation(
-    one: Sequence[Run], other: Sequence[Run], metric: Metric, arm: str, outside_seconds: float | None
+    one: Samples, other: Samples, metric: Metric, arm: str, outside_seconds: float | None
 ) -> Allocation | None:
     """What the pairs of `one` and `other` say; None below 2 pairs of 2 samples. `outside_seconds`: see there."""
-    by_block = {run.spec.block: run for run in other}
-    both = [(run, by_block[run.spec.block]) for run in one if run.spec.block in by_block]
-    found_in = [(pair, logs) for pair in both if (logs := _log_ratios(*pair, metric, arm))]
+    there, here = (
+        dict(zip(side.blocks, zip(side.runs, side.series(metric, arm), strict=True), strict=True))
+        for side in (one, other)
+    )
+    both = [(there[block], here[block]) for block in there if block in here]
+    found_in = [((a, b), logs) for (a, at_a), (b, at_b) in both if (logs := _log_ratios(at_a, at_b))]
     ratios = [each for _, each in found_in]
     samples = min((len(each) for each in ratios), default=0)
     if len(ratios) < 2 or samples < 2:
@@ -128,10 +131,9 @@ def allocation(
     )
 
 
-def _log_ratios(one: Run, other: Run, metric: Metric, arm: str) -> list[float]:
+def _log_ratios(one: Sequence[float], other: Sequence[float]) -> list[float]:
     """Of the n-th sample there and here; they are independent, so which stands beside which does not matter."""
-    pairs = zip(by_turn(one, metric, arm).values(), by_turn(other, metric, arm).values(), strict=False)
-    return [math.log(b / a) for a, b in pairs if a > 0 and b > 0]
+    return [math.log(b / a) for a, b in zip(one, other, strict=False) if a > 0 and b > 0]
 
 
 @dataclass(frozen=True)
@@ -144,8 +146,8 @@ def _times(run: Run) -> _Times:
     every: tuple[Sample | NodeUsage, ...] = (*run.samples, *run.usage)
     counted = [each.interval for each in every if each.turn > 0 and not each.warmup]
     turns = {sample.turn for sample in run.samples if sample.turn > 0 and not sample.warmup}
-    first = min(interval.begin for interval in counted)
-    last = max(interval.end for interval in counted)
+    first = min([interval.begin for interval in counted])
+    last = max([interval.end for interval in counted])
     begin = run.covered.begin if run.covered else first
     return _Times(before=first - begin, turn=(last - first) / len(turns))
 

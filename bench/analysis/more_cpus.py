@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 
-from bench.analysis.comparison import compare, outcome
+from bench.analysis.comparison import compare
 from bench.analysis.rows import MetricRow, Question
 from bench.analysis.warmups import level
 from bench.model import Arm, Metric, Run, Value
@@ -88,7 +87,7 @@ def _shown(question: Question, experiment: str) -> Iterator[tuple[Metric, Arm]]:
 def _row(
     question: Question, experiment: str, cells: Mapping[str, str], topology: str, metric: Metric, arm: Arm
 ) -> MetricRow:
-    read = partial(outcome, metric=metric, arm=arm.name)
+    read = question.outcomes(metric, arm.name)
     sides = {name: question.side(question.specs(experiment, cell, topology), read) for name, cell in cells.items()}
     fewer, more = cells
     comparison = compare(metric, sides, baseline=fewer, candidate=more, margin=question.margin)

@@ -115,7 +115,7 @@ def build(
     as_recorded = attempts_that_count(runs)
     whole, session = session, _as_far_as_begun(session, as_recorded)
     topologies = _topologies(session)
-    seen = {key: tuple(veto.conditions(run)) for key, run in as_recorded.items()}
+    seen = dict(zip(as_recorded, veto.conditions(list(as_recorded.values())), strict=True))
     vetoed = veto.vetoes(  # by the turns that were declared: which are discarded depends on values, and a veto must not
         (each for key, run in as_recorded.items() if run.status == "ok" for each in seen[key]),
         is_forced=session.allow_noise,
@@ -144,7 +144,7 @@ def build(
             (
                 each
                 for key, run in chosen.items()
-                for each in (seen[key] if run is as_recorded[key] else veto.conditions(run))
+                for each in (seen[key] if run is as_recorded[key] else veto.conditions([run])[0])
             ),
         ),
         use=asked.use,

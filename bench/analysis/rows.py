@@ -7,12 +7,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from bench.analysis.comparison import Comparison, Outcome, Side, compare, not_usable, side
+from bench.analysis.samples import Samples
 from bench.analysis.statistics.stats import Estimate
-from bench.analysis.usage import Use, use_of
+from bench.analysis.uses import Use, Uses, use_of, uses_of
 from bench.model import Metric, Run, Session, Spec
 
 Specs = Mapping[str, Sequence[Spec]]
 """Of one cell, by topology."""
+
+Read = Callable[[Sequence[Spec]], Sequence[Outcome]]
+"""What the usable runs of some Specs say, in their order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +41,11 @@ class Question:
     topologies: tuple[str, ...]  # the baseline first
     margin: float
     outside_seconds: float | None = None  # what an invocation costs beside what it times
-    uses: dict[tuple[str, str], Use] = field(default_factory=dict, compare=False)  # that `use` has found
+    # What `use`, `uses`, `usable` and `samples` have found, by ids of Specs.
+    _use: dict[tuple[str, str], Use] = field(default_factory=dict, compare=False, init=False)
+    _uses: dict[tuple[str, ...], Uses] = field(default_factory=dict, compare=False, init=False)
+    _usable: dict[tuple[str, ...], list[Run]] = field(default_factory=dict, compare=False, init=False)
+    _samples: dict[tuple[str, ...], Samples] = field(default_factory=dict, compare=False, init=False)
 
     def specs(self, experiment: str, cell: str, topology: str) -> list[Spec]:
         """Those of one cell on one topology, by block."""
@@ -63,22 +71,48 @@ class Question:
 
     def usable(self, specs: Sequence[Spec]) -> list[Run]:
         """The runs of `specs` that are there and ok."""
-        return [run for spec in specs if (run := self.runs.get(spec.id)) is not None and run.status == "ok"]
+        ids = tuple([spec.id for spec in specs])
+        if ids not in self._usable:
+            found = [self.runs.get(each) for each in ids]
+            self._usable[ids] = [run for run in found if run is not None and run.status == "ok"]
+        return self._usable[ids]
+
+    def samples(self, specs: Sequence[Spec]) -> Samples:
+        """Those of the usable runs of `specs`."""
+        ids = tuple([spec.id for spec in specs])
+        if ids not in self._samples:
+            self._samples[ids] = Samples(self.usable(specs))
+        return self._samples[ids]
+
+    def uses(self, specs: Sequence[Spec], arm: str, headline: Metric) -> Uses:
+        """What an arm used in the usable runs of `specs`."""
+        ids = (arm, *[spec.id for spec in specs])
+        if ids not in self._uses:
+            self._uses[ids] = uses_of(self.usable(specs), arm, headline)
+        return self._uses[ids]
 
     def use(self, run: Run, arm: str, headline: Metric) -> Use:
-        """What an arm of a usable run used: read once, and asked for by cells, ledger and doubts."""
+        """What an arm of one run used: read with the cell's other runs on this topology, which are asked for next."""
         key = (run.spec.id, arm)
-        if key not in self.uses:
-            self.uses[key] = use_of(run, arm, headline)
-        return self.uses[key]
+        if key not in self._use:
+            spec = run.spec
+            alike = self.specs(spec.experiment, spec.cell, spec.topology.name)
+            uses = self.uses(alike, arm, headline)
+            self._use.update({(each.spec.id, arm): (uses, at) for at, each in enumerate(self.usable(alike))})
+        if key not in self._use:  # of a vetoed block
+            self._use[key] = use_of(run, arm, headline)
+        return self._use[key]
 
-    def side(self, specs: Sequence[Spec], read: Callable[[Run], Outcome]) -> Side:
+    def side(self, specs: Sequence[Spec], read: Read) -> Side:
         """What `read` finds in each block."""
-        return side({spec.block: self._outcome(spec, read) for spec in specs})
+        found = dict(zip([run.spec.id for run in self.usable(specs)], read(specs), strict=True))
+        return side({spec.block: found[spec.id] if spec.id in found else self._why_not(spec) for spec in specs})
 
-    def row(
-        self, specs: Specs, metric: Metric, arm: str, read: Callable[[Run], Outcome], *, is_compared: bool = True
-    ) -> MetricRow:
+    def outcomes(self, metric: Metric, arm: str, point: str = "") -> Read:
+        """How to read what an arm did, at a point of a sweep or without one."""
+        return lambda specs: self.samples(specs).outcomes(metric, arm, point=point)
+
+    def row(self, specs: Specs, metric: Metric, arm: str, read: Read, *, is_compared: bool = True) -> MetricRow:
         """What `read` finds on each topology, and the last topology beside the first, where there are two."""
         sides = {name: self.side(those, read) for name, those in specs.items()}
         comparison = None
@@ -87,8 +121,6 @@ class Question:
             comparison = compare(metric, sides, baseline=baseline, candidate=candidate, margin=self.margin)
         return MetricRow(metric=metric, arm=arm, headline=False, sides=sides, comparison=comparison)
 
-    def _outcome(self, spec: Spec, read: Callable[[Run], Outcome]) -> Outcome:
+    def _why_not(self, spec: Spec) -> str:
         run = self.runs.get(spec.id)
-        if run is None:
-            return "not run"
-        return read(run) if run.status == "ok" else not_usable(run)
+        return "not run" if run is None else not_usable(run)

@@ -8,14 +8,14 @@ whether these numbers, which are independent, have a mean of 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from bench.analysis.comparison import by_turn
+from bench.analysis.samples import Samples
 from bench.analysis.statistics import stats
 from bench.analysis.statistics.stats import Estimate
-from bench.model import Metric, Run
+from bench.model import Metric
 
 FEWEST_SAMPLES = 4  # that count, in each invocation
 FEWEST_INVOCATIONS = 6
@@ -39,13 +39,15 @@ Series = Sequence[Sequence[float]]
 """Logarithms of what counts, in order, invocation by invocation; all are equally long."""
 
 
-def steadiness(runs: Sequence[Run], metric: Metric, arms: Sequence[str], *, margin: float) -> tuple[Steadiness, ...]:
-    """By arm and topology, of the usable runs of one cell. A shift within `margin` is too small to matter."""
+def steadiness(
+    samples: Mapping[str, Samples], metric: Metric, arms: Sequence[str], *, margin: float
+) -> tuple[Steadiness, ...]:
+    """By arm and topology, of the `samples` of one cell's usable runs by topology. A shift within `margin` is too small to matter."""
     found = {
         (arm, topology): series
         for arm in arms
-        for topology in dict.fromkeys(run.spec.topology.name for run in runs)
-        if (series := _series([run for run in runs if run.spec.topology.name == topology], metric, arm))
+        for topology, those in samples.items()
+        if (series := _series(those, metric, arm))
     }
     tests = sum(_is_enough(series) for series in found.values())
     return tuple(
@@ -75,11 +77,12 @@ def judged(series: Series, *, arm: str, topology: str, level: float, margin: flo
     )
 
 
-def _series(runs: Sequence[Run], metric: Metric, arm: str) -> Series:
+def _series(samples: Samples, metric: Metric, arm: str) -> Series:
     """Cut to the shortest; invocations without any value are left out."""
-    every = [list(by_turn(run, metric, arm).values()) for run in runs]
-    some = [[math.log(value) for value in values] for values in every if values and min(values) > 0]
-    return [each[: min(map(len, some))] for each in some]
+    every = samples.series(metric, arm)
+    some = [list(map(math.log, values)) for values in every if values and min(values) > 0]
+    shortest = min(map(len, some), default=0)
+    return [each[:shortest] for each in some]
 
 
 def _is_enough(series: Series) -> bool:

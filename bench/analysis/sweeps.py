@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from bench.analysis.comparison import Outcome, Side, outcome
+from bench.analysis.comparison import Outcome, Side
 from bench.analysis.rows import MetricRow, Question, Specs
 from bench.analysis.statistics.stats import LEVEL, Estimate, median_with_interval
-from bench.analysis.usage import NOT_COUNTED, Quantity, quantities, use_at
-from bench.model import Metric, Run
+from bench.analysis.usage import Quantity, outcomes, quantities
+from bench.analysis.uses import uses_at
+from bench.model import Metric, Spec
 
 LOAD_TOLERANCE = 0.02  # between the medians of two loads that are the same
 
@@ -25,13 +26,13 @@ def sweeps(question: Question, specs: Specs, metrics: Sequence[Metric], unit: st
     for metric in metrics:
         of_arm = Counter(arm for _, arm in measured.get(metric.name, ()))
         for point, arm in measured.get(metric.name, ()):
-            row = question.row(specs, metric, arm, partial(outcome, metric=metric, arm=arm, point=point))
+            row = question.row(specs, metric, arm, question.outcomes(metric, arm, point))
             row = replace(row, point=point, bands=bands(row.sides, points=of_arm[arm]))
             yield _at_equal_load(row, question, specs)
     watched = dict.fromkeys([(row.point, row.arm) for run in runs for row in run.usage if row.point])
     for quantity in quantities(unit):
         for point, arm in watched if quantity.by_unit else ():
-            read = partial(_used, quantity=quantity, arm=arm, point=point)
+            read = partial(_used, question=question, quantity=quantity, arm=arm, point=point)
             row = question.row(specs, quantity.metric, arm, read, is_compared=quantity.compared)
             yield replace(row, point=point)
 
@@ -52,7 +53,7 @@ def _at_equal_load(row: MetricRow, question: Question, specs: Specs) -> MetricRo
     found = row.comparison
     if found is None or not row.metric.load:
         return row
-    read = partial(outcome, metric=replace(row.metric, name=row.metric.load, kind="rate"), arm=row.arm, point=row.point)
+    read = question.outcomes(replace(row.metric, name=row.metric.load, kind="rate"), row.arm, row.point)
     sides = {name: question.side(those, read).estimate for name, those in specs.items()}
     loads = {name: sides[name] for name in (found.baseline, found.candidate)}
     if are_equal(*(load.value if load else None for load in loads.values())):
@@ -69,6 +70,5 @@ def are_equal(one: float | None, other: float | None) -> bool:
     return max(one, other) <= (1 + LOAD_TOLERANCE) * min(one, other)
 
 
-def _used(run: Run, *, quantity: Quantity, arm: str, point: str) -> Outcome:
-    value = quantity.read(use_at(run, arm, point))
-    return NOT_COUNTED if value is None else value
+def _used(specs: Sequence[Spec], *, question: Question, quantity: Quantity, arm: str, point: str) -> list[Outcome]:
+    return outcomes(quantity.read(uses_at(question.usable(specs), arm, point)))

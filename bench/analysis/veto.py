@@ -20,10 +20,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 
 from bench.analysis.numbers import percent, plural
-from bench.analysis.usage import IDLE, total
+from bench.analysis.statistics.grouped import known
+from bench.analysis.uses import IDLE, Rows
 from bench.model import NodeUsage, Run
 
 MOST_STEAL = 0.02  # of the time of the CPUs that a node may run on
@@ -144,35 +144,52 @@ def _unseen(seen: Conditions) -> Iterator[str]:
         yield "swapping"
 
 
-def conditions(run: Run) -> Iterator[Conditions]:
-    """What the machine of each of a run's nodes was like, over all of its timed intervals that count."""
-    rows = [row for row in run.usage if row.arm != IDLE and not row.warmup]
-    return _conditions(run, rows)
+def conditions(runs: Sequence[Run]) -> list[list[Conditions]]:
+    """By run: what the machine of each of its nodes was like, over all of its timed intervals that count."""
+    return _conditions(runs, [[row for row in run.usage if row.arm != IDLE and not row.warmup] for run in runs])
 
 
-def idle_conditions(run: Run) -> Iterator[Conditions]:
+def idle_conditions(runs: Sequence[Run]) -> list[list[Conditions]]:
     """The same of the moment before anything ran."""
-    return _conditions(run, [row for row in run.usage if row.arm == IDLE])
+    return _conditions(runs, [[row for row in run.usage if row.arm == IDLE] for run in runs])
 
 
-def _conditions(run: Run, rows: Sequence[NodeUsage]) -> Iterator[Conditions]:
-    by_node: dict[str, list[NodeUsage]] = {}
-    for row in rows:
-        by_node.setdefault(row.node, []).append(row)
-    facts = {node.node: node for node in run.facts.nodes} if run.facts else {}
-    counted = {name: _totals(mine) for name, mine in by_node.items() if name in facts}
-    own: dict[str, float | None] = {}
-    for machine in {facts[name].boot_id for name in counted}:
-        own[machine] = total([each["cpu_seconds"] for name, each in counted.items() if facts[name].boot_id == machine])
-    for name, found in counted.items():
-        yield Conditions(
-            block=run.spec.block,
-            where=f"{name} of {run.spec.id}",
-            cpus=facts[name].cpus_allowed,
-            is_limited=facts[name].cpu_quota is not None,
-            own_cpu_seconds=own[facts[name].boot_id],
-            **{field: found[field] for field in _OF_MACHINE},
+def _conditions(runs: Sequence[Run], rows: Sequence[Sequence[NodeUsage]]) -> list[list[Conditions]]:
+    nodes = tuple(dict.fromkeys([row.node for those in rows for row in those]))
+    read = Rows(rows, nodes)
+    has, totals = read.count.tolist(), [[known(of_run) for of_run in read.sum(read.read(name))] for name in _READ]
+    found = []
+    for at, run in enumerate(runs):
+        counted = [
+            dict(zip(_READ, each, strict=True)) for each in zip(*[of_field[at] for of_field in totals], strict=True)
+        ]
+        found.append(
+            list(_of_run(run, {node: each for node, n, each in zip(nodes, has[at], counted, strict=True) if n}))
         )
+    return found
+
+
+def _of_run(run: Run, counted: Mapping[str, Mapping[str, float | None]]) -> Iterator[Conditions]:
+    """`counted`: by node and name of field."""
+    facts = {node.node: node for node in run.facts.nodes if node.node in counted} if run.facts else {}
+    own: dict[str, list[float | None]] = {}
+    for name, node in facts.items():
+        own.setdefault(node.boot_id, []).append(counted[name]["cpu_seconds"])
+    for name in counted:
+        if name in facts:
+            yield Conditions(
+                block=run.spec.block,
+                where=f"{name} of {run.spec.id}",
+                cpus=facts[name].cpus_allowed,
+                is_limited=facts[name].cpu_quota is not None,
+                own_cpu_seconds=_total(own[facts[name].boot_id]),
+                **{field: counted[name][field] for field in _OF_MACHINE},
+            )
+
+
+def _total(readings: Sequence[float | None]) -> float | None:
+    """The sum; None when one was not counted."""
+    return None if None in readings else math.fsum(readings)  # type: ignore[arg-type]  # no None is left
 
 
 _OF_MACHINE = (
@@ -185,12 +202,6 @@ _OF_MACHINE = (
     "run_queue_wait_seconds",
 )
 _READ = ("cpu_seconds", *_OF_MACHINE)
-_read_each = attrgetter(*_READ)
-
-
-def _totals(rows: Sequence[NodeUsage]) -> dict[str, float | None]:
-    """By name of field: over all rows, or None where one was not counted."""
-    return {name: total(column) for name, column in zip(_READ, zip(*map(_read_each, rows), strict=True), strict=True)}
 
 
 def without(runs: Mapping[str, Run], veto: Veto) -> dict[str, Run]:
@@ -229,7 +240,7 @@ def gates(runs: Iterable[Run], timed: Iterable[Conditions]) -> Gates | None:
         busy={block: gate.busy for block, gate in sorted(by_block.items()) if not gate.is_quiet},
         waited_seconds=math.fsum(gate.waited_seconds for gate in by_block.values()),
         elsewhere=bool(machines) and not machines & {gate.boot_id for gate in by_block.values()},
-        others_cpus_idle=_most_by_others(each for run in runs for each in idle_conditions(run)),
+        others_cpus_idle=_most_by_others(each for those in idle_conditions(runs) for each in those),
         others_cpus=_most_by_others(timed),
     )
 

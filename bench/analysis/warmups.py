@@ -6,12 +6,12 @@ The record keeps every sample; what is discarded is marked in the copy that is a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean, median, stdev
 from types import MappingProxyType
 
-from bench.analysis.comparison import by_turn
+from bench.analysis.samples import Samples
 from bench.model import STEADY_TURNS, Metric, Run, Sample, Session, Value
 
 MOST_VARIATION = 0.05  # of a steady window: its standard deviation over its mean
@@ -84,11 +84,10 @@ def warmups(runs: Sequence[Run], metric: Metric, arm: str) -> int:
     return max((settled(each, declared) for each in courses), default=declared)
 
 
-def course(runs: Iterable[Run], metric: Metric, arm: str) -> list[float]:
+def course(runs: Sequence[Run], metric: Metric, arm: str) -> list[float]:
     """The median over `runs` of each turn's value, as a multiple of the median of its own invocation; warm-ups too."""
     relative = []
-    for run in runs:
-        values = list(by_turn(run, metric, arm, warmups=True).values())
+    for run, values in zip(runs, Samples(runs).series(metric, arm, warmups=True), strict=True):
         middle = median(values[run.spec.warmups :]) if len(values) > run.spec.warmups else 0.0
         if middle > 0:
             relative.append([value / middle for value in values])

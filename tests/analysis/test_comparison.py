@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import partial
 
 import pytest
 from analysis.made_up import MULTI, RATE, SINGLE, Wish, made_up
@@ -202,7 +201,7 @@ def test_a_run_that_is_not_ok_gives_a_reason_and_never_a_number():
     session, runs = made_up(Wish(cells=1, blocks=1, topologies=(MULTI,)))
     bad = replace(runs[0], status="invalid", reasons=("worker-1 did nothing",))
     asked = Question(session=session, runs={bad.spec.id: bad}, topologies=("multi",), margin=0.02)
-    row = asked.row({"multi": [bad.spec]}, RATE, "ray", partial(outcome, metric=RATE, arm="ray"))
+    row = asked.row({"multi": [bad.spec]}, RATE, "ray", asked.outcomes(RATE, "ray"))
     assert (row.sides["multi"].values, row.sides["multi"].missing) == ({}, {1: "invalid: worker-1 did nothing"})
     assert outcome(runs[0], SHARE, "ray") == 1.0
     assert outcome(runs[0], SHARE, "pool") == "not measured"

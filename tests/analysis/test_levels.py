@@ -13,6 +13,7 @@ from analysis.made_up import ARMS, RATE, made_up
 
 from bench import analysis
 from bench.analysis.levels import allocation, best_repetitions, half_width, levels, outside_seconds
+from bench.analysis.samples import Samples
 from bench.analysis.statistics import stats
 from bench.model import Interval
 from bench.reports.sections.levels import sentence
@@ -133,7 +134,7 @@ def test_clocks_of_two_machines_are_not_compared():
 
 def test_costs_are_read_from_the_record():
     _, runs = made_up(cells=1, blocks=6, arms=ARMS[:2])
-    found = allocation(of(runs, "single"), of(runs, "multi"), RATE, "ray", 10.0)
+    found = allocation(Samples(of(runs, "single")), Samples(of(runs, "multi")), RATE, "ray", 10.0)
     assert found is not None
     # A turn of made-up runs is an interval of 0.5 s an arm, and 0.5 s between: 3 turns of 2 arms in 5.5 s
     assert found.sample_seconds == pytest.approx(2 * 5.5 / 3)
@@ -150,7 +151,7 @@ def test_the_levels_of_a_comparison_are_those_of_its_log_ratios():
     for run in runs:
         level = math.exp(draw.gauss(0, 0.03))
         noisy.append(with_rates(run, [1000 * level * math.exp(draw.gauss(0, 0.04)) for _ in range(3)]))
-    found = allocation(of(noisy, "single"), of(noisy, "multi"), RATE, "ray", 10.0)
+    found = allocation(Samples(of(noisy, "single")), Samples(of(noisy, "multi")), RATE, "ray", 10.0)
     assert found is not None
     assert found.of_samples == pytest.approx(2 * 0.04**2, rel=0.15)  # of both topologies
     assert found.of_pairs == pytest.approx(2 * 0.03**2, rel=0.25)
@@ -169,7 +170,7 @@ def test_the_levels_of_a_comparison_are_those_of_its_log_ratios():
 def test_one_sample_an_invocation_says_nothing_of_levels():
     _, runs = made_up(cells=1, blocks=6)
     few = [replace(run, samples=tuple(s for s in run.samples if s.turn <= 2)) for run in runs]
-    assert allocation(of(few, "single"), of(few, "multi"), RATE, "ray", 10.0) is None
+    assert allocation(Samples(of(few, "single")), Samples(of(few, "multi")), RATE, "ray", 10.0) is None
 
 
 def test_a_report_says_where_the_variance_is_and_what_would_be_best():

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import analysis
-from bench.analysis import usage
-from bench.analysis.usage import beyond_idle, node_rows, per_unit, quantities, throttled_share, use_of
+from bench.analysis.usage import node_rows, per_unit, quantities
+from bench.analysis.uses import overlap, uses_of
 from bench.model import Interval, NodeUsage, Run, Sample
 
 
@@ -25,11 +25,11 @@ def a_run(*usage, rate=100.0):
 
 
 def a_use(*usage):
-    return use_of(a_run(*usage), "ray", RATE)
+    return uses_of([a_run(*usage)], "ray", RATE)
 
 
 def read(use, name):
-    return next(q for q in quantities("input") if q.metric.name == name).read(use)
+    return next(q for q in quantities("input") if q.metric.name == name).read(use)[0]
 
 
 def test_bytes_are_counted_once_less_the_idle_baseline():
@@ -45,9 +45,9 @@ def test_bytes_are_counted_once_less_the_idle_baseline():
 
 def test_what_was_not_counted_on_one_node_is_not_known_of_all():
     use = a_use(a_usage("head", sent_bytes=5, work=1.0), a_usage("worker-1", work=1.0))
-    assert beyond_idle(use, "sent_bytes") is None
-    assert per_unit(None, use) is None
-    assert throttled_share(use) is None
+    assert use.beyond_idle("sent_bytes") == [None]
+    assert per_unit([None], use) == [None]
+    assert use.throttled_share() == [None]
 
 
 def test_warm_ups_other_arms_and_what_lies_outside_the_samples_do_not_count():
@@ -61,12 +61,12 @@ def test_warm_ups_other_arms_and_what_lies_outside_the_samples_do_not_count():
 
 
 def test_where_nobody_says_who_did_the_work_it_is_the_rate_times_the_time():
-    assert a_use(a_usage(cpu_seconds=4.0)).work == pytest.approx(1000.0)
+    assert a_use(a_usage(cpu_seconds=4.0)).work == pytest.approx([1000.0])
 
 
 def test_throttling_is_a_share_of_the_periods():
-    assert throttled_share(a_use(a_usage(periods=100, throttled_periods=40))) == pytest.approx(0.4)
-    assert throttled_share(a_use(a_usage(periods=0, throttled_periods=0))) == 0.0
+    assert a_use(a_usage(periods=100, throttled_periods=40)).throttled_share() == pytest.approx([0.4])
+    assert a_use(a_usage(periods=0, throttled_periods=0)).throttled_share() == [0.0]
 
 
 def test_peaks_of_a_node_are_greatest_and_those_of_nodes_add_up():
@@ -80,7 +80,7 @@ def test_peaks_of_a_node_are_greatest_and_those_of_nodes_add_up():
 
 def test_work_is_shared_out_by_node():
     use = a_use(a_usage("head", work=750.0), a_usage("worker-1", work=250.0))
-    shares = {row.node: row.share_of_work for row in node_rows("multi", [use])}
+    shares = {row.node: row.share_of_work for row in node_rows("multi", use)}
     assert shares == {"head": 0.75, "worker-1": 0.25}
     assert read(use, "evenness_of_work") == pytest.approx(0.8)
 
@@ -98,8 +98,8 @@ def test_bytes_per_input_of_nodes_add_up_to_those_of_the_topology():
 
 def test_a_run_without_usage_has_nothing_and_not_zero():
     empty: Run = a_run()
-    use = use_of(empty, "ray", RATE)
-    assert all(quantity.read(use) is None for quantity in quantities("input"))
+    use = uses_of([empty], "ray", RATE)
+    assert all(quantity.read(use) == [None] for quantity in quantities("input"))
 
 
 INTERVALS = st.builds(lambda begin, seconds: Interval(begin, begin + seconds), st.integers(0, 20), st.integers(0, 5))
@@ -108,4 +108,4 @@ INTERVALS = st.builds(lambda begin, seconds: Interval(begin, begin + seconds), s
 @given(st.lists(INTERVALS, max_size=8), INTERVALS)
 def test_rows_count_that_overlap_a_sample_however_these_lie(others, one):
     plainly = any(other.begin < one.end and one.begin < other.end for other in others)
-    assert usage.overlap(others)(one) == plainly
+    assert overlap([[], [one]], [[one], others]) == [[], [plainly]]

@@ -32,7 +32,7 @@ SOUND = Conditions(
 
 
 def judged(runs: list[Run]) -> veto.Veto:
-    return veto.vetoes(each for run in runs for each in veto.conditions(run))
+    return veto.vetoes(each for those in veto.conditions(runs) for each in those)
 
 
 def disturbed(runs: list[Run], which: Callable[[Run], bool], change: Callable[[NodeUsage], NodeUsage]) -> list[Run]:
@@ -109,7 +109,7 @@ def test_counters_that_are_missing_veto_nothing_and_are_named() -> None:
 def test_the_demand_of_all_nodes_on_one_machine_is_own_demand() -> None:
     _, runs = made_up(cells=1, blocks=1)
     for run in runs:
-        for seen in veto.conditions(run):
+        for seen in veto.conditions([run])[0]:
             assert seen.pressure_beyond_own == pytest.approx(
                 0.7 / 1.04 * 0.02 / (seen.own_cpu_seconds / 15 + 0.02), rel=0.1
             )
@@ -215,7 +215,7 @@ def test_the_gates_of_a_session_are_counted_by_block() -> None:
     _, runs = made_up(cells=2, blocks=3)
     quiet = Gate(is_quiet=True, waited_seconds=4.0, busy=0.02, pressure=0.0, boot_id="boot-1")
     busy = replace(quiet, is_quiet=False, waited_seconds=60.0, busy=0.4)
-    timed = [each for run in runs for each in veto.conditions(run)]
+    timed = [each for those in veto.conditions(runs) for each in those]
     found = veto.gates([replace(run, gate=busy if run.spec.block == 2 else quiet) for run in runs], timed)
     assert found is not None
     assert (found.quiet, found.busy, found.waited_seconds, found.elsewhere) == (2, {2: 0.4}, 68.0, False)

@@ -9,8 +9,7 @@ from bench.analysis.comparison import not_usable
 from bench.analysis.doubts.evidence import SESSION, Doubt, Evidence, Severity
 from bench.analysis.facts import Difference
 from bench.analysis.numbers import percent, plural
-from bench.analysis.usage import IDLE
-from bench.analysis.usage import throttled_share as share_of_periods
+from bench.analysis.uses import IDLE
 from bench.model import Session
 
 THROTTLED = 0.02  # 34 of 3,076 periods are no reason to worry, 40 % are
@@ -94,9 +93,9 @@ def throttled(evidence: Evidence) -> Iterator[Doubt]:
         metrics = evidence.session.metrics.get(run.spec.experiment)
         if not metrics:
             continue
-        use = evidence.use(run, _subject(evidence.session, run.spec.experiment), metrics[0])
-        for node in use.nodes:
-            share = share_of_periods(use.on(node))
+        uses, at = evidence.use(run, _subject(evidence.session, run.spec.experiment), metrics[0])
+        for node in uses.tables.nodes_of[at]:
+            share = uses.on(node).throttled_share()[at]
             name = f"{node} of {run.spec.topology.name}"
             unknown = unknown or share is None
             worst[name] = max(worst.get(name, 0.0), share or 0.0)

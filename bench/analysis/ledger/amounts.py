@@ -9,7 +9,8 @@ from statistics import median
 
 from bench.analysis.comparison import Outcome, by_turn, outcome
 from bench.analysis.rows import Question
-from bench.analysis.usage import NOT_COUNTED, Use, beyond_idle
+from bench.analysis.usage import NOT_COUNTED
+from bench.analysis.uses import Use
 from bench.model import Metric, Run
 
 # The names that experiments yield their parts under; bench/experiments/kit/parts.py defines the metrics.
@@ -77,14 +78,6 @@ def _amount(run: Run, arm: str, name: str, seconds: float) -> Outcome:
 
 def _link_bytes(use: Use, seconds: float) -> Outcome:
     """Beyond what idle nodes send. A link carries both directions at once, so the busier one is what takes time."""
-    rates = []
-    for node in use.nodes:
-        here = use.on(node)
-        whole = math.fsum(here.seconds)
-        for name in ("sent_bytes", "received_bytes"):
-            counted = beyond_idle(here, name)
-            if counted is None:
-                return NOT_COUNTED
-            if whole > 0:
-                rates.append(counted / whole)
-    return max(rates) * seconds if rates else NOT_COUNTED
+    uses, at = use
+    rate = uses.tables.busiest_link()[at]
+    return NOT_COUNTED if rate is None else rate * seconds
