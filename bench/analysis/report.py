@@ -251,11 +251,14 @@ def _topologies(session: Session) -> tuple[Topology, ...]:
 
 
 def _versions(facts: Sequence[Facts]) -> dict[str, str]:
+    kinds = dict.fromkeys(
+        (*node.versions.items(), ("raymeter code", node.code_hash), ("kernel", node.kernel))
+        for each in facts
+        for node in each.nodes
+    )
     found: dict[str, set[str]] = {}
-    for each in facts:
-        for node in each.nodes:
-            for name, version in {**node.versions, "raymeter code": node.code_hash, "kernel": node.kernel}.items():
-                found.setdefault(name, set()).add(version)
+    for name, version in (each for kind in kinds for each in kind):
+        found.setdefault(name, set()).add(version)
     return {name: " or ".join(sorted(versions)) for name, versions in found.items()}
 
 

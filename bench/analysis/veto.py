@@ -157,16 +157,11 @@ def idle_conditions(runs: Sequence[Run]) -> list[list[Conditions]]:
 def _conditions(runs: Sequence[Run], rows: Sequence[Sequence[NodeUsage]]) -> list[list[Conditions]]:
     nodes = tuple(dict.fromkeys([row.node for those in rows for row in those]))
     read = Rows(rows, nodes)
-    has, totals = read.count.tolist(), [[known(of_run) for of_run in read.sum(read.read(name))] for name in _READ]
-    found = []
-    for at, run in enumerate(runs):
-        counted = [
-            dict(zip(_READ, each, strict=True)) for each in zip(*[of_field[at] for of_field in totals], strict=True)
-        ]
-        found.append(
-            list(_of_run(run, {node: each for node, n, each in zip(nodes, has[at], counted, strict=True) if n}))
-        )
-    return found
+    has = read.count.ravel().tolist()
+    totals = zip(*[known(read.sum(read.read(name)).ravel()) for name in _READ], strict=True)
+    each = iter([dict(zip(_READ, found, strict=True)) if n else {} for n, found in zip(has, totals, strict=True)])
+    by_run = [{node: found for node in nodes if (found := next(each))} for _ in runs]
+    return [list(_of_run(run, counted)) for run, counted in zip(runs, by_run, strict=True)]
 
 
 def _of_run(run: Run, counted: Mapping[str, Mapping[str, float | None]]) -> Iterator[Conditions]:
