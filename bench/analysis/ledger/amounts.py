@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
 
-from bench.analysis.comparison import Outcome, by_turn, outcome
+from bench.analysis.comparison import Outcome, outcome
 from bench.analysis.rows import Question
 from bench.analysis.usage import NOT_COUNTED
 from bench.analysis.uses import Use
@@ -45,13 +45,18 @@ def amounts(question: Question, run: Run, arm: str, headline: Metric) -> Amounts
     if value <= 0:
         return f"{headline.name} is not above zero"
     seconds = 1 / value if is_rate else value
-    turns = [1 / each if is_rate else each for each in by_turn(run, headline, arm).values() if each > 0]
+    turns = [1 / each if is_rate else each for each in _turns(run, headline, arm) if each > 0]
     return Amounts(
         seconds=seconds,
         typical_seconds=median(turns) if turns else seconds,
         link_bytes=_link_bytes(question.use(run, arm, headline), seconds),
         metrics={name: _amount(run, arm, name, seconds) for name in PART_METRICS},
     )
+
+
+def _turns(run: Run, headline: Metric, arm: str) -> list[float]:
+    every = run.values.get((headline.name, arm, None, ""), ())
+    return [s.value for s in every if s.value is not None and s.turn > 0 and not s.warmup]
 
 
 def difference(single: Outcome | None, multi: Outcome | None) -> Outcome:
