@@ -8,7 +8,7 @@ from itertools import groupby
 
 from bench.analysis.doubts.evidence import Doubt, Evidence, about
 from bench.analysis.numbers import percent, plural
-from bench.model import Interval, Metric, Run
+from bench.model import Metric, Run
 
 MOST_APART = 0.01  # of the headline's own count: what is rounded, or cut off at the end of an interval
 
@@ -42,14 +42,15 @@ def shares(run: Run, headline: Metric) -> Iterator[tuple[str, float]]:
     """
     if run.spec.params.get("chaos"):
         return
-    credited: dict[tuple[str, Interval], list[float]] = {}
+    credited: dict[tuple[str, float, float], list[float]] = {}
     for row in run.usage:
         if row.work is not None and not row.warmup and not row.point:
-            credited.setdefault((row.arm, row.interval), []).append(row.work)
+            credited.setdefault((row.arm, row.interval.begin, row.interval.end), []).append(row.work)
     for (name, arm, node, point), samples in run.values.items():
         if name == headline.name and node is None and not point:
             for sample in samples:
-                by_node = credited.get((arm, sample.interval), ())
-                done = (sample.value or 0.0) * sample.interval.seconds
+                begin, end = sample.interval.begin, sample.interval.end
+                by_node = credited.get((arm, begin, end), ())
+                done = (sample.value or 0.0) * (end - begin)
                 if len(by_node) == run.spec.topology.nodes and done > 0:
                     yield arm, math.fsum(by_node) / done
