@@ -153,16 +153,16 @@ def _absolute(cells: Sequence[CellReport]) -> str:
 
 def _ceiling(cells: Sequence[CellReport]) -> str:
     shares: dict[str, list[float]] = {}
-    name = ""
+    names: dict[str, None] = {}
     for cell in cells:
         for arm in cell.ceilings:
             if arm.share:
                 shares.setdefault(arm.topology, []).append(arm.share.value)
-                name = arm.arm.name
+                names[arm.arm.name] = None
     if not shares:
         return ""
     parts = [f"{_range(values)} on {topology}" for topology, values in shares.items()]
-    return f"{_capital(cells[0].subject)} reaches {' and '.join(parts)} of what the CPUs can do ({name})."
+    return f"{_capital(cells[0].subject)} reaches {' and '.join(parts)} of what the CPUs can do ({' or '.join(names)})."
 
 
 def _range(shares: Sequence[float]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -62,9 +63,18 @@ class CellReport:
 
     @property
     def ceilings(self) -> tuple[ArmRow, ...]:
-        """The most that the CPUs did, in the metric of the headline: a row for each ceiling and topology."""
+        """The most that the CPUs did, in the metric of the headline: of each topology the ceiling that did best."""
         name = self.headline.metric.name if self.headline else ""
-        return tuple(row for row in self.arms if row.arm.role == "ceiling" and row.metric == name)
+        best: dict[str, ArmRow] = {}
+        for row in self.arms:
+            if row.arm.role == "ceiling" and row.metric == name:
+                best[row.topology] = min(best.get(row.topology, row), row, key=_share)
+        return tuple(best.values())
+
+
+def _share(row: ArmRow) -> float:
+    """Of that arm, what the subject reaches."""
+    return row.share.value if row.share else math.inf
 
 
 def build_cell(question: Question, experiment: str, cell: str, title: str) -> CellReport:

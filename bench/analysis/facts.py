@@ -96,7 +96,8 @@ def _kind(facts: Facts, kinds: list[Facts]) -> int:
     return len(kinds) - 1
 
 
-_OWN = ("cluster", "clock", "copy_bytes_per_second")  # a cluster's id and what was measured in it: of these no fact is made
+# A cluster's id and what was measured in it: of these no fact is made.
+_OWN = ("cluster", "clock", "copy_bytes_per_second")
 _without_cluster = attrgetter(*[each.name for each in fields(Facts) if each.name not in _OWN])
 
 

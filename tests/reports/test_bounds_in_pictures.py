@@ -39,6 +39,16 @@ def test_a_ceiling_far_above_is_named_at_the_edge_and_one_that_is_near_is_drawn_
     assert "↑" not in str(near.svg)
 
 
+def test_of_two_ceilings_the_one_that_did_best_is_named():
+    arms = tuple(replace(arm, role="ceiling") if arm.name in ("numpy-one-by-one", "pool") else arm for arm in ARMS)
+    session, runs = made_up(cells=1, arms=arms)
+    cell = analysis.build(session, runs).cells[0]
+    assert [(row.topology, row.arm.name) for row in cell.ceilings] == [
+        ("single", "numpy-all-cpus"),
+        ("multi", "numpy-all-cpus"),
+    ]
+
+
 def test_where_no_ceiling_was_measured_nothing_is_said_of_one():
     session, runs = made_up(cells=1, arms=tuple(arm for arm in ARMS if arm.role != "ceiling"))
     report = analysis.build(session, runs)
