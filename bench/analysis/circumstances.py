@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from statistics import median
 
-from bench.analysis.uses import IDLE
+from bench.analysis.usage_tables import IDLE
 from bench.model import Run
 
 _COUNTED = ("run_queue_wait_seconds", "voluntary_switches", "involuntary_switches")

@@ -11,7 +11,7 @@ from bench.analysis.comparison import Outcome, Side
 from bench.analysis.rows import MetricRow, Question, Specs
 from bench.analysis.statistics.stats import LEVEL, Estimate, median_with_interval
 from bench.analysis.usage import Quantity, outcomes, quantities
-from bench.analysis.uses import uses_at
+from bench.analysis.usage_tables import uses_at
 from bench.model import Metric, Spec
 
 LOAD_TOLERANCE = 0.02  # between the medians of two loads that are the same

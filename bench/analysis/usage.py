@@ -12,7 +12,7 @@ from statistics import median
 
 from bench.analysis.comparison import Outcome
 from bench.analysis.statistics import stats
-from bench.analysis.uses import Column, Uses
+from bench.analysis.usage_tables import Column, Uses
 from bench.model import Metric
 
 NOT_COUNTED = "not counted here"

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 
 from bench.analysis.numbers import percent, plural
 from bench.analysis.statistics.grouped import known
-from bench.analysis.uses import IDLE, Rows
+from bench.analysis.usage_tables import IDLE, Rows
 from bench.model import NodeUsage, Run
 
 MOST_STEAL = 0.02  # of the time of the CPUs that a node may run on

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bench import analysis
 from bench.analysis.usage import node_rows, per_unit, quantities
-from bench.analysis.uses import overlap, uses_of
+from bench.analysis.usage_tables import overlap, uses_of
 from bench.model import Interval, NodeUsage, Run, Sample
 
 

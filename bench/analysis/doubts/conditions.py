@@ -9,7 +9,7 @@ from bench.analysis.comparison import not_usable
 from bench.analysis.doubts.evidence import SESSION, Doubt, Evidence, Severity
 from bench.analysis.facts import Difference
 from bench.analysis.numbers import percent, plural
-from bench.analysis.uses import IDLE
+from bench.analysis.usage_tables import IDLE
 from bench.model import Session
 
 THROTTLED = 0.02  # 34 of 3,076 periods are no reason to worry, 40 % are

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from bench.analysis.cells import CellReport
-from bench.analysis.uses import Use, use_of
+from bench.analysis.usage_tables import Use, use_of
 from bench.analysis.veto import Gates, Veto
 from bench.model import Metric, Run, Session, Topology
 

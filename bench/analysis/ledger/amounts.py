@@ -10,7 +10,7 @@ from statistics import median
 from bench.analysis.comparison import Outcome, outcome
 from bench.analysis.rows import Question
 from bench.analysis.usage import NOT_COUNTED
-from bench.analysis.uses import Use
+from bench.analysis.usage_tables import Use
 from bench.model import Metric, Run
 
 # The names that experiments yield their parts under; bench/experiments/kit/parts.py defines the metrics.
