@@ -88,6 +88,11 @@ def reason(samples: Sequence[Sample]) -> str:
     return next((s.reason for s in samples if s.reason and not s.warmup), NOT_MEASURED)
 
 
+def measured(runs: Sequence[Run], metric: Metric, arm: str) -> list[Run]:
+    """Those of `runs` that have a value of `metric`, or a reason that there is none."""
+    return [run for run in runs if run.values.get((metric.name, arm, None, ""))]
+
+
 def not_usable(run: Run) -> str:
     """Why a run's numbers may not be used, in one line."""
     return f"{run.status}: {'; '.join(run.reasons)}" if run.reasons else run.status

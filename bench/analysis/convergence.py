@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.analysis.comparison import outcome
+from bench.analysis.comparison import measured, outcome
 from bench.analysis.rows import Question, Specs
 from bench.model import Arm, Metric, Run
 
@@ -125,8 +125,7 @@ def _refusal(submission: Sequence[float], reference: Sequence[float]) -> str:
 
 def _needed(runs: Sequence[Run], metric: Metric, arm: str) -> list[float]:
     """Samples to the target in each run that was measured; without end where it was not reached."""
-    measured = [run for run in runs if run.values.get((metric.name, arm, None, ""))]
-    found = [outcome(run, metric, arm) for run in measured]
+    found = [outcome(run, metric, arm) for run in measured(runs, metric, arm)]
     return [math.inf if isinstance(value, str) else value for value in found]
 
 

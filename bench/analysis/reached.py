@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.analysis.comparison import outcome
+from bench.analysis.comparison import measured, outcome
 from bench.analysis.rows import Question, Specs
+from bench.analysis.statistics.stats import LEVEL
 from bench.model import Arm, Metric, Run
 from bench.survival import kaplan_meier_median
 
 TIME_TO_TARGET = "time_to_target_seconds"  # an experiment that yields it, with the curve below, gets this table
 ACCURACY_BY_SECONDS = "accuracy_by_seconds"  # how long a training went that did not reach it
-LEVEL = 0.95
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +38,8 @@ def reached(question: Question, specs: Specs, metrics: Sequence[Metric], arms: S
     for topology, those in specs.items():
         runs = question.usable(those)
         for arm in arms:
-            measured = [run for run in runs if run.values.get((metric.name, arm.name, None, ""))]
-            if measured:
-                yield _reached(topology, arm.name, measured, metric)
+            if trained := measured(runs, metric, arm.name):
+                yield _reached(topology, arm.name, trained, metric)
 
 
 def _reached(topology: str, arm: str, runs: Sequence[Run], metric: Metric) -> Reached:

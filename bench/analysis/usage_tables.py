@@ -31,7 +31,7 @@ Column = Sequence[float | None]
 class Rows:
     """Rows of usage of several runs, and the tables that are made of them: runs x nodes.
 
-    A sum has the bits of a long double and is rounded once, in `_known`, so that the order of rows does not matter.
+    A sum has the bits of a long double and is rounded once, in `known`, so that the order of rows does not matter.
     """
 
     def __init__(self, rows: Sequence[Sequence[NodeUsage]], nodes: Sequence[str]) -> None:
