@@ -10,9 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import psutil
-import requests
 
-from bench import targets
+from bench import http_client, targets
 from bench.doctor import nodes, steadiness, windows
 from bench.doctor.finding import Finding
 from bench.errors import BenchError
@@ -105,17 +104,17 @@ def cluster(found: Cluster) -> Iterator[Finding]:
     """The Jobs API and the exporter of a cluster, with the token and without."""
     for about, url in (("Jobs API", f"{found.dashboard_url}/api/jobs/"), ("exporter", f"{found.exporter_url}/metrics")):
         try:
-            status = requests.get(url, headers={"Authorization": f"Bearer {found.token}"}, timeout=5).status_code
+            status = http_client.get(url, token=found.token, timeout_seconds=5).status_code
             yield Finding(
                 about,
                 "good" if status == 200 else "bad",
                 f"HTTP {status}",
                 "" if status == 200 else "Run `bench up` again.",
             )
-        except requests.RequestException as error:
+        except http_client.RequestException as error:
             yield Finding(about, "bad", f"{url} does not answer: {type(error).__name__}", "Run `bench up` again.")
     try:
-        status = requests.get(f"{found.dashboard_url}/api/jobs/", timeout=5).status_code
+        status = http_client.get(f"{found.dashboard_url}/api/jobs/", timeout_seconds=5).status_code
         safe = status in (401, 403)
         yield Finding(
             "token",
@@ -123,7 +122,7 @@ def cluster(found: Cluster) -> Iterator[Finding]:
             f"without it the Jobs API says HTTP {status}",
             "" if safe else "Anyone who reaches it can run code: `bench down`.",
         )
-    except requests.RequestException:
+    except http_client.RequestException:
         return
 
 

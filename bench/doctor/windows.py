@@ -6,9 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import requests
-
-from bench import dashboards
+from bench import dashboards, http_client
 from bench.dashboards.queries import OF_PROMETHEUS, Query, fill, queries, variables
 from bench.doctor.finding import Finding
 from bench.errors import TargetFailed
@@ -46,7 +44,7 @@ def findings(
             yield from targets(Prometheus(prometheus_url), pages)
         if grafana_url:
             yield from boards(Grafana(grafana_url), chosen or {})
-    except (requests.RequestException, TargetFailed) as error:
+    except (http_client.RequestException, TargetFailed) as error:
         yield Finding("windows", "bad", f"they do not answer: {error}", "Run `bench up` again.")
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
-import requests
 
+from bench import http_client
 from bench.errors import AuthFailed, RecordDamaged
 from bench.model import Closing, Spec, from_json
 from bench.sessions.store import FILES, SAMPLES, append
@@ -21,7 +21,7 @@ MOST_FILE_BYTES = 512 * 2**20
 
 @dataclass
 class Collector:
-    """What has come home of one run. Every call may fail with requests.RequestException, and be made again."""
+    """What has come home of one run. Every call may fail with http_client.RequestException, and be made again."""
 
     exporter_url: str
     token: str = field(repr=False)
@@ -64,17 +64,17 @@ class Collector:
 
     def metrics_page(self) -> str:
         """What Prometheus would see now."""
-        answer = requests.get(f"{self.exporter_url}/metrics", timeout=TIMEOUT_SECONDS)
+        answer = http_client.get(f"{self.exporter_url}/metrics", timeout_seconds=TIMEOUT_SECONDS)
         answer.raise_for_status()
         return answer.text
 
     def _get(self, name: str, *, offset: int, insist: bool) -> bytes | None:
         """A file from `offset` on; None if it is not there yet, or if the run asks for silence."""
-        answer = requests.get(
+        answer = http_client.get(
             f"{self.exporter_url}/runs/{self.spec.session}/{self.spec.folder}/{name}",
             params={"offset": offset, "insist": int(insist)},
-            headers={"Authorization": f"Bearer {self.token}"},
-            timeout=TIMEOUT_SECONDS,
+            token=self.token,
+            timeout_seconds=TIMEOUT_SECONDS,
         )
         if answer.status_code in (401, 403):
             raise AuthFailed("The exporter refused the token.", "Stand the cluster up again with `bench up`.")

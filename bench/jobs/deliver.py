@@ -6,9 +6,9 @@ A set is sent once a cluster. Other nodes have it from the driver.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-import requests
-
+from bench import http_client
 from bench.errors import AuthFailed, TargetFailed
 from bench.model import Spec
 from bench.sessions.store import DONE, FILES
@@ -25,8 +25,8 @@ def deliver(path: Path, cluster: Cluster) -> bool:
     Its name has its checksum, which the exporter looks at: what is there is the right one. Raises AuthFailed or TargetFailed.
     """
     try:
-        answer = requests.head(_url(cluster, f"data/{path.name}"), headers=_headers(cluster), timeout=ASK_SECONDS)
-    except requests.RequestException as error:
+        answer = _ask("HEAD", f"data/{path.name}", cluster, timeout_seconds=ASK_SECONDS)
+    except http_client.RequestException as error:
         raise _not_sent(path, error) from error
     if _checked(answer).ok:
         return False
@@ -42,26 +42,22 @@ def give_back(path: Path, spec: Spec, cluster: Cluster) -> None:
 def _put(path: Path, to: str, cluster: Cluster, *, fine: tuple[int, ...] = ()) -> None:
     try:
         with path.open("rb") as file:
-            answer = requests.put(_url(cluster, to), data=file, headers=_headers(cluster), timeout=SEND_SECONDS)
-    except requests.RequestException as error:
+            answer = _ask("PUT", to, cluster, timeout_seconds=SEND_SECONDS, data=file)
+    except http_client.RequestException as error:
         raise _not_sent(path, error) from error
     if not _checked(answer).ok and answer.status_code not in fine:
         raise TargetFailed(f"The head did not take {path.name}: HTTP {answer.status_code}, {answer.text.strip()}.")
 
 
-def _url(cluster: Cluster, path: str) -> str:
-    return f"{cluster.exporter_url}/{path}"
-
-
-def _headers(cluster: Cluster) -> dict[str, str]:
-    return {"Authorization": f"Bearer {cluster.token}"}
+def _ask(method: str, path: str, cluster: Cluster, **options: Any) -> http_client.Response:
+    return http_client.request(method, f"{cluster.exporter_url}/{path}", token=cluster.token, **options)
 
 
 def _not_sent(path: Path, error: Exception) -> TargetFailed:
     return TargetFailed(f"{path.name} could not be sent to the head ({type(error).__name__}).", "Try `bench status`.")
 
 
-def _checked(answer: requests.Response) -> requests.Response:
+def _checked(answer: http_client.Response) -> http_client.Response:
     if answer.status_code in (401, 403):
         raise AuthFailed("The exporter refused the token.", "Stand the cluster up again with `bench up`.")
     return answer

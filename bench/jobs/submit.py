@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, cast
 
-import requests
 import tenacity
 
+from bench import http_client
 from bench.errors import AuthFailed, RunFailed, TargetFailed
 from bench.jobs import waiting
 from bench.model import Spec, to_json
@@ -84,9 +84,9 @@ class JobsApi:
     def _post_job(self, body: dict[str, Any], *, may_exist: bool) -> None:
         try:
             answer = self._ask("POST", "/api/jobs/", json=body)
-        except requests.ReadTimeout as error:
+        except http_client.ReadTimeout as error:
             raise Unheard(f"it took the job or not, and did not answer for {TIMEOUT_SECONDS:g} s") from error
-        except requests.ConnectionError as error:
+        except http_client.ConnectionError as error:
             raise NotReady(f"it refused the connection ({type(error).__name__})") from error
         if answer.status_code == 500 and "agent" in answer.text.lower() and "already exists" not in answer.text:
             raise NotReady("it has no agent to run a job yet")
@@ -105,7 +105,7 @@ class JobsApi:
         if answer.status_code == 404:
             return "FAILED", "the head does not know the job: it was restarted"
         if not answer.ok:
-            raise requests.HTTPError(f"HTTP {answer.status_code}")
+            raise http_client.HTTPError(f"HTTP {answer.status_code}")
         details = answer.json()
         code = details.get("driver_exit_code")
         ended_by = "" if code is None else f"\nexit code {code}"
@@ -128,7 +128,7 @@ class JobsApi:
             text = kept.decode(errors="replace")
             is_whole = text.startswith("{")
             return cast(str, json.loads(text)["logs"]) if is_whole else text.replace("\\n", "\n").removesuffix('"}')
-        except (requests.RequestException, ValueError, KeyError):
+        except (http_client.RequestException, ValueError, KeyError):
             return ""
 
     def waiting(self) -> str:
@@ -138,16 +138,12 @@ class JobsApi:
             return waiting.in_words(
                 {name: answer.json()["data"]["result"]["result"] for name, answer in answers.items()}
             )
-        except (requests.RequestException, AuthFailed, ValueError, KeyError, TypeError):
+        except (http_client.RequestException, AuthFailed, ValueError, KeyError, TypeError):
             return ""  # it is what a failure is told with, and must not be one
 
-    def _ask(self, method: str, path: str, **options: Any) -> requests.Response:
-        answer = requests.request(
-            method,
-            self.address + path,
-            headers={"Authorization": f"Bearer {self.token}"},
-            timeout=TIMEOUT_SECONDS,
-            **options,
+    def _ask(self, method: str, path: str, **options: Any) -> http_client.Response:
+        answer = http_client.request(
+            method, self.address + path, token=self.token, timeout_seconds=TIMEOUT_SECONDS, **options
         )
         if answer.status_code in (401, 403):
             raise AuthFailed(

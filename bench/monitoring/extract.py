@@ -10,9 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import requests
-
-from bench import dashboards
+from bench import dashboards, http_client
 from bench.dashboards.queries import queries
 from bench.errors import RecordDamaged, TargetFailed
 from bench.model import Extract, Run, Spec
@@ -40,7 +38,7 @@ def extract(url: str, spec: Spec, span: Span | None) -> tuple[Extract, bytes]:
         return _missing("Prometheus does not know this run")
     try:
         found, every = scraped(Prometheus(url), spec, span)
-    except (requests.RequestException, TargetFailed) as error:
+    except (http_client.RequestException, TargetFailed) as error:
         return _missing(f"Prometheus could not be asked: {error}")
     return packed(found, every=every)
 

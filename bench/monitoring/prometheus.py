@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import requests
-
+from bench import http_client
 from bench.errors import TargetFailed
 
 TIMEOUT_SECONDS = 10.0
@@ -38,7 +37,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Prometheus:
-    """A Prometheus that answers at `url`. Every call may fail with requests.RequestException or TargetFailed."""
+    """A Prometheus that answers at `url`. Every call may fail with http_client.RequestException or TargetFailed."""
 
     url: str
 
@@ -74,7 +73,7 @@ class Prometheus:
         return tuple(Target(each["labels"], each["health"] == "up", each["lastError"]) for each in found)
 
     def _get(self, path: str, **query: Any) -> Any:
-        answer = requests.get(f"{self.url.rstrip('/')}/api/v1/{path}", params=query, timeout=TIMEOUT_SECONDS)
+        answer = http_client.get(f"{self.url.rstrip('/')}/api/v1/{path}", params=query, timeout_seconds=TIMEOUT_SECONDS)
         try:
             body = answer.json()
         except ValueError:
@@ -102,7 +101,7 @@ class Grafana:
         return {each["uid"]: self._get(f"dashboards/uid/{each['uid']}")["dashboard"] for each in found}
 
     def _get(self, path: str) -> Any:
-        answer = requests.get(f"{self.url.rstrip('/')}/api/{path}", timeout=TIMEOUT_SECONDS)
+        answer = http_client.get(f"{self.url.rstrip('/')}/api/{path}", timeout_seconds=TIMEOUT_SECONDS)
         answer.raise_for_status()
         return answer.json()
 

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import requests
-
+from bench import http_client
 from bench.errors import TargetFailed
 from bench.model import Sample, Spec
 from bench.monitoring import scraping
@@ -60,7 +59,7 @@ def look(url: str, spec: Spec, samples: Sequence[Sample]) -> Seen:
         found = settled_differences(prometheus, spec, samples)
         span = span_of(prometheus, spec)
         alerts = tuple(alerts_of(prometheus, span, rules()))
-    except (requests.RequestException, TargetFailed):
+    except (http_client.RequestException, TargetFailed):
         return Seen(reconciled=None)
     alerts = (*alerts, *(f"{DISAGREE}: {text}" for text in shortened(found)))
     return Seen(reconciled=not found, alerts=alerts, span=span)

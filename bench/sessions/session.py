@@ -12,8 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-import requests
-
+from bench import http_client
 from bench.errors import AuthFailed, BadInput, BenchError, RecordDamaged, TargetFailed
 from bench.jobs.collect import Collector
 from bench.jobs.deliver import deliver, give_back
@@ -181,7 +180,7 @@ def run_one(  # noqa: PLR0913, where, what, on what, and who is told: none of th
     except (AuthFailed, TargetFailed) as error:
         store.close_run(folder, spec, replace(_closed_here(path, "failed", str(error)), gate=gate))
         raise  # no run after this one would do better
-    except (BenchError, requests.RequestException) as error:
+    except (BenchError, http_client.RequestException) as error:
         if job_id:
             _end_job(api, job_id)  # on a cluster that stays up it would go on beside what comes next
         closing = _closed_here(path, "failed", str(error))
@@ -222,7 +221,7 @@ def _follow(api: JobsApi, job_id: str, collector: Collector, *, listener: Listen
                 if status in ENDED:
                     return _end_of_job(collector, message, listener=listener)
             heard = time.monotonic()
-        except requests.RequestException as error:
+        except http_client.RequestException as error:
             if time.monotonic() - heard > LOST_SECONDS:
                 return _closed_here(path, "failed", f"the cluster has not answered for {LOST_SECONDS:.0f} s: {error}")
         if stop.is_asked:
@@ -310,7 +309,7 @@ def _take_in_last(collector: Collector, listener: Listener) -> None:
     try:
         _take_in(collector, listener, insist=True)
         collector.fetch_files(insist=True)
-    except (requests.RequestException, RecordDamaged):
+    except (http_client.RequestException, RecordDamaged):
         return
 
 
@@ -321,7 +320,7 @@ def _end_job(api: JobsApi, job_id: str) -> None:
         api.stop(job_id)
         while time.monotonic() < until and api.status(job_id)[0] not in ENDED:
             time.sleep(0.2)
-    except (requests.RequestException, BenchError):
+    except (http_client.RequestException, BenchError):
         return
 
 
@@ -361,7 +360,7 @@ def _reconcile(collector: Collector, samples: list[Sample]) -> bool | None:
     """Whether the metrics page shows what the record has; None if it could not be asked."""
     try:
         return not reconcile.differences(collector.spec, samples, collector.metrics_page())
-    except requests.RequestException:
+    except http_client.RequestException:
         return None
 
 

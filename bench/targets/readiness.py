@@ -7,9 +7,8 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import ProxyHandler, Request, build_opener
 
+from bench import http_client
 from bench.errors import TargetFailed
 from bench.files import last_line
 from bench.targets.ledger import Home, Ledger, Node
@@ -17,19 +16,14 @@ from bench.targets.ledger import Home, Ledger, Node
 POLL_SECONDS = 0.1
 EXPORTER = "exporter"
 
-_opener = build_opener(ProxyHandler({}))  # a proxy knows nothing of addresses that exist on this machine only
-
 
 def get(url: str, token: str = "", timeout_seconds: float = 10.0) -> tuple[int, bytes]:
     """Status and body of `url`; status 0 where nothing answers."""
-    request = Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
     try:
-        with _opener.open(request, timeout=timeout_seconds) as answer:
-            return answer.status, answer.read()
-    except HTTPError as error:
-        return error.code, b""
-    except (OSError, ValueError):
+        answer = http_client.get(url, token=token, timeout_seconds=timeout_seconds)
+    except http_client.RequestException:
         return 0, b""
+    return answer.status_code, answer.content
 
 
 def missing(ledger: Ledger, token: str) -> list[str]:

@@ -7,11 +7,12 @@ import os
 import tarfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench import http_client
 from bench.errors import BadInput, TargetFailed
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class File:
 def connect() -> DockerClient:
     """The engine, which answers. Raises TargetFailed or BadInput."""
     import docker
+    from docker.constants import MINIMUM_DOCKER_API_VERSION
 
     host = os.environ.get("DOCKER_HOST", "")
     if host.startswith(("ssh:", "tcp:")) and not any(name in host for name in ("//127.", "//localhost", "//[::1]")):
@@ -43,12 +45,21 @@ def connect() -> DockerClient:
             "Run raymeter on that machine, or unset DOCKER_HOST.",
         )
     try:
-        client = docker.from_env(timeout=_TIMEOUT_SECONDS)
-        client.ping()
+        with closing(_client(MINIMUM_DOCKER_API_VERSION)) as any_version:
+            version = any_version.api.version(api_version=False)["ApiVersion"]
+        return _client(version)
     except (docker.errors.DockerException, OSError) as error:
         raise TargetFailed(
             "The Docker engine does not answer.", "Start it, or use another target: task up TARGET=local"
         ) from error
+
+
+def _client(api_version: str) -> DockerClient:
+    """A client that asks nothing until it ignores the environment's proxies: the engine is on this machine."""
+    import docker
+
+    client = docker.from_env(timeout=_TIMEOUT_SECONDS, version=api_version)
+    client.api.trust_env = False
     return client
 
 
@@ -56,14 +67,13 @@ def connect() -> DockerClient:
 def in_words(what: str) -> Iterator[None]:
     """Turn what the engine refuses into one line of ours."""
     import docker
-    import requests
 
     try:
         yield
     except docker.errors.APIError as error:
         said = str(error.explanation or error).strip().rstrip(".")
         raise TargetFailed(f"The Docker engine refused {what}: {said}.") from error
-    except (docker.errors.DockerException, requests.RequestException) as error:
+    except (docker.errors.DockerException, http_client.RequestException) as error:
         raise TargetFailed(f"The Docker engine did not answer while it was asked for {what}: {error}.") from error
 
 
@@ -91,7 +101,8 @@ def start(
     client: DockerClient, settings: Mapping[str, Any], *, aliases: tuple[str, ...] = (), files: Mapping[str, File]
 ) -> Container:
     """Make a container, put `files` into it, and start it."""
-    options = dict(settings)
+    # The proxies of ~/.docker/config.json are for programs that reach out: nodes talk to one another.
+    options = {**settings, "use_config_proxy": False}
     if "network" in options:
         endpoint = client.api.create_endpoint_config(aliases=list(aliases))
         options["networking_config"] = {options["network"]: endpoint}
