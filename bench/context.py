@@ -158,6 +158,10 @@ class Context(Protocol):
         """Say who is to be told of each strike of chaos and its node, and what fills the disk. See `bench/experiments/kit/mishaps.py`."""
         ...
 
+    def reuses_work(self) -> None:
+        """Declare that an earlier attempt did some or all of the pass in progress: its time is not that of a whole pass."""
+        ...
+
     def data(self, name: str, sha256: str) -> None:
         """Declare a data set that was used."""
         ...

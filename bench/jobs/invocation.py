@@ -57,6 +57,7 @@ class Invocation:
     work_by_node: Counter[str] = field(default_factory=Counter)  # of the subject, warm-ups left out
     _digests: dict[str, str] = field(default_factory=dict)
     _passes: dict[tuple[str, str], int] = field(default_factory=dict)  # by arm and point
+    _reuses_work: bool = False  # in the interval in progress
     _told: float = 0.0  # when progress was last recorded
     _spilled: dict[str, int] = field(default_factory=dict)  # by node, when the interval began
 
@@ -111,6 +112,9 @@ class Invocation:
     def expects_losses(self) -> None:
         self.may_lose_nodes = True
 
+    def reuses_work(self) -> None:
+        self._reuses_work = True
+
     def data(self, name: str, sha256: str) -> None:
         self.recorder.digest(DATA + name, sha256)
 
@@ -151,7 +155,7 @@ class Invocation:
         point: str = "",
     ) -> Measured[T]:
         """See Turn.measure. How many passes fill a sample is learnt from the turns before."""
-        passes = self._passes.get((arm.name, point), 1)
+        passes, self._reuses_work = self._passes.get((arm.name, point), 1), False
         mishaps = self.mishaps if arm.role == "subject" and not turn.warmup and not point else None
         if mishaps:
             mishaps.begin()
@@ -169,8 +173,8 @@ class Invocation:
         shares = _add_up(credit(result) for result in results)
         if arm.probed:
             self._record_usage(measured, work=shares)
-        # A turn whose work was done by an earlier attempt teaches nothing.
-        if interval.seconds < self.spec.sample_seconds and (not shares or any(shares.values())):
+        # A pass that was partly done by an earlier attempt is shorter than the passes to come.
+        if interval.seconds < self.spec.sample_seconds and not self._reuses_work:
             wanted = math.ceil(ROOM * self.spec.sample_seconds * passes / max(interval.seconds, 1e-6))
             self._passes[arm.name, point] = min(wanted, MOST_PASSES)
         if arm.role == "subject" and not turn.warmup:

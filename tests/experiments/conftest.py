@@ -69,6 +69,7 @@ class LocalContext:
     reasons: list[str] = field(default_factory=list)
     idle: list[str] = field(default_factory=list)
     may_lose_nodes: bool = False
+    reused: int = 0  # passes
     mishaps: Mishaps | None = None
     sets: dict[str, str] = field(default_factory=dict)
     credits: dict[str, list[dict[str, float]]] = field(default_factory=dict)
@@ -104,6 +105,9 @@ class LocalContext:
 
     def expects_losses(self) -> None:
         self.may_lose_nodes = True
+
+    def reuses_work(self) -> None:
+        self.reused += 1
 
     def data(self, name: str, sha256: str) -> None:
         self.sets[name] = sha256

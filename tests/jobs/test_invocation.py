@@ -194,3 +194,17 @@ def test_timing_nothing_costs_something() -> None:
     found = look_at_clock()
     assert found.step_seconds > 0
     assert found.empty_sample_seconds > 0
+
+
+def test_a_pass_that_reuses_work_says_nothing_of_how_long_passes_are(folder: Path) -> None:
+    invocation = an_invocation(folder, a_spec(warmups=0, samples=3, sample_seconds=0.05))
+    reused = iter([True, False])
+
+    def work() -> None:
+        sleep(0.001)
+        if next(reused, False):
+            invocation.reuses_work()
+
+    passes = [len(turn.measure(RAY, work, lambda _: {"head": 1.0}).results) for turn in invocation.turns()]
+    assert passes[:2] == [1, 1]
+    assert passes[2] > 1

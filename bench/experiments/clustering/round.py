@@ -177,6 +177,8 @@ class Rounds:
         begun, written = monotonic(), self.ledger.seconds
         for outcome in self.ledger.kept(name):
             account.add(outcome, is_kept=True)
+        if account.kept:
+            self.context.reuses_work()
         self._done = account.jobs
         self._watch()
         self.context.progress(account.jobs, self.params.jobs)  # what was kept is in no rate

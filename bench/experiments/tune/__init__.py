@@ -266,6 +266,8 @@ class _Workbench:
         if self.arm == RAY:
             self.began, self.done = monotonic(), 0
             kept = self.ledger.kept(self.turn, self.configs) if params.is_resumable else []
+            if kept:
+                self.context.reuses_work()
             found = self.searcher.search(self.configs, self._plan(), self, kept=kept)
             self.chosen = [trial.config for trial in found.trials]
             return found
@@ -280,9 +282,9 @@ class _Workbench:
         return self.hosts.one_after_another(items, self.course)
 
     def results_of_nodes(self, found: Found) -> Mapping[str, float]:
-        """How many results came from each node."""
+        """How many results came from each node in this attempt."""
         counts = dict.fromkeys((node.name for node in self.nodes), 0.0)
-        for trial in found.trials:
+        for trial in found.new_trials:
             for report in trial.done:
                 counts[report.node] += 1
         return counts

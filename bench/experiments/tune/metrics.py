@@ -192,7 +192,7 @@ def of_search(
     """All that a search of Ray Tune gives. Where it was done more than once in the interval, details are of the last one."""
     found, seconds = measured.results[-1], measured.interval.seconds / len(measured.results)
     if found.kept:
-        reason = f"{found.kept} of {len(found.trials)} trials are kept from an earlier attempt at this run"
+        reason = f"{len(found.kept)} of {len(found.trials)} trials are kept from an earlier attempt at this run"
         yield from (
             measured.missing(metric, reason)
             for metric in (SEARCH, TO_TARGET, STARTUP, STRETCH, STARTED_STRETCH, OVERHEAD)

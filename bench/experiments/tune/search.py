@@ -69,13 +69,18 @@ class Found:
 
     trials: list[TrialRun]
     began: float  # driver's clock
-    kept: int = 0  # trials that an earlier attempt had done
+    kept: frozenset[int] = frozenset()  # numbers of the trials that an earlier attempt had done
     # When each process of a node began to train, on the node's clock; and what the driver's clock is ahead of that.
     places: dict[tuple[str, int], float] = field(default_factory=dict)
     clocks: dict[str, float] = field(default_factory=dict)
     reached: float | None = None  # when a trial reached the target
     results: int = 0  # that were sent, each of an iteration or more
     result_bytes: int = 0  # of all of them, as they were sent
+
+    @property
+    def new_trials(self) -> list[TrialRun]:
+        """The trials of this attempt."""
+        return [trial for trial in self.trials if trial.number not in self.kept]
 
     @property
     def failures(self) -> int:
@@ -115,7 +120,9 @@ class Searcher:
         missing = dict(enumerate(configs))
         for trial in kept:
             del missing[trial.number]
-        return self._run(missing, plan, Found(trials=list(kept), kept=len(kept), began=time.monotonic()), listener)
+        numbers = frozenset(trial.number for trial in kept)
+        found = Found(trials=list(kept), kept=numbers, began=time.monotonic())
+        return self._run(missing, plan, found, listener)
 
     def search_empty(self, configs: Sequence[Config], plan: Plan) -> Found:
         """As many trials, of which each says one thing and learns nothing."""
