@@ -68,11 +68,14 @@ class FakeHead:
 
     def get(self, path: str) -> tuple[int, Any]:
         job_id = path.removeprefix("/api/jobs/").removesuffix("/logs")
+        if not job_id:
+            return 200, [{"submission_id": each, "status": status} for each, status in self.jobs.items()]
         if job_id not in self.jobs:
-            return 404, "no such job"
+            return 404, f"Job {job_id} does not exist"
         if path.endswith("/logs"):
             return 200, {"logs": self.log}
-        return 200, {"status": self.jobs[job_id], "message": "Driver exited with code 3"}
+        metadata = next((body["metadata"] for body in self.bodies if body["submission_id"] == job_id), {})
+        return 200, {"status": self.jobs[job_id], "message": "Driver exited with code 3", "metadata": metadata}
 
 
 @contextmanager
@@ -129,6 +132,7 @@ class FakeTarget:
     settings: list[dict[str, str]] = field(default_factory=list)  # of Ray, of each of `ups`
     is_up: bool = False
     befell: str = ""  # the nodes
+    why_ended: str = ""  # the head
 
     def check(self, topology: Topology) -> None:
         pass
@@ -148,6 +152,9 @@ class FakeTarget:
 
     def trouble(self) -> str:
         return self.befell
+
+    def ended(self) -> str:
+        return self.why_ended
 
     def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:
         return {}
@@ -177,6 +184,7 @@ class Heard:
     lines: list[Line] = field(default_factory=list)
     begun: list[str] = field(default_factory=list)
     waits: list[tuple[int, str]] = field(default_factory=list)
+    silences: list[str] = field(default_factory=list)
 
     def host_is_busy(self, block: int, what: str) -> None:
         self.waits.append((block, what))
@@ -189,6 +197,9 @@ class Heard:
 
     def line_came(self, spec: Spec, line: Line) -> None:
         self.lines.append(line)
+
+    def cluster_silent(self, spec: Spec, what: str) -> None:
+        self.silences.append(what)
 
     def run_ended(self, spec: Spec, closing: Any) -> None:
         self.ended.append((spec.folder, closing.status))

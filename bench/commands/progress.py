@@ -112,6 +112,9 @@ class Progress:
             self._samples += 1
             self._show(spec)
 
+    def cluster_silent(self, spec: Spec, what: str) -> None:
+        self._tell(f"{spec.folder}: {what}", is_step=True)
+
     def run_ended(self, spec: Spec, closing: Closing) -> None:
         self._ended += 1
         self._guessed_done += self._guesses[spec.folder]

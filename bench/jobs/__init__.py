@@ -1,1 +1,3 @@
 """The way in and the way home: `submit` and `collect` outside the cluster; `entry`, `probe` and `exporter` inside."""
+
+EXPORTER_HEADER = "X-Raymeter-Exporter"  # in every answer of the exporter, and in none of a proxy before it

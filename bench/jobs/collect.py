@@ -10,6 +10,7 @@ import msgspec
 
 from bench import http_client
 from bench.errors import AuthFailed, RecordDamaged
+from bench.jobs import EXPORTER_HEADER
 from bench.model import Closing, Spec, from_json
 from bench.sessions.store import FILES, SAMPLES, append
 
@@ -76,6 +77,8 @@ class Collector:
             token=self.token,
             timeout_seconds=TIMEOUT_SECONDS,
         )
+        if EXPORTER_HEADER not in answer.headers:  # whatever it says, it says nothing of the record
+            raise http_client.RequestException(f"HTTP {answer.status_code} from a proxy before the exporter")
         if answer.status_code in (401, 403):
             raise AuthFailed("The exporter refused the token.", "Stand the cluster up again with `bench up`.")
         if answer.status_code in (404, 503):

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import random
+import secrets
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 import tenacity
 
@@ -22,6 +23,9 @@ from bench.model import Spec, to_json
 
 JobStatus = Literal["PENDING", "RUNNING", "STOPPED", "SUCCEEDED", "FAILED"]
 ENDED = ("STOPPED", "SUCCEEDED", "FAILED")
+STATUSES = get_args(JobStatus)
+SUBMISSION = "submission"  # in a job's metadata: what tells it from another one of its id
+NOT_OF_THE_HEAD = (404, 502, 503, 504)  # answers to a submission that come from a proxy before the head
 
 TIMEOUT_SECONDS = 10.0
 READY_SECONDS = 60.0
@@ -31,11 +35,7 @@ MOST_PADDING_BYTES = 4096
 
 
 class NotReady(Exception):
-    """The head does not take jobs yet: it refuses connections, or has no agent. Worth another try."""
-
-
-class Unheard(NotReady):
-    """It may have the job: its answer did not come in time. Whether it has is told by another try."""
+    """The head has not confirmed the job: no connection, no answer, no agent, or a proxy answered for it. Worth another try."""
 
 
 @dataclass(frozen=True)
@@ -51,28 +51,24 @@ class JobsApi:
     ) -> str:
         """Start the driver of `spec`; the job's id, which is its own for ever. Raises TargetFailed, RunFailed, AuthFailed.
 
-        Tried again while the head is not ready or has not answered: the id is unique, so that it cannot run twice.
+        Tried again while the head has not confirmed it: the id is unique, so that it cannot run twice. A job with this id and this
+        submission's mark was accepted by an earlier try, whose answer was lost.
         """
         job_id = f"{spec.session}.{spec.folder}"
         body = {
             "submission_id": job_id,
             "entrypoint": f"exec {entrypoint(spec, python=python, environment={**environment, **layout(spec)})}",
-            "metadata": {"session": spec.session, "run": spec.folder},
+            "metadata": {"session": spec.session, "run": spec.folder, SUBMISSION: secrets.token_hex(8)},
         }
         patiently = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(NotReady),
             wait=tenacity.wait_exponential(multiplier=0.2, max=2.0),
             stop=tenacity.stop_after_delay(self.ready_seconds),
         )
-        may_exist = False
         try:
             for attempt in patiently:
                 with attempt:
-                    try:
-                        self._post_job(body, may_exist=may_exist)
-                    except Unheard:
-                        may_exist = True
-                        raise
+                    self._post_job(body)
         except tenacity.RetryError as error:
             raise TargetFailed(
                 f"The Jobs API at {self.address} took no job for {self.ready_seconds:.0f} s:"
@@ -81,35 +77,60 @@ class JobsApi:
             ) from error
         return job_id
 
-    def _post_job(self, body: dict[str, Any], *, may_exist: bool) -> None:
+    def _post_job(self, body: dict[str, Any]) -> None:
         try:
             answer = self._ask("POST", "/api/jobs/", json=body)
+            if "already exists" in answer.text:
+                self._check_is_same(body)
+                return
         except http_client.ReadTimeout as error:
-            raise Unheard(f"it took the job or not, and did not answer for {TIMEOUT_SECONDS:g} s") from error
-        except http_client.ConnectionError as error:
-            raise NotReady(f"it refused the connection ({type(error).__name__})") from error
-        if answer.status_code == 500 and "agent" in answer.text.lower() and "already exists" not in answer.text:
+            raise NotReady(f"it did not answer for {TIMEOUT_SECONDS:g} s") from error
+        except http_client.RequestException as error:
+            raise NotReady(f"the connection was refused or dropped ({type(error).__name__})") from error
+        if answer.status_code in NOT_OF_THE_HEAD:
+            raise NotReady(f"HTTP {answer.status_code}, which the head does not give: {_end(answer.text)}")
+        if answer.status_code == 500 and "agent" in answer.text.lower():
             raise NotReady("it has no agent to run a job yet")
-        if "already exists" in answer.text and may_exist:
-            return
-        if "already exists" in answer.text:
-            raise RunFailed(
-                f"A job {body['submission_id']} exists already.", "A run's id is used once: `bench resume`."
-            )
         if not answer.ok:
             raise RunFailed(f"The Jobs API refused the job: HTTP {answer.status_code}, {_end(answer.text)}")
 
+    def _check_is_same(self, body: Mapping[str, Any]) -> None:
+        """Raise RunFailed where the job of that id is not the one that `body` submits."""
+        accepted = self._details(body["submission_id"]).get("metadata") or {}
+        if accepted.get(SUBMISSION) != body["metadata"][SUBMISSION]:
+            raise RunFailed(
+                f"A job {body['submission_id']} exists already.", "A run's id is used once: `bench resume`."
+            )
+
     def status(self, job_id: str) -> tuple[JobStatus, str]:
-        """What Ray says of the job now, and its message."""
-        answer = self._ask("GET", f"/api/jobs/{job_id}")
-        if answer.status_code == 404:
+        """What Ray says of the job now, and its message. Raises RequestException where the head itself has not answered."""
+        try:
+            details = self._details(job_id)
+        except http_client.HTTPError as error:
+            if error.response is None or error.response.status_code != 404 or self._knows(job_id):
+                raise
             return "FAILED", "the head does not know the job: it was restarted"
-        if not answer.ok:
-            raise http_client.HTTPError(f"HTTP {answer.status_code}")
-        details = answer.json()
         code = details.get("driver_exit_code")
         ended_by = "" if code is None else f"\nexit code {code}"
         return cast(JobStatus, details["status"]), (details.get("message") or "") + ended_by
+
+    def _details(self, job_id: str) -> dict[str, Any]:
+        """What the head has of a job. Raises RequestException where that is not what was answered."""
+        answer = self._ask("GET", f"/api/jobs/{job_id}")
+        answer.raise_for_status()
+        details = answer.json()
+        if not isinstance(details, dict) or details.get("status") not in STATUSES:
+            raise http_client.RequestException("the answer is not that of Ray's Jobs API")
+        return details
+
+    def _knows(self, job_id: str) -> bool:
+        """Whether the head lists the job: a proxy answers 404 too, and lists none. Raises RequestException."""
+        answer = self._ask("GET", "/api/jobs/")
+        answer.raise_for_status()
+        jobs = answer.json()
+        if not isinstance(jobs, list):
+            raise http_client.RequestException("the answer is not that of Ray's Jobs API")
+        return any(isinstance(job, dict) and job.get("submission_id") == job_id for job in jobs)
 
     def stop(self, job_id: str) -> None:
         """Ask for the job's end."""

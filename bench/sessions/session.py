@@ -27,7 +27,9 @@ from bench.targets import Cluster, Target
 POLL_SECONDS = 0.5
 STATUS_SECONDS = 5.0
 GRACE_SECONDS = 20.0  # for a job that has ended, or was stopped, to have its last lines fetched
-LOST_SECONDS = 30.0  # without any answer from head or exporter: the cluster is gone
+SILENT_SECONDS = (
+    30.0  # without an answer from head or exporter: the user is told, and the target is asked whether they still run
+)
 
 
 class Listener(Protocol):
@@ -40,6 +42,8 @@ class Listener(Protocol):
     def run_begun(self, spec: Spec) -> None: ...
 
     def line_came(self, spec: Spec, line: Line) -> None: ...
+
+    def cluster_silent(self, spec: Spec, what: str) -> None: ...
 
     def run_ended(self, spec: Spec, closing: Closing) -> None: ...
 
@@ -145,7 +149,7 @@ def perform(  # noqa: PLR0913, as run_one
                 folder,
                 spec,
                 cluster=cluster,
-                trouble=target.trouble,
+                target=target,
                 digests=digests,
                 gate=gates[block],
                 listener=listener,
@@ -162,7 +166,7 @@ def run_one(  # noqa: PLR0913, where, what, on what, and who is told: none of th
     spec: Spec,
     *,
     cluster: Cluster,
-    trouble: Callable[[], str],
+    target: Target,
     digests: dict[str, str],
     gate: Gate,
     listener: Listener,
@@ -176,7 +180,7 @@ def run_one(  # noqa: PLR0913, where, what, on what, and who is told: none of th
     try:
         _send_what_it_needs(folder, spec, cluster)
         job_id = api.submit(spec, python=cluster.python, environment=cluster.environment)
-        closing = _follow(api, job_id, collector, listener=listener, stop=stop)
+        closing = _follow(api, job_id, collector, ended=target.ended, listener=listener, stop=stop)
     except (AuthFailed, TargetFailed) as error:
         store.close_run(folder, spec, replace(_closed_here(path, "failed", str(error)), gate=gate))
         raise  # no run after this one would do better
@@ -185,7 +189,7 @@ def run_one(  # noqa: PLR0913, where, what, on what, and who is told: none of th
             _end_job(api, job_id)  # on a cluster that stays up it would go on beside what comes next
         closing = _closed_here(path, "failed", str(error))
     if not needs.breaks_cluster(spec):
-        closing = _ask_nodes(closing, trouble)
+        closing = _ask_nodes(closing, target.trouble)
     if job_id and closing.status != "ok":
         closing = replace(closing, log_end=api.log_end(job_id)[-store.LOG_END_BYTES :])
     closing = _look_through_window(collector, _judge(path, closing, digests=digests), cluster)
@@ -204,15 +208,31 @@ def _send_what_it_needs(folder: Path, spec: Spec, cluster: Cluster) -> None:
             give_back(done, tried, cluster)
 
 
-def _follow(api: JobsApi, job_id: str, collector: Collector, *, listener: Listener, stop: Stop) -> Closing:
-    """Poll the record, and now and then the job, until the run has ended, was stopped, was lost, or is late."""
+def _follow(
+    api: JobsApi,
+    job_id: str,
+    collector: Collector,
+    *,
+    ended: Callable[[], str],
+    listener: Listener,
+    stop: Stop,
+) -> Closing:
+    """Poll the record, and now and then the job, until the run has ended, was stopped, was lost, or is late.
+
+    A cluster that does not answer may come back while the deadline lasts: its job goes on, and so does its record.
+    """
     spec, path = collector.spec, collector.path
     heard = time.monotonic()
-    deadline, ask_again = heard + spec.deadline_seconds, heard
+    deadline, ask_again, ask_target = heard + spec.deadline_seconds, heard, heard + SILENT_SECONDS
+    silence = ""
     while True:
         try:
             _take_in(collector, listener)
             has_ended = collector.fetch_closing() is not None
+            if has_ended and time.monotonic() - heard > SILENT_SECONDS:
+                return _end_of_job(
+                    collector, "", listener=listener
+                )  # the record is whole, though the Jobs API is silent
             # The head's dashboard takes milliseconds of a measured CPU to answer: it is asked seldom.
             if has_ended or time.monotonic() >= ask_again:
                 collector.fetch_files()
@@ -220,16 +240,20 @@ def _follow(api: JobsApi, job_id: str, collector: Collector, *, listener: Listen
                 ask_again = time.monotonic() + STATUS_SECONDS
                 if status in ENDED:
                     return _end_of_job(collector, message, listener=listener)
-            heard = time.monotonic()
+            heard, silence = time.monotonic(), ""
+            ask_target = heard + SILENT_SECONDS
         except http_client.RequestException as error:
-            if time.monotonic() - heard > LOST_SECONDS:
-                return _closed_here(path, "failed", f"the cluster has not answered for {LOST_SECONDS:.0f} s: {error}")
+            silence = f"the cluster has not answered for {time.monotonic() - heard:.0f} s: {error}"
+            if time.monotonic() >= ask_target:
+                if why := ended():
+                    return _closed_here(path, "failed", f"{why}; {silence}")
+                listener.cluster_silent(spec, f"{silence}; waiting for it until the deadline of the run")
+                ask_target = time.monotonic() + SILENT_SECONDS
         if stop.is_asked:
             return _cut_short(api, job_id, collector, "stopped", "it was stopped by the user", listener=listener)
         if time.monotonic() > deadline:
-            reason = f"it did not end within its deadline of {spec.deadline_seconds:g} s"
-            if waits := api.waiting():
-                reason = f"{reason}: {waits}"
+            late = f"it did not end within its deadline of {spec.deadline_seconds:g} s"
+            reason = ": ".join(filter(None, (late, silence or api.waiting())))
             return _cut_short(api, job_id, collector, "failed", reason, listener=listener)
         stop.event.wait(POLL_SECONDS)
 

@@ -93,6 +93,10 @@ class Target(Protocol):
         """
         ...
 
+    def ended(self) -> str:
+        """Why a cluster that does not answer will not answer again: its head has ended. Empty where it may come back."""
+        ...
+
     def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:
         """What a command prints on each node, by the node's name.
 

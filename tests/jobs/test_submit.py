@@ -13,6 +13,7 @@ import pytest
 from builders import a_spec
 from fakes import TOKEN, FakeHead, serving
 
+from bench import http_client
 from bench.errors import AuthFailed, RunFailed, TargetFailed
 from bench.jobs import submit
 from bench.jobs.submit import JobsApi, entrypoint
@@ -63,6 +64,54 @@ def test_a_job_that_was_taken_without_a_word_is_neither_lost_nor_refused(
     with serving(head) as address:
         job_id = JobsApi(address, TOKEN).submit(a_spec())
     assert head.accepted == [job_id]
+
+
+class DroppingHead(FakeHead):
+    """Something before it answers the first submission in its own way, after the head has accepted the job."""
+
+    first: tuple[int, str] | None = None  # None: the connection is dropped without an answer
+
+    def post(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
+        is_first = not self.accepted
+        answer = super().post(path, body)
+        if is_first and self.first is None:
+            raise ConnectionAbortedError
+        return self.first or answer if is_first else answer
+
+
+@pytest.mark.parametrize("first", [None, (502, "<html>Bad Gateway</html>"), (504, ""), (404, "<html>Not Found</html>")])
+def test_a_job_accepted_before_its_connection_dropped_is_the_same_job(
+    tmp_path: Path, first: tuple[int, str] | None
+) -> None:
+    head = DroppingHead(tmp_path)
+    head.first = first
+    with serving(head) as address:
+        job_id = JobsApi(address, TOKEN).submit(a_spec())
+    assert head.accepted == [job_id]
+
+
+def test_a_404_is_a_restarted_head_only_where_the_head_lists_its_jobs_without_it(tmp_path: Path) -> None:
+    head = FakeHead(tmp_path)
+    with serving(head) as address:
+        api = JobsApi(address, TOKEN)
+        assert api.status("j") == ("FAILED", "the head does not know the job: it was restarted")
+        head.jobs["j"] = "RUNNING"
+        assert api.status("j")[0] == "RUNNING"
+        of_head, of_proxy = head.get, (404, "<html>404 page not found</html>")
+        head.get = lambda path: of_proxy  # type: ignore[method-assign]
+        with pytest.raises(http_client.RequestException):
+            api.status("j")
+        head.get = lambda path: of_head(path) if path == "/api/jobs/" else of_proxy  # type: ignore[method-assign]
+        with pytest.raises(http_client.RequestException):
+            api.status("j")
+
+
+@pytest.mark.parametrize("answer", ["<html>Please log in</html>", "[]", '{"status": "well"}'])
+def test_a_page_of_somebody_in_between_is_no_status(tmp_path: Path, answer: str) -> None:
+    head = FakeHead(tmp_path)
+    head.get = lambda path: (200, answer)  # type: ignore[method-assign]
+    with serving(head) as address, pytest.raises(http_client.RequestException):
+        JobsApi(address, TOKEN).status("j")
 
 
 @pytest.mark.parametrize("token", ["wrong", ""])

@@ -294,15 +294,66 @@ def test_a_record_that_is_taken_away_ends_the_job_and_is_told(
         over.set()
 
 
-def test_a_cluster_that_goes_away_fails_the_run(
+def long_driver(spec: Spec, folder: Path) -> str:
+    """A sample now, one in two seconds."""
+    recorder = Recorder(folder, spec)
+    recorder.sample(a_sample(1.0))
+    time.sleep(2)
+    recorder.sample(a_sample(2.0))
+    recorder.close("ok", ())
+    return "SUCCEEDED"
+
+
+@pytest.mark.parametrize(
+    "of_proxy", [(502, "bad gateway"), (404, "<html>no such route</html>"), (200, "<html></html>")]
+)
+def test_a_head_that_does_not_answer_for_a_while_is_waited_for_and_its_run_is_whole(
+    tmp_path: Path, target: FakeTarget, head: FakeHead, monkeypatch: pytest.MonkeyPatch, of_proxy: tuple[int, str]
+) -> None:
+    monkeypatch.setattr(sessions, "SILENT_SECONDS", 0.3)
+    head.driver = long_driver
+    get, begun = head.get, time.monotonic()
+    head.get = lambda path: of_proxy if time.monotonic() - begun < 1.5 else get(path)  # type: ignore[method-assign]
+    spec = replace(SPECS[0], deadline_seconds=20.0)
+    session = a_session((spec,))
+    folder = store.create(tmp_path / "results", session)
+    heard = again(folder, session, target)
+    (run,) = store.load_runs(folder, session)
+    assert (run.status, [sample.value for sample in run.samples]) == ("ok", [1.0, 2.0])
+    assert heard.silences
+    assert all("has not answered for" in each for each in heard.silences)
+    assert len(target.ups) == 1
+
+
+def test_a_record_that_is_whole_counts_though_the_jobs_api_stays_silent(
     tmp_path: Path, target: FakeTarget, head: FakeHead, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "LOST_SECONDS", 0.3)
+    monkeypatch.setattr(sessions, "SILENT_SECONDS", 0.3)
     head.get = lambda path: (502, "bad gateway")  # type: ignore[method-assign]
-    head.driver = lambda spec, folder: time.sleep(2) or "FAILED"  # type: ignore[func-returns-value]
+    (run,) = do(tmp_path, target)
+    assert (run.status, len(run.samples)) == ("ok", 2)
+
+
+def test_a_cluster_that_does_not_come_back_fails_the_run_at_its_deadline(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    head.get = lambda path: (502, "bad gateway")  # type: ignore[method-assign]
+    head.driver = lambda spec, folder: time.sleep(9) or "FAILED"  # type: ignore[func-returns-value]
     (run,) = do(tmp_path, target)
     assert run.status == "failed"
-    assert "has not answered" in run.reasons[0]
+    assert "deadline of 3 s: the cluster has not answered for" in run.reasons[0]
+
+
+def test_a_cluster_whose_head_has_ended_fails_the_run_before_its_deadline(
+    tmp_path: Path, target: FakeTarget, head: FakeHead, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "SILENT_SECONDS", 0.3)
+    head.get = lambda path: (502, "bad gateway")  # type: ignore[method-assign]
+    head.driver = lambda spec, folder: time.sleep(2) or "FAILED"  # type: ignore[func-returns-value]
+    target.why_ended = "Ray on head has ended"
+    (run,) = do(tmp_path, target, (replace(SPECS[0], deadline_seconds=600.0),))
+    assert run.status == "failed"
+    assert run.reasons[0].startswith("Ray on head has ended; the cluster has not answered for")
 
 
 @pytest.mark.parametrize("ends", ["ok", "failed"])

@@ -94,6 +94,15 @@ class DockerTarget:
             return "; ".join(ended) or memory_kills.in_words(self.ask_nodes(memory_kills.COMMAND))
         return ""
 
+    def ended(self) -> str:
+        """Whether the head's container has ended."""
+        with suppress(BenchError):
+            head = self._nodes().get("head")
+            if head is None:
+                return "the container of head is gone"
+            return f"head ended: {why}" if (why := why_ended(head)) else ""
+        return ""
+
     def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:
         """What a command prints in each node's container."""
         said: dict[str, str] = {}

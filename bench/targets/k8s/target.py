@@ -144,6 +144,16 @@ class K8sTarget:
                 return found.what if found else memory_kills.in_words(self.ask_nodes(memory_kills.COMMAND))
         return ""
 
+    def ended(self) -> str:
+        """Whether a pod has ended, was restarted, or cannot run."""
+        with suppress(BenchError):
+            ledger = self._home.read()
+            if ledger is None or ledger.topology is None:
+                return "the cluster was taken down"
+            found = RayPods(Kubectl(ledger.context), self._options.name).trouble()
+            return found.what if found else ""
+        return ""
+
     def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:
         """What a command prints in each pod's container of Ray."""
         ledger = self._home.read()

@@ -22,6 +22,7 @@ from bench.targets.ledger import Home, Ledger, Node, Ports, boot_id, new_id, now
 from bench.targets.local import cgroups, namespaces, ports, ray_node
 
 DEADLINE_SECONDS = 120.0
+HEAD_PROCESS = "gcs_server"
 LEAST_FREE_BYTES = 2**30  # of disk, for Ray's own files: a session's logs, and what spills
 OF_OTHERS = ("image", "dev", "context", "load_with", "operator_manifests")  # options of other targets
 
@@ -95,6 +96,16 @@ class LocalTarget:
             ledger, mounts = self._home.read(), cgroups.mounts()
             nodes = ledger.nodes if ledger else ()
             return memory_kills.in_words({n.name: cgroups.memory_events(mounts, n.cgroup) for n in nodes if n.cgroup})
+        return ""
+
+    def ended(self) -> str:
+        """Whether the head's Ray has ended: `ray start --block` ends with any of its processes."""
+        with suppress(BenchError):
+            ledger = self._home.read()
+            if ledger is None:
+                return "the cluster was taken down"
+            if not any(each.info["name"] == HEAD_PROCESS for each in processes.find(ledger.appliance, ledger.id)):
+                return "Ray on head has ended"
         return ""
 
     def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:  # noqa: ARG002, the contract has it
