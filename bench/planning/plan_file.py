@@ -18,9 +18,13 @@ from bench.planning import params as parameters
 from bench.planning import plan, plan_text
 from bench.planning.params import Parameter
 from bench.planning.plan import Levels
-from bench.planning.plan_text import SUFFIXES, Text, Way
+from bench.planning.plan_text import SUFFIXES, Dumper, Language, Text, Way
 
 EXPERIMENTS = "experiments"  # the one table: of each experiment, the params that are set
+_FEWEST_EXPERIMENTS: dict[Language, str] = {
+    "TOML": "Write [experiments.inference].",
+    "YAML": "Write experiments: and, in the next line and indented, inference:",
+}
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 
@@ -52,7 +56,9 @@ def check(text: Text, known: Mapping[str, Parameter]) -> Plan:
 def _experiments(text: Text, profile: str) -> dict[str, Levels]:
     tables = text.values.get(EXPERIMENTS)
     if not isinstance(tables, dict) or not tables:
-        raise text.wrong((EXPERIMENTS,), "a plan has a table of experiments.", "Write [experiments.inference].")
+        raise text.wrong(
+            (EXPERIMENTS,), f"a plan must have a {text.table} of experiments.", _FEWEST_EXPERIMENTS[text.language]
+        )
     found: dict[str, Levels] = {}
     for name, said in tables.items():
         way = (EXPERIMENTS, name)
@@ -62,10 +68,11 @@ def _experiments(text: Text, profile: str) -> dict[str, Levels]:
         if profile not in subject.PROFILES:
             where = ("profile",) if "profile" in text.values else way
             raise text.wrong(where, f"{name} has no profile {profile}{_nearest(profile, subject.PROFILES)}")
-        if not isinstance(said, dict):
-            raise text.wrong(way, f"{name} is a table of its params, which may be empty.")
+        if not isinstance(said, dict | None):  # `inference:` with nothing after it is an empty mapping of YAML
+            raise text.wrong(way, f"{name} must be a {text.table} of its parameters, which may be empty.")
         declared = parameters.declared(subject.Params)
-        found[name] = {each: _levels(text, (*way, each), declared, values) for each, values in said.items()}
+        levels = (said or {}).items()
+        found[name] = {each: _levels(text, (*way, each), declared, values) for each, values in levels}
     return found
 
 
@@ -112,7 +119,8 @@ def written(wanted: Plan, name: str) -> str:
         whole = {**wanted.options, EXPERIMENTS: tables}
         # A next line (U+0085) ends a line of YAML, and would be written as it is: then all is escaped.
         has_next_line = any("\x85" in str(value) for value in wanted.options.values())
-        return yaml.safe_dump(whole, sort_keys=False, allow_unicode=not has_next_line, width=120)
+        dumped: str = yaml.dump(whole, Dumper=Dumper, sort_keys=False, allow_unicode=not has_next_line, width=120)
+        return dumped
     lines = _toml(wanted.options)
     for of, values in tables.items():
         lines += ["", f"[{EXPERIMENTS}.{of}]", *_toml(values)]

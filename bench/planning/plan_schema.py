@@ -48,7 +48,7 @@ def schema(known: Mapping[str, Parameter]) -> dict[str, Any]:
 
 def _table(declared: Mapping[str, Parameter]) -> dict[str, Any]:
     return {
-        "type": "object",
+        "type": ["object", "null"],  # YAML: a name with nothing after it
         "additionalProperties": False,
         "properties": {name: _one_or_several(parameter) for name, parameter in declared.items()},
     }

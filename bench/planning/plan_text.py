@@ -1,28 +1,34 @@
 """The text of a plan file as plain values, TOML or YAML, and the line on which each of them stands.
 
 A plan comes from anywhere, so nothing in it makes an object: YAML has no tags, anchors and aliases here, and what is large
-or deep is refused before it is read.
+or deep is refused before it is read. Plain scalars of YAML are read by version 1.2, whose rules are JSON's: in 1.1 `yes` is a
+boolean, `1:30` is 90 and `1e-4` is text. What the two versions read as different numbers (`010`) is refused.
 """
 
 from __future__ import annotations
 
+import codecs
 import re
 import tomllib
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import yaml
 
 from bench.errors import BadInput
 from bench.files import open_plain
+from bench.model import Value
 
 MOST_BYTES = 16 * 1024
 MOST_LINES = 1000  # to find a line of TOML, a dozen of its beginnings are read
 DEEPEST = 8
 SUFFIXES = (".toml", ".yaml", ".yml")
+Language = Literal["TOML", "YAML"]
+TABLES: dict[Language, str] = {"TOML": "table", "YAML": "mapping"}
+"""What each language calls names with their values."""
 Way = tuple[str, ...]
 """The keys that lead to a value."""
 
@@ -32,12 +38,24 @@ class Text:
     """What a file says, and `line`: on which line (the first is 1) the value at the end of a way begins."""
 
     name: str
+    language: Language
     values: Mapping[str, Any]
     line: Callable[[Way], int]
 
+    @property
+    def table(self) -> str:
+        """What the file's language calls names with their values."""
+        return TABLES[self.language]
+
     def wrong(self, way: Way, what: str, way_out: str = "") -> BadInput:
         """The error that names the place."""
-        return BadInput(f"{self.name}:{self.line(way)}: {' '.join(what.split())}", way_out)
+        return _wrong(self.name, self.line(way), what, way_out)
+
+
+def _wrong(name: str, line: int, what: str, hint: str = "") -> BadInput:
+    """An error in one line: control characters of the file (escape sequences, NUL) do not reach the terminal."""
+    printable = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in " ".join(what.split()))
+    return BadInput(f"{name}:{line}: {printable}", hint)
 
 
 def read(path: Path) -> Text:
@@ -51,8 +69,11 @@ def read(path: Path) -> Text:
         raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
     if len(raw) > MOST_BYTES:
         raise BadInput(f"{path} has over {MOST_BYTES // 1024} KiB: that is no plan.")
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in raw:
+        line = raw.partition(b"\0")[0].count(b"\n") + 1
+        raise BadInput(f"{path}:{line}: this must be text in UTF-8, and it is UTF-16 or binary.", "Save it as UTF-8.")
     try:
-        text = raw.decode()
+        text = raw.decode("utf-8-sig")  # editors of Windows write a byte order mark
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise BadInput(f"{path}:{line}: this is no UTF-8.", "Save it as UTF-8.") from None
@@ -63,6 +84,9 @@ def parse(name: str, text: str) -> Text:
     """`text` of the file `name`, whose ending says whether it is TOML or YAML. Raises BadInput."""
     if len(text) > MOST_BYTES or text.count("\n") > MOST_LINES:
         raise BadInput(f"{name} has over {MOST_BYTES // 1024} KiB or {MOST_LINES} lines: that is no plan.")
+    text = re.sub(
+        r"\r+\n", "\n", text
+    )  # Windows' ends of lines: else a beginning of the file, cut after \r, is no TOML
     return _toml(name, text) if name.endswith(".toml") else _yaml(name, text)
 
 
@@ -76,8 +100,8 @@ def _toml(name: str, text: str) -> Text:
         place = re.search(r" \(at line (\d+), column \d+\)$", str(error))
         line = int(place[1]) if place else len(lines)
         written = lines[line - 1].strip()[:40]
-        raise BadInput(f"{name}:{line}: {str(error).partition(' (at ')[0]}: {written}", "This must be TOML.") from None
-    return Text(name=name, values=values, line=lambda way: _toml_line(text, way))
+        raise _wrong(name, line, f"{str(error).partition(' (at ')[0]}: {written}", "This must be TOML.") from None
+    return Text(name=name, language="TOML", values=values, line=lambda way: _toml_line(text, way))
 
 
 def _toml_line(text: str, way: Way) -> int:
@@ -113,21 +137,52 @@ def _has(values: Any, way: Way) -> bool:
     return True
 
 
+class _Loader(yaml.SafeLoader):
+    """Plain scalars as the core schema of YAML 1.2 reads them, and the merge key of 1.1, to refuse it."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str | None, list[tuple[str, re.Pattern[str]]]]] = {}
+
+
+class Dumper(yaml.SafeDumper):
+    """Quotes text that YAML 1.1 or 1.2 would read as something else."""
+
+
+_CORE_SCHEMA = (  # https://yaml.org/spec/1.2.2/#103-core-schema
+    ("null", r"(?:~|null|Null|NULL|)", ["~", "n", "N", ""]),
+    ("bool", r"(?:true|True|TRUE|false|False|FALSE)", list("tTfF")),
+    ("int", r"(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)", list("-+0123456789")),
+    (
+        "float",
+        r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        list("-+.0123456789"),
+    ),
+    ("merge", r"<<", ["<"]),
+)
+for _kind, _pattern, _first in _CORE_SCHEMA:
+    for _reader in (_Loader, Dumper):
+        _reader.add_implicit_resolver(f"tag:yaml.org,2002:{_kind}", re.compile(rf"^(?:{_pattern})$"), _first)
+
+
 def _yaml(name: str, text: str) -> Text:
     found: dict[Way, int] = {(): 1}
     try:
         _refuse_events(name, text)
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = yaml.compose(text, Loader=_Loader)
         values = {} if node is None else _value(name, node, (), found)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise BadInput(f"{name}:{mark.line + 1 if mark else 1}: {error.problem}.", "This must be YAML.") from None
+        raise _wrong(name, mark.line + 1 if mark else 1, f"{error.problem}.", "This must be YAML.") from None
     except yaml.reader.ReaderError as error:
         line = text[: error.position].count("\n") + 1
-        raise BadInput(f"{name}:{line}: {error.reason}.", "This must be YAML.") from None
+        raise _wrong(name, line, f"{error.reason}.", "This must be YAML.") from None
     if not isinstance(values, dict):
         raise BadInput(f"{name}:1: a plan is names and their values.", "Write profile: tiny, and so on.")
-    return Text(name=name, values=values, line=lambda way: next(found[part] for part in _up(way) if part in found))
+    return Text(
+        name=name,
+        language="YAML",
+        values=values,
+        line=lambda way: next(found[part] for part in _up(way) if part in found),
+    )
 
 
 def _up(way: Way) -> Iterator[Way]:
@@ -138,41 +193,59 @@ def _up(way: Way) -> Iterator[Way]:
 def _refuse_events(name: str, text: str) -> None:
     """What YAML can do and a plan need not, before anything is made of it: a bomb of aliases is a few lines long."""
     depth = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
-        place = f"{name}:{event.start_mark.line + 1 if event.start_mark else 1}"
+    for event in yaml.parse(text, Loader=_Loader):
+        line = event.start_mark.line + 1 if event.start_mark else 1
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise BadInput(f"{place}: a plan has no anchors and aliases.", "Write the value out.")
+            raise _wrong(name, line, "a plan has no anchors and aliases.", "Write the value out.")
         if tag := getattr(event, "tag", None):
-            raise BadInput(f"{place}: a plan has no tags like {tag}.", "Write the value alone.")
+            raise _wrong(name, line, f"a plan has no tags like {tag}.", "Write the value alone.")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
-            raise BadInput(f"{place}: this is nested deeper than a plan is.")
+            raise _wrong(name, line, "this is nested deeper than a plan is.")
 
 
 def _value(name: str, node: yaml.Node, way: Way, found: dict[Way, int]) -> Any:
     """What `node` says; the line of each key goes into `found`."""
-    place = f"{name}:{node.start_mark.line + 1}"
     if isinstance(node, yaml.SequenceNode):
         return [_value(name, each, way, {}) for each in node.value]
     if isinstance(node, yaml.ScalarNode):
-        kind = node.tag.rpartition(":")[2]
-        if kind not in ("str", "int", "float", "bool"):
-            raise BadInput(
-                f"{place}: {node.value or 'nothing'} is a {kind} here.", "Write it in quotes, or leave it out."
-            )
-        try:
-            return yaml.SafeLoader("").construct_object(node)
-        except ValueError as error:
-            raise BadInput(f"{place}: {node.value[:40]} is no {kind}: {error}.") from None
+        return _scalar(name, node)
     values: dict[str, Any] = {}
     for key, value in node.value:
         line = key.start_mark.line + 1
-        if not isinstance(key, yaml.ScalarNode) or key.tag != "tag:yaml.org,2002:str":
-            raise BadInput(f"{name}:{line}: a name must be text.")
+        kind = _kind_of(key)
+        if kind == "merge":
+            raise _wrong(name, line, "a name must be text, not the merge key <<.", "Write the values out.")
+        if kind != "str":
+            raise _wrong(name, line, "a name must be text.")
         if key.value in values:
-            raise BadInput(
-                f"{name}:{line}: {key.value} is written twice.", f"First on line {found[(*way, key.value)]}."
-            )
+            raise _wrong(name, line, f"{key.value} is written twice.", f"First on line {found[(*way, key.value)]}.")
         found[(*way, key.value)] = line
         values[key.value] = _value(name, value, (*way, key.value), found)
     return values
+
+
+def _kind_of(node: yaml.Node) -> str:
+    return str(node.tag).rpartition(":")[2] if isinstance(node, yaml.ScalarNode) else ""
+
+
+def _scalar(name: str, node: yaml.ScalarNode) -> Value | None:
+    written: str = node.value
+    try:
+        match _kind_of(node):
+            case "null":
+                return None
+            case "bool":
+                return written.lower() == "true"
+            case "int":
+                return int(written, 0)  # refuses 010, which is 8 by YAML 1.1 and 10 by 1.2
+            case "float":
+                return float(written.lower().replace(".inf", "inf").replace(".nan", "nan"))
+            case _:
+                return written
+    except ValueError:
+        line = node.start_mark.line + 1
+        if written.lstrip("+-").startswith("0"):
+            what = "is an octal number to YAML 1.1 and a decimal one to YAML 1.2."
+            raise _wrong(name, line, f"{written[:40]} {what}", "Write it without zeros in front.") from None
+        raise _wrong(name, line, f"{written[:40]} is too long for a number.") from None

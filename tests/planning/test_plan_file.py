@@ -167,6 +167,10 @@ def test_a_mistake_is_named_with_its_line(
             assert str(told.value).startswith(f"{name}:{line}: "), told.value
             assert words in str(told.value)
             assert "\n" not in str(told.value)
+            for line_end in ("\r\n", "\r\r\n"):
+                with pytest.raises(BadInput) as of_windows:
+                    read(name, text.replace(*change).replace("\n", line_end))
+                assert str(of_windows.value) == str(told.value)
 
 
 STATEMENTS = [
@@ -211,6 +215,48 @@ def test_a_plan_as_it_should_be_is_taken() -> None:
         assert str(found.options["image"]).strip() == "a long name"
 
 
+@pytest.mark.parametrize(("name", "text"), [("plan.toml", TOML), ("plan.yaml", YAML)])
+def test_a_plan_that_an_editor_of_windows_saved_means_the_same(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_bytes(text.replace("\n", "\r\n").encode("utf-8-sig"))
+    found = plan_file.load(tmp_path / name, planned_options())
+    assert found == read(name, text)
+    assert found.experiments == {"inference": {"batch": (1, 10), "actors": (2,)}}
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("1e-4", 1e-4),  # text to YAML 1.1
+        ("5", 5.0),
+        (".5", 0.5),
+        ("+2.", 2.0),
+        ("0x10", 16.0),
+        ("0o10", 8.0),
+    ],
+)
+def test_a_number_of_yaml_is_what_it_looks_like(written: str, value: float) -> None:
+    text = f"experiments:\n  parameter-server:\n    learning_rate: {written}\n"
+    values = plan_text.parse("plan.yaml", text).values["experiments"]["parameter-server"]
+    assert values == {"learning_rate": value}
+
+
+@pytest.mark.parametrize("text", ["yes", "on", "No", "1:30", "2026-01-01", "1_000", "=", "0b1"])
+def test_what_only_older_yaml_reads_as_something_else_is_text_where_text_is_asked_for(text: str) -> None:
+    found = read("plan.yaml", f"context: {text}\nexperiments: {{inference: }}\n")
+    assert found.options == {"context": text}
+
+
+def test_an_experiment_of_yaml_needs_nothing_after_its_name() -> None:
+    assert read("plan.yaml", "experiments:\n  inference:\n  tune:\n").experiments == {"inference": {}, "tune": {}}
+
+
+@pytest.mark.parametrize("text", ["1e5", "0o10", "010", "1:30", "yes", "true", "~", ".5", "<<", "null", "0x1", "1."])
+def test_text_that_some_reader_of_yaml_takes_for_something_else_is_saved_in_quotes(text: str) -> None:
+    saved = plan_file.written(Plan(options={"context": text}, experiments={"inference": {}}), "plan.yaml")
+    assert f"context: '{text}'" in saved
+    assert read("plan.yaml", saved).options == {"context": text}
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -218,21 +264,36 @@ def test_a_plan_as_it_should_be_is_taken() -> None:
         ("profile: tiny\nseed: *x\n", "plan.yaml:2: a plan has no anchors"),
         ("seed: !!python/object/apply:os.system ['id']\n", "plan.yaml:1: a plan has no tags"),
         ("profile: tiny\nname: !x y\n", "plan.yaml:2: a plan has no tags like !x"),
-        ("profile: tiny\n<<: {seed: 1}\n", "plan.yaml:2: a name must be text"),
+        ("profile: tiny\n<<: {seed: 1}\n", "plan.yaml:2: a name must be text, not the merge key"),
         ("profile: tiny\n1: 2\n", "plan.yaml:2: a name must be text"),
         ("seed: " + "[" * 5000, "plan.yaml:1: this is nested deeper"),
-        ("seed: 2026-01-01\n", "plan.yaml:1: 2026-01-01 is a timestamp here. Write it in quotes"),
-        ("profile:\n", "plan.yaml:1: nothing is a null here"),
+        ("seed: 2026-01-01\n", 'plan.yaml:1: seed = "2026-01-01": it takes a whole number'),
+        ("profile:\n", "plan.yaml:1: profile = null: it takes text"),
         ("- profile\n", "plan.yaml:1: a plan is names and their values"),
         ("profile: tiny\n---\nprofile: lab\n", "plan.yaml:2: but found another document"),
         ("profile: [tiny\nseed: 1\n", "plan.yaml:2: "),
         ("profile: tiny\nname: a\x00b\n", "plan.yaml:2: special characters are not allowed"),
         ("seed: " + "9" * 5000, "plan.yaml:1: 9999"),
-        ("profile: tiny\n", "plan.yaml:1: a plan has a table of experiments"),
-        ("", "plan.yaml:1: a plan has a table of experiments"),
-        ("experiments: [inference]\n", "plan.yaml:1: a plan has a table of experiments"),
-        ("experiments:\n  inference: 3\n", "plan.yaml:2: inference is a table of its params"),
+        ("profile: tiny\n", "plan.yaml:1: a plan must have a mapping of experiments. Write experiments:"),
+        ("", "plan.yaml:1: a plan must have a mapping of experiments. Write experiments:"),
+        ("experiments: [inference]\n", "plan.yaml:1: a plan must have a mapping of experiments. Write experiments:"),
+        ("experiments:\n  inference: 3\n", "plan.yaml:2: inference must be a mapping of its parameters"),
         ("experiments:\n  inference: {batch: []}\n", "plan.yaml:2: batch has no value"),
+        ("experiments:\n  inference: {batch: }\n", "plan.yaml:2: batch = null: it takes a whole number"),
+        ("experiments:\n  inference: {batch: [1, ~]}\n", "plan.yaml:2: batch = null: it takes a whole number"),
+        (
+            "experiments:\n  inference:\n    batch: 1\n    batch: 2\n",
+            "plan.yaml:4: batch is written twice. First on line 3",
+        ),
+        ("experiments:\n  inference: {batch: 010}\n", "plan.yaml:2: 010 is an octal number to YAML 1.1"),
+        ("experiments:\n  inference: {batch: 08}\n", "plan.yaml:2: 08 is an octal number to YAML 1.1"),
+        ("experiments:\n  inference: {batch: 1:30}\n", 'plan.yaml:2: batch = "1:30": it takes a whole number'),
+        ("experiments:\n  inference: {batch: 1_0}\n", 'plan.yaml:2: batch = "1_0": it takes a whole number'),
+        ("profile: tiny\nallow_noise: yes\n", 'plan.yaml:2: allow_noise = "yes": it takes true or false'),
+        ("allow_noise: on\n", 'plan.yaml:1: allow_noise = "on": it takes true or false'),
+        ("on: 1\n", "plan.yaml:1: a plan has no on"),
+        ('"a\\e[31mb\\0": 1\n', "plan.yaml:1: a plan has no a\ufffd[31mb\ufffd"),
+        ("profile: tiny\n\tseed: 1\n", "plan.yaml:2: "),
         ("experiments:\n  inference: {batch: [[1]]}\n", "plan.yaml:2: batch = [1]: it takes a whole number"),
     ],
 )
@@ -253,6 +314,10 @@ def test_yaml_that_is_hostile_or_no_plan_is_refused_in_one_line(text: str, words
         ("seed = 2026-01-01\n", "plan.toml:1: seed = "),
         ("cpus = inf\n", "plan.toml:1: cpus = "),
         (".".join("a" * 2000) + " = 1\n", "a plan has no a"),
+        ("# a\nseed = \x1b[31m\x00\n", "plan.toml:2: Invalid value: seed = \ufffd[31m\ufffd"),
+        ("seed = 010\n", "plan.toml:1: "),
+        ("profile = 'tiny'\rseed = 1\n", "plan.toml:1: "),
+        ("[experiments]\n", "plan.toml:1: a plan must have a table of experiments. Write [experiments.inference]"),
     ],
 )
 def test_toml_that_is_hostile_or_no_plan_is_refused_in_one_line(text: str, words: str) -> None:
@@ -269,6 +334,9 @@ def test_toml_that_is_hostile_or_no_plan_is_refused_in_one_line(text: str, words
         ("plan.toml", b"#" * (plan_text.MOST_BYTES + 1), "over 16 KiB"),
         ("plan.toml", b"# a\n# \xff\n", "plan.toml:2: this is no UTF-8"),
         ("plan.yaml", None, "No such file"),
+        ("plan.toml", TOML.encode("utf-16"), "plan.toml:1: this must be text in UTF-8, and it is UTF-16 or binary"),
+        ("plan.yaml", YAML.encode("utf-16-be"), "plan.yaml:1: this must be text in UTF-8"),
+        ("plan.yaml", b"profile: tiny\nname: a\0b\n", "plan.yaml:2: this must be text in UTF-8"),
     ],
 )
 def test_a_file_that_cannot_be_a_plan_is_refused(tmp_path: Path, name: str, content: bytes | None, words: str) -> None:
