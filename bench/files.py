@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from bench.errors import BadInput
+
 
 def replace_whole(path: Path, content: bytes, *, is_lasting: bool) -> None:
     """Write `content` beside `path` and rename it there. Raises OSError.
@@ -28,6 +30,16 @@ def replace_whole(path: Path, content: bytes, *, is_lasting: bool) -> None:
         with suppress(OSError):
             beside.unlink()  # half of it helps nobody
         raise
+
+
+def expand_home(text: str) -> str:
+    """The path in `text` with the home folder in the place of its `~`. Raises BadInput where there is no such home."""
+    expanded = os.path.expanduser(text)  # noqa: PTH111, Path raises RuntimeError, and drops what `text` ends in
+    if expanded.startswith("~"):
+        raise BadInput(
+            f"{text}: the home folder {text.partition('/')[0]} is not known.", f"Write the whole path, or ./{text}."
+        )
+    return expanded
 
 
 def open_plain(path: Path) -> BinaryIO:

@@ -72,6 +72,21 @@ def target(head: FakeHead, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTarg
         (["up", "--name", "No Name"], 2, "name of an appliance"),
         (["docs", "--file", "none.md"], 8, "none.md is not there"),
         (["plan", "inference", "--blocks", "1000000000"], 2, "50,000 are the most of a session"),
+        (["list", "sessions", "--out", "TYPO"], 2, "--out TYPO: it does not exist. Name the folder that has"),
+        (["list", "sessions", "--out", "/dev/null"], 2, "--out /dev/null: it is no folder"),
+        (["history", "throughput_inputs_per_second", "--out", "TYPO"], 2, "--out TYPO: it does not exist"),
+        (["report", "--out", "TYPO"], 2, "--out TYPO: it does not exist"),
+        (["baseline", "list", "--out", "TYPO"], 2, "--out TYPO: it does not exist"),
+        (["list", "sessions", "--out", ""], 2, "Invalid value for '--out': it must be a path, got ''. See `bench list"),
+        (["plan", "inference", "--out", " "], 2, "Invalid value for '--out': it must be a path, got ' '."),
+        (["plan", "inference", "--save", ""], 2, "Invalid value for '--save': it must be a path, got ''."),
+        (["plan", "--plan", ""], 2, "Invalid value for '--plan': it must be a path, got ''."),
+        (["verify", ""], 2, "it must be a path, got ''."),
+        (
+            ["plan", "inference", "--out", "~nobody-here/a"],
+            2,
+            "~nobody-here/a: the home folder ~nobody-here is not known",
+        ),
         (["list", "sessions", "--since", "yesterday"], 2, "--since yesterday is no date. Say it as 2026-01-31"),
         (["list", "sessions", "--since", "2026-02-30"], 2, "--since 2026-02-30 is no date"),
         (["list", "sessions", "--since", "2026-1"], 2, "--since 2026-1 is no date"),
@@ -104,6 +119,7 @@ def test_nothing_is_written_when_the_input_is_bad(bench, tmp_path: Path) -> None
 
 
 def test_a_name_that_the_terminal_has_no_letters_for_is_written_out(tmp_path: Path) -> None:
+    (tmp_path / "☃").mkdir()
     done = subprocess.run(
         [sys.executable, "-c", "from bench.cli import main; main()", "list", "sessions", "--out", "☃"],
         env={**os.environ, "PYTHONIOENCODING": "latin-1"},
@@ -313,7 +329,7 @@ def test_a_command_imports_nothing_that_only_others_need() -> None:
 
 def test_every_module_of_commands_is_a_command_or_serves_them() -> None:
     there = {path.stem for path in (Path(cli.__file__).parent / "commands").glob("[a-z]*.py")}
-    assert there - set(cli.NAMES) == {"answers", "on_records", "options", "progress", "completion", "talk"}
+    assert there - set(cli.NAMES) == {"answers", "on_records", "options", "progress", "completion", "paths", "talk"}
 
 
 def test_every_command_has_help_and_an_example() -> None:

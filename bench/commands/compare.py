@@ -11,6 +11,7 @@ import typer
 
 from bench.commands.answers import refuse_beside_json, say_json
 from bench.commands.options import DEFAULT_OUT, AsJson, Out, typed_command
+from bench.commands.paths import as_path
 from bench.commands.run import judge, measure, report
 from bench.commands.talk import say
 from bench.errors import BadInput, GateFailed, NotComparable, did_you_mean
@@ -49,7 +50,8 @@ FailOn = Annotated[
 ]
 Format = Annotated[str, typer.Option("--format", help="text, markdown or json.")]
 Output = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to the terminal.")
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write there, not to the terminal.", parser=as_path),
 ]
 
 

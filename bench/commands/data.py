@@ -9,6 +9,7 @@ import typer
 
 from bench.commands.answers import say_json
 from bench.commands.options import AsJson
+from bench.commands.paths import as_path
 from bench.errors import DataMissing
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ Example: bench data list
 app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="mnist or cifar10.")]
-From = Annotated[Path, typer.Argument(metavar="PATH", help="The downloaded file, or the folder that has the files.")]
+From = Annotated[
+    Path, typer.Argument(metavar="PATH", help="The downloaded file, or the folder that has the files.", parser=as_path)
+]
 
 
 @app.command("list")

@@ -10,11 +10,12 @@ import typer
 from bench import experiments
 from bench.commands.answers import say_json
 from bench.commands.options import AsJson
+from bench.commands.paths import as_path
 from bench.errors import RecordDamaged
 from bench.sessions import store
 
 Check = Annotated[bool, typer.Option("--check", help="Write nothing; fail where the file is not what it would be.")]
-File = Annotated[list[Path], typer.Option(metavar="FILE", help="A file with marked parts.")]
+File = Annotated[list[Path], typer.Option(metavar="FILE", help="A file with marked parts.", parser=as_path)]
 PAGES = {name: Path(f"docs/experiments/{name}.md") for name in experiments.NAMES}
 FILES = [
     Path("README.md"),

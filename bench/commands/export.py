@@ -10,15 +10,18 @@ import typer
 from bench.capsules import packing
 from bench.commands.answers import say_json
 from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName
+from bench.commands.paths import as_path
 from bench.commands.talk import say
 from bench.sessions import otava as series_tables
 from bench.sessions import store
 
-Into = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to put it.")]
+Into = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to put it.", parser=as_path)]
 Otava = Annotated[
     Path | None,
     typer.Option(
-        metavar="FOLDER", help="Pack nothing: add a row for the session to the tables here, as Apache Otava reads them."
+        metavar="FOLDER",
+        help="Pack nothing: add a row for the session to the tables here, as Apache Otava reads them.",
+        parser=as_path,
     ),
 ]
 HERE = Path()

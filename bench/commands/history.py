@@ -9,7 +9,7 @@ import typer
 from bench.commands.answers import say_json
 from bench.commands.on_records import DEFAULT_OUT, AsJson, Out, Since
 from bench.commands.talk import say
-from bench.sessions import history
+from bench.sessions import history, store
 from bench.sessions.history import Change, Number
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def command(
 
     Example: bench history throughput_inputs_per_second --since 2026-01-01
     """
+    store.check_there(out)
 
     def reading(sessions: int) -> None:
         say(f"Reading {sessions} sessions for the first time.")

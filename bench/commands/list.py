@@ -10,7 +10,7 @@ import typer
 from bench.commands.answers import say_json
 from bench.commands.on_records import DEFAULT_OUT, AsJson, Out, Since
 from bench.errors import BadInput, did_you_mean
-from bench.sessions import session_index
+from bench.sessions import session_index, store
 from bench.sessions.session_index import Entry, Filters
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def command(
         if status not in ("", *STATUSES):
             raise BadInput(f"No run is {status}.", f"{did_you_mean(status, STATUSES)}There are: {', '.join(STATUSES)}.")
         wanted = Filters(experiment=experiment, target=target, profile=profile, since=since, status=status)
+        store.check_there(out)
         found = session_index.entries(out, wanted)[-last:]
         if as_json:
             say_json("sessions", found)

@@ -8,12 +8,13 @@ from typing import Annotated
 
 import typer
 
+from bench.commands.paths import as_path
 from bench.errors import BadInput
 from bench.sessions import store
 
 DEFAULT_OUT = store.DEFAULT_FOLDER
 
-Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Where the sessions are.")]
+Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Where the sessions are.", parser=as_path)]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON, unrounded.")]
 _WHOLE_DATE = "0001-01-01T00:00:00"
 _DATE_LENGTHS = (0, 4, 7, 10, 13, 16, 19, 25)  # as far as the year, the month and so on, the last with its zone

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 import typer
 
 from bench.commands import completion, on_records
+from bench.commands.paths import as_path
 from bench.errors import BadInput, did_you_mean
 from bench.model import Value, as_builtins
 from bench.planning import params
@@ -164,7 +165,7 @@ def target_options(*, isolation: str, operator_manifests: str | None = None, **s
             f"{did_you_mean(isolation, get_args(Isolation))}There are: {', '.join(get_args(Isolation))}.",
         )
     # A session may be resumed from another folder.
-    folder = None if operator_manifests is None else str(Path(operator_manifests).expanduser().resolve())
+    folder = None if operator_manifests is None else str(as_path(operator_manifests).resolve())
     return Options(isolation=isolation, operator_manifests=folder, **said)  # type: ignore[arg-type]  # checked above
 
 
@@ -272,7 +273,7 @@ PlanName = Annotated[
     typer.Option(
         "--plan",
         metavar="FILE",
-        parser=Path,
+        parser=as_path,
         is_eager=True,
         callback=_load_plan,
         help="Take what is not said here from a plan file, TOML or YAML.",

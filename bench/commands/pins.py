@@ -10,11 +10,12 @@ import typer
 from bench import pins
 from bench.commands.answers import say_json
 from bench.commands.options import AsJson
+from bench.commands.paths import as_path
 from bench.errors import BadInput
 from bench.sessions import store
 from bench.targets.docker import engine
 
-File = Annotated[Path, typer.Option(metavar="FILE", help="Where the pins are.")]
+File = Annotated[Path, typer.Option(metavar="FILE", help="Where the pins are.", parser=as_path)]
 
 
 def command(file: File = Path("images/versions.env"), as_json: AsJson = False) -> None:

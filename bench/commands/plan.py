@@ -15,6 +15,7 @@ from bench.analysis.statistics import power
 from bench.analysis.stopping import FEWEST_PAIRS
 from bench.commands.answers import say_json, say_plain
 from bench.commands.options import AsJson, as_plan, asking, planned_options
+from bench.commands.paths import as_path
 from bench.commands.talk import say
 from bench.model import Session, Spec
 from bench.planning import budget, plan, plan_file
@@ -23,7 +24,9 @@ from bench.sessions import history, store
 from bench.sessions.history import PairSpread
 from bench.targets import Options, choose
 
-Save = Annotated[Path | None, typer.Option(metavar="FILE", help="Write it to a plan file, .toml or .yaml.")]
+Save = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write it to a plan file, .toml or .yaml.", parser=as_path)
+]
 
 
 def _say_schema(wanted: bool) -> None:

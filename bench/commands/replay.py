@@ -12,6 +12,7 @@ from bench import identity
 from bench.capsules import replaying
 from bench.commands import options as o
 from bench.commands.answers import say_json
+from bench.commands.paths import as_path
 from bench.commands.run import judge, measure, report
 from bench.commands.talk import say
 from bench.errors import BadInput
@@ -22,7 +23,7 @@ from bench.targets import Options, choose
 if TYPE_CHECKING:
     from bench.analysis import Report
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="What `bench export` made.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="What `bench export` made.", parser=as_path)]
 Times = Annotated[
     int, typer.Option(min=1, max=10, metavar="N", help="Do it so often: a result has its badge after three that agree.")
 ]

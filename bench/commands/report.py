@@ -10,6 +10,7 @@ import typer
 
 from bench.commands.answers import refuse_beside_json, say_json
 from bench.commands.options import DEFAULT_OUT, AllowNoise, AllowUnequal, AsJson, Out, Price, SessionName
+from bench.commands.paths import as_path
 from bench.errors import BadInput, did_you_mean
 from bench.planning.budget import price_of
 from bench.sessions import store
@@ -18,7 +19,8 @@ Format = Annotated[
     str, typer.Option("--format", help="text, markdown, json, csv, html, mllog, openmetrics, perf-metrics or junit.")
 ]
 Output = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to the terminal.")
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write there, not to the terminal.", parser=as_path),
 ]
 
 

@@ -9,8 +9,9 @@ import typer
 
 from bench.commands.answers import say_json
 from bench.commands.options import AsJson
+from bench.commands.paths import as_path
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="What `bench export` made.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="What `bench export` made.", parser=as_path)]
 
 
 def command(capsule: File, as_json: AsJson = False) -> None:

@@ -11,7 +11,10 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
 
 from bench.errors import BadInput, did_you_mean
+from bench.files import expand_home
 from bench.model import Value
+
+PATHS = ("PATH", "FOLDER", "FILE")  # units of parameters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +29,11 @@ class Parameter:
     maximum: float | None = None
     unit: str = ""
     help: str = ""
+
+    @property
+    def is_path(self) -> bool:
+        """Whether its values are paths, which may begin with `~`."""
+        return self.unit in PATHS
 
     @property
     def range(self) -> str:
@@ -89,7 +97,7 @@ def parse(parameter: Parameter, text: str) -> Value:
 
 
 def check(parameter: Parameter, value: Value) -> Value:
-    """`value`, if `parameter` may have it. Raises BadInput."""
+    """`value`, if `parameter` may have it, a path with the home folder in place of `~`. Raises BadInput."""
     number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
     wrong = (
         not isinstance(value, (float, int) if parameter.type is float else parameter.type)
@@ -101,7 +109,7 @@ def check(parameter: Parameter, value: Value) -> Value:
     )
     if wrong:
         raise BadInput(f"{parameter.name}={value} is out of bounds.", f"It takes {parameter.range}: {parameter.help}")
-    return value
+    return expand_home(value) if parameter.is_path and isinstance(value, str) else value
 
 
 def settings(params: type[Any], texts: list[str]) -> dict[str, tuple[Value, ...]]:

@@ -140,7 +140,7 @@ def _has(values: Any, way: Way) -> bool:
 class _Loader(yaml.SafeLoader):
     """Plain scalars as the core schema of YAML 1.2 reads them, and the merge key of 1.1, to refuse it."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str | None, list[tuple[str, re.Pattern[str]]]]] = {}
+    yaml_implicit_resolvers: ClassVar[dict[str | None, list[tuple[str, re.Pattern[str]]]]] = {}  # type: ignore[misc]  # its stubs call it an instance's
 
 
 class Dumper(yaml.SafeDumper):

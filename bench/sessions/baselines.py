@@ -19,7 +19,8 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}")  # a session's id begins wit
 
 
 def known(out: Path) -> dict[str, str]:
-    """By name, the id of the session. Raises RecordDamaged."""
+    """By name, the id of the session. Raises BadInput or RecordDamaged."""
+    store.check_there(out)
     path = out / FILE
     try:
         return from_json(path.read_bytes(), dict[str, str]) if path.exists() else {}

@@ -156,6 +156,7 @@ def find(out: Path, name: str) -> Path:
     direct = Path(name)
     if (direct / "session.json").is_file():
         return direct
+    check_there(out)
     folders = session_folders(out)
     if not folders:
         raise BadInput(
@@ -178,6 +179,13 @@ def find(out: Path, name: str) -> Path:
     }
     close = did_you_mean(name, beginnings, meaning=beginnings)
     raise BadInput(f"There is no session {name} in {out}.", f"{close}The last ones there: {known}.")
+
+
+def check_there(out: Path) -> None:
+    """Raise BadInput where `out` is no folder: a slip in its name must not look like a folder without sessions."""
+    if not out.is_dir() and (out.exists() or out != DEFAULT_FOLDER):  # the default one is made by the first session
+        what = "is no folder" if out.exists() else "does not exist"
+        raise BadInput(f"--out {out}: it {what}.", "Name the folder that has the sessions.")
 
 
 def session_folders(out: Path) -> list[Path]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bench.errors import BadInput, TargetFailed
+from bench.files import expand_home
 from bench.targets.k8s.kubectl import Kubectl, Object, kustomize
 
 OLDEST = (1, 6)  # of which the manifests know the fields
@@ -62,7 +63,7 @@ def manifests(folder: Path, instead: str | None) -> list[Object]:
                 f"KubeRay's manifests cannot be fetched: {error.what}",
                 "Name a folder that has its config/default: --operator-manifests.",
             ) from error
-    source = Path(instead).expanduser()
+    source = Path(expand_home(instead))
     if not (source / "kustomization.yaml").is_file():
         raise BadInput(f"--operator-manifests {instead}: there is no kustomization.yaml in it.")
     with tempfile.TemporaryDirectory() as temporary:
