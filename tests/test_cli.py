@@ -69,7 +69,7 @@ def target(head: FakeHead, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTarg
         (["list", "everything"], 2, "experiments, sessions, targets"),
         (["report"], 2, "There is no session latest in results, nor any other. Measure one with `bench run`"),
         (["up", "--topology", "both"], 2, "single or multi"),
-        (["up", "--name", "No Name"], 2, "name of an appliance"),
+        (["up", "--name", "No Name"], 2, "not a valid deployment name"),
         (["docs", "--file", "none.md"], 8, "none.md is not there"),
         (["plan", "inference", "--blocks", "1000000000"], 2, "50,000 are the most of a session"),
         (["list", "sessions", "--out", "TYPO"], 2, "--out TYPO: it does not exist. Name the folder that has"),

@@ -9,6 +9,7 @@ from typing import Literal, Protocol, TypeVar
 
 from bench.errors import BadInput, BenchError, did_you_mean
 from bench.model import Topology
+from bench.targets.bounds import check_name
 
 A = TypeVar("A")
 
@@ -29,6 +30,9 @@ class Options:
     context: str | None = None  # of Kubernetes, as kubectl knows it; None: the current one, else one that kind makes
     load_with: str | None = None  # the user's own command that carries {image} to the Kubernetes nodes
     operator_manifests: str | None = None  # a folder in place of KubeRay's repository
+
+    def __post_init__(self) -> None:
+        check_name(self.name)  # here, so that no command, plan or target can leave it out
 
 
 @dataclass(frozen=True, kw_only=True)

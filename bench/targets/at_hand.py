@@ -16,9 +16,9 @@ def find(options: Options) -> Choice:
     if context:
         why = f"--context {context} was given" if options.context else f"kubectl knows the context {context}"
         return _choice("k8s", replace(options, context=context), why)
-    if _engine_answers():
+    if not (missing := _missing_engine()):
         return _choice("docker", options, "a Docker engine answers, and kubectl knows no context of kind or minikube")
-    return _choice("local", options, "neither a context of kind or minikube nor a Docker engine is at hand")
+    return _choice("local", options, f"no context of kind or minikube is at hand, and no Docker engine: {missing}")
 
 
 def _choice(name: str, options: Options, why: str) -> Choice:
@@ -32,9 +32,10 @@ def _laptop_context() -> str | None:
         return None
 
 
-def _engine_answers() -> bool:
+def _missing_engine() -> str:
+    """Why no Docker engine can be used; empty where one can."""
     try:
         engine.connect().close()
-    except BenchError:
-        return False
-    return True
+    except BenchError as error:
+        return error.what.rstrip(".")
+    return ""

@@ -1,4 +1,4 @@
-"""What every target refuses: a name that cannot be one, and sizes that cannot be meant."""
+"""Checks names and sizes that every target refuses alike."""
 
 from __future__ import annotations
 
@@ -7,17 +7,23 @@ import re
 from bench.errors import BadInput
 from bench.model import Topology
 
+# An RFC 1123 label, as Kubernetes has it for namespaces; shorter, as names of nodes and networks are made of it.
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
+_RESERVED = re.compile(r"default|kube-.*|kuberay-.*")  # namespaces of Kubernetes and of KubeRay's operator
 _SMALLEST_OBJECT_STORE_BYTES = 75 * 2**20  # Ray refuses less
 _MOST_NODES = 40
 
 
 def check_name(name: str) -> None:
-    """Raise BadInput for what cannot be the name of an appliance."""
+    """Raise BadInput for what cannot be the name of a deployment: it is the name of its namespace, too."""
     if not _NAME.fullmatch(name):
         raise BadInput(
-            f"{name[:50]!r} cannot be the name of an appliance.",
-            "Use up to 32 lower-case letters, digits and hyphens.",
+            f"--name {name[:50]!r} is not a valid deployment name.",
+            "Use 1 to 32 lower-case letters, digits and hyphens, with a letter or digit at both ends.",
+        )
+    if _RESERVED.fullmatch(name):
+        raise BadInput(
+            f"--name {name} is reserved: it is a namespace of Kubernetes or KubeRay.", "Use another name, as raymeter."
         )
 
 

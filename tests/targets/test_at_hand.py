@@ -38,7 +38,7 @@ def test_the_fullest_appliance_that_is_at_hand_is_taken(
         return contexts, None
 
     monkeypatch.setattr(at_hand.kubectl, "contexts", known)
-    monkeypatch.setattr(at_hand, "_engine_answers", lambda: engine)
+    monkeypatch.setattr(at_hand, "_missing_engine", lambda: "" if engine else "it does not answer")
     choice = at_hand.find(options)
     assert choice.target.name == expected[0]
     assert expected[1] in choice.why

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import socket
 import tarfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -147,7 +150,6 @@ def test_grafana_needs_no_login_to_look() -> None:
     [
         (Options(isolation="namespace"), "target local"),
         (Options(link_rate="1gbit"), "target local"),
-        (Options(name="No Name"), "name of an appliance"),
     ],
 )
 def test_what_it_has_no_use_for_is_refused(options: Options, said: str) -> None:
@@ -165,6 +167,45 @@ def test_no_engine_is_one_line_with_the_way_out(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     with pytest.raises(TargetFailed, match=r"The Docker engine does not answer\. Start it, or use another target"):
         create("docker", Options()).check(a_topology())
+
+
+def test_a_socket_that_refuses_this_user_is_told_apart_from_an_engine_that_is_down(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "docker.sock"
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        path.chmod(0)
+        for folder in (tmp_path, *tmp_path.parents[:2]):
+            folder.chmod(0o755)
+        said = as_ordinary_user(docker_engine.connect)
+    assert said == (
+        f"PermissionDenied: Permission denied on the Docker socket {path}. Add your user to the socket's group"
+        " (`sudo usermod -aG docker $USER`) and log in again, or use another target: --target local."
+    )
+
+
+def as_ordinary_user(work: Callable[[], object]) -> str:
+    """What `work` raises in a process of a user who is not root."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.geteuid() == 0:
+                os.setgroups([])
+                os.setgid(65534)
+                os.setuid(65534)
+            work()
+        except BaseException as error:  # noqa: BLE001, it is what the test looks at
+            os.write(writing, f"{type(error).__name__}: {error}".encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        said = pipe.read()
+    os.waitpid(child, 0)
+    return said
 
 
 def test_an_engine_elsewhere_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,9 +36,6 @@ def no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        ({"name": "Mine"}, "cannot be the name"),
-        ({"name": "kube-system"}, "cannot be the name"),
-        ({"name": "1st"}, "cannot be the name"),
         ({"isolation": "loopback"}, "for the target local"),
         ({"link_rate": "1gbit"}, "for the target local"),
     ],
@@ -219,10 +216,41 @@ def test_a_kind_cluster_that_raymeter_did_not_make_is_not_deleted(
     for module in (k8s, k8s_context, kubectl):
         monkeypatch.setattr(module, "contexts", lambda: ([], None))
     monkeypatch.setattr(k8s.kind, "clusters", lambda: ["mine"])
+    monkeypatch.setattr(k8s.kind, "check_engine", lambda: None)
     monkeypatch.setattr(k8s.kind, "is_here", lambda: True)
     monkeypatch.setattr(k8s.kind, "delete", lambda name: pytest.fail(f"{name} was deleted"))
     with pytest.raises(TargetFailed, match="that raymeter did not make"):
         create("k8s", Options(name="mine")).up(a_topology())
+
+
+@pytest.mark.parametrize(
+    ("fails", "why"), [("manifests", "cannot be fetched"), ("image", "has no image"), ("engine", "does not answer")]
+)
+def test_what_may_fail_is_tried_before_kind_makes_a_cluster(
+    fails: str, why: str, foreign: type[ForeignCluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise TargetFailed(f"It {why}.")
+
+    def fetched(*_: object) -> list[dict[str, Any]]:
+        return fail() or [] if fails == "manifests" else []
+
+    for module in (k8s, k8s_context, kubectl):
+        monkeypatch.setattr(module, "contexts", lambda: ([], None))
+    monkeypatch.setattr(k8s, "kustomize", lambda folder: appliance(folder.name))
+    monkeypatch.setattr(k8s.kind, "is_here", lambda: True)
+    monkeypatch.setattr(k8s.kind, "check_engine", fail if fails == "engine" else lambda: None)
+    monkeypatch.setattr(k8s.kind, "create", lambda *_: pytest.fail("a cluster was made"))
+    monkeypatch.setattr(k8s.kuberay, "manifests", fetched)
+    monkeypatch.setattr(
+        k8s.image_delivery, "of_engine", lambda _: None if fails == "image" else Image(id="a", labels={}, size_bytes=1)
+    )
+    monkeypatch.setattr(k8s.images, "check_code", lambda *_, **__: None)
+    target = create("k8s", Options(name="first"))
+    for use in (target.check, target.up):
+        with pytest.raises(TargetFailed, match=why):
+            use(a_topology(cpus=1))
+    assert target.status().leftovers == ()
 
 
 def test_a_forward_that_has_ended_is_begun_again_though_nothing_else_has_changed(

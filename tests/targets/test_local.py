@@ -233,10 +233,10 @@ def test_on_loopback_two_nodes_take_the_place_of_one():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"name": ""}, "name of an appliance"),
-        ({"name": "a" * 33}, "name of an appliance"),
-        ({"name": "../up"}, "name of an appliance"),
-        ({"name": "Über"}, "name of an appliance"),
+        ({"name": ""}, "not a valid deployment name"),
+        ({"name": "a" * 33}, "not a valid deployment name"),
+        ({"name": "../up"}, "not a valid deployment name"),
+        ({"name": "Über"}, "not a valid deployment name"),
         ({"link_rate": "fast"}, "is no rate"),
         ({"link_rate": "1gbit", "isolation": "loopback"}, "needs network namespaces"),
     ],

@@ -20,8 +20,21 @@ if TYPE_CHECKING:
     from docker.models.containers import Container
 
 APPLIANCE = "io.raymeter.appliance"
+DEFAULT_SOCKET = "/var/run/docker.sock"
 SWEEP_SECONDS = 30.0
 _TIMEOUT_SECONDS = 60
+
+
+class PermissionDenied(TargetFailed):
+    """The engine may run, and this user may not open its socket."""
+
+    def __init__(self) -> None:
+        socket = os.environ.get("DOCKER_HOST", DEFAULT_SOCKET).removeprefix("unix://")
+        super().__init__(
+            f"Permission denied on the Docker socket {socket}.",
+            "Add your user to the socket's group (`sudo usermod -aG docker $USER`) and log in again,"
+            " or use another target: --target local.",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +62,8 @@ def connect() -> DockerClient:
             version = any_version.api.version(api_version=False)["ApiVersion"]
         return _client(version)
     except (docker.errors.DockerException, OSError) as error:
+        if _is_denied(error):
+            raise PermissionDenied from error
         raise TargetFailed(
             "The Docker engine does not answer.", "Start it, or use another target: task up TARGET=local"
         ) from error
@@ -61,6 +76,15 @@ def _client(api_version: str) -> DockerClient:
     client = docker.from_env(timeout=_TIMEOUT_SECONDS, version=api_version)
     client.api.trust_env = False
     return client
+
+
+def _is_denied(error: BaseException | None) -> bool:
+    """Whether the socket refused this user: the SDK wraps what the system said, more than once."""
+    while error is not None:
+        if isinstance(error, PermissionError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from bench.errors import BadInput, BenchError, CannotWrite, DoesNotFit, TargetFa
 from bench.identity import CALLERS_CODE, code_hash
 from bench.model import Topology, from_json
 from bench.targets import RAYS_OWN, Cluster, Options, Standing, memory_kills
-from bench.targets.bounds import check_name, check_sizes, mib
+from bench.targets.bounds import check_sizes, mib
 from bench.targets.docker import engine, plan, windows
 from bench.targets.docker.plan import LINK, Plan
 from bench.targets.docker.readiness import Watch, raise_for_ended, why_ended
@@ -66,7 +66,6 @@ class DockerTarget:
 
     def down(self) -> tuple[str, ...]:
         """End all that this appliance ever started; says what was ended."""
-        check_name(self.options.name)
         if not self._note.exists():
             return ()
         client = engine.connect()
@@ -75,13 +74,12 @@ class DockerTarget:
 
     def status(self) -> Standing:
         """Look, and change nothing."""
-        check_name(self.options.name)
         if not self._note.exists():
             return Standing(cluster=None)
         try:
             client = engine.connect()
-        except BenchError:
-            there = f"the containers of {self.options.name}, on a Docker engine that does not answer"
+        except BenchError as error:
+            there = f"the containers of {self.options.name}: {error.what.rstrip('.')}"
             return Standing(cluster=None, leftovers=(there,))
         leftovers = tuple(name for name, _ in engine.leftovers(client, plan.labels(self.options.name)))
         return self._standing(client, leftovers)
@@ -143,7 +141,6 @@ class DockerTarget:
             raise CannotWrite(f"Cannot write {self._note}: {error.strerror}.", "Set XDG_STATE_HOME.") from error
 
     def _check_options(self) -> None:
-        check_name(self.options.name)
         if self.options.isolation != "auto":
             raise BadInput(
                 f"--isolation {self.options.isolation} is for the target local.",

@@ -53,6 +53,13 @@ class Where:
                 "There is no Kubernetes cluster to use, and kind and docker to make one with are not both on PATH.",
                 "Start a cluster, install them, or use another target: --target local.",
             )
+        kind.check_engine()
+        name, made = self.options.name, self.home.read()
+        if name in kind.clusters() and (made is None or made.kind_cluster != name):
+            raise TargetFailed(
+                f"kind has a cluster {name} that does not answer, and that raymeter did not make.",
+                f"Start it, or end it with `kind delete cluster --name {name}`, or use another --name.",
+            )
 
     def check_namespace(self, kubectl: Kubectl) -> None:
         """Raise BadInput where a namespace of the appliance's name is somebody else's."""
@@ -77,12 +84,7 @@ class Where:
     def _new_of_kind(self) -> Kubectl:
         self.check_kind()
         name = self.options.name
-        context, made = kind.context(name), self.home.read()
-        if name in kind.clusters() and (made is None or made.kind_cluster != name):
-            raise TargetFailed(
-                f"kind has a cluster {name} that does not answer, and that raymeter did not make.",
-                f"Start it, or end it with `kind delete cluster --name {name}`, or use another --name.",
-            )
+        context = kind.context(name)
         self.home.write(Ledger(context=context, kubeconfig=os.environ.get("KUBECONFIG"), kind_cluster=name))
         if name in kind.clusters():
             kind.delete(name)

@@ -12,10 +12,11 @@ from pathlib import Path
 
 from bench.errors import DoesNotFit, TargetFailed
 from bench.targets.k8s import kind
-from bench.targets.k8s.kubectl import Kubectl, Object, command
+from bench.targets.k8s.kubectl import Kubectl, Object, command, minikube_profile
 
 LOAD_SECONDS = 1200.0  # 4 GB, twice, on a slow disk
 BUILD = "Build it: task image"
+BUILT_HERE = "raymeter/"  # no registry has these
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +37,14 @@ def deliver(kubectl: Kubectl, reference: str, nodes: Sequence[str], *, load_with
             command(*words, timeout_seconds=LOAD_SECONDS)
     elif (cluster := kind.cluster_of(kubectl.context)) is not None:
         _into_kind(cluster, nodes, reference)
-    elif kubectl.context == "minikube" and shutil.which("minikube") and of_engine(reference) is not None:
-        _into_minikube(reference)
+    elif (profile := minikube_profile(kubectl.context)) is not None:
+        _into_minikube(profile, reference)
+
+
+def check_loadable(reference: str, *, load_with: str | None) -> None:
+    """Raise TargetFailed where kind could not load an image into new nodes that they cannot pull either."""
+    if load_with is None and reference.startswith(BUILT_HERE) and of_engine(reference) is None:
+        raise TargetFailed(f"The Docker engine has no image {reference}.", BUILD)
 
 
 def of_engine(reference: str) -> Image | None:
@@ -83,7 +90,7 @@ def is_same(here: Image, there: Image | None) -> bool:
 def _into_kind(cluster: str, nodes: Sequence[str], reference: str) -> None:
     here = of_engine(reference)
     if here is None:
-        if reference.startswith("raymeter/") and not all(of_kind_node(node, reference) for node in nodes):
+        if reference.startswith(BUILT_HERE) and not all(of_kind_node(node, reference) for node in nodes):
             raise TargetFailed(f"Neither the Docker engine nor every node of kind has the image {reference}.", BUILD)
         return  # the nodes have it, or pull it
     if lacking := [node for node in nodes if not is_same(here, of_kind_node(node, reference))]:
@@ -117,19 +124,32 @@ def _load(cluster: str, nodes: Sequence[str], reference: str, here: Image) -> No
             command("kind", "load", "image-archive", archive, *target, timeout_seconds=LOAD_SECONDS)
 
 
-def _into_minikube(reference: str) -> None:
-    if _is_listed(reference):
+def _into_minikube(profile: str, reference: str) -> None:
+    """Load the image into the nodes of this profile: without its name minikube takes whichever is active."""
+    if not shutil.which("minikube"):
+        if reference.startswith(BUILT_HERE):
+            raise TargetFailed(
+                f"The cluster is minikube's profile {profile}, and the command minikube is not on PATH to load"
+                f" {reference} with.",
+                "Install it, or name a command that loads the image: --load-with.",
+            )
+        return  # its nodes pull it
+    if _is_listed(profile, reference):
         return
-    command("minikube", "image", "load", reference, timeout_seconds=LOAD_SECONDS)
-    if not _is_listed(reference):  # it is known to fail without a word
+    if of_engine(reference) is None:
+        if reference.startswith(BUILT_HERE):
+            raise TargetFailed(f"Neither the Docker engine nor minikube's profile {profile} has {reference}.", BUILD)
+        return  # its nodes pull it
+    command("minikube", "image", "load", reference, f"--profile={profile}", timeout_seconds=LOAD_SECONDS)
+    if not _is_listed(profile, reference):  # it is known to fail without a word
         raise TargetFailed(
-            f"`minikube image load` ended well, and minikube has no {reference}.",
-            'Build it there: eval "$(minikube docker-env)" && task image',
+            f"`minikube image load` ended well, and minikube's profile {profile} has no {reference}.",
+            f'Build it there: eval "$(minikube docker-env -p {shlex.quote(profile)})" && task image',
         )
 
 
-def _is_listed(reference: str) -> bool:
-    listed = command("minikube", "image", "ls", timeout_seconds=60).split()
+def _is_listed(profile: str, reference: str) -> bool:
+    listed = command("minikube", "image", "ls", f"--profile={profile}", timeout_seconds=60).split()
     return any(line in (reference, f"docker.io/{reference}") for line in listed)
 
 

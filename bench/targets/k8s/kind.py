@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from bench.errors import TargetFailed
+from bench.targets.docker.engine import PermissionDenied
 from bench.targets.k8s.kubectl import command
 
 CREATE_SECONDS = 300.0
@@ -17,10 +18,25 @@ def is_here() -> bool:
     return bool(shutil.which("kind") and shutil.which("docker"))
 
 
+def check_engine() -> None:
+    """Raise TargetFailed where the Docker engine that kind works with does not answer, or refuses this user."""
+    try:
+        command("docker", "version", "--format={{.Server.Version}}")
+    except PermissionDenied:
+        raise
+    except TargetFailed as error:
+        raise TargetFailed(
+            f"The Docker engine that kind needs does not answer: {error.what}",
+            "Start it, or use another target: --target local.",
+        ) from error
+
+
 def clusters() -> list[str]:
-    """The clusters that kind has made here; none where its engine does not answer."""
+    """The clusters that kind has made here; none where its engine does not answer. Raises PermissionDenied."""
     try:
         return command("kind", "get", "clusters").split()
+    except PermissionDenied:
+        raise
     except TargetFailed:
         return []
 

@@ -7,6 +7,7 @@ that outlives the command.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -17,11 +18,16 @@ from typing import Any
 import yaml
 
 from bench.errors import TargetFailed
+from bench.targets.docker.engine import PermissionDenied
 
 Object = dict[str, Any]
 """A Kubernetes object as JSON has it."""
 
 ANSWER_SECONDS = 30.0
+_MOST_CHARACTERS = 500
+_WORD = re.compile(r"[^\W\d_]")
+_DENIED = re.compile(r"permission denied.*docker|docker.*permission denied", re.IGNORECASE)
+MINIKUBE = "minikube.sigs.k8s.io"  # who wrote an entry of the user's configuration
 
 
 @dataclass(frozen=True)
@@ -61,19 +67,39 @@ class Kubectl:
 
 
 def contexts() -> tuple[list[str], str | None]:
-    """The contexts that the user has, and the current one."""
+    """The contexts that the user has, and the current one. A context's name may have spaces in it."""
+    found = _configuration()
+    return [each["name"] for each in found.get("contexts") or ()], found.get("current-context") or None
+
+
+def minikube_profile(context: str) -> str | None:
+    """The profile of minikube that a context leads to; None where it leads to another cluster.
+
+    minikube marks what it writes into the user's configuration, and calls the cluster there by its profile. The
+    context may have been renamed since.
+    """
+    found = _configuration()
+    of_context = [each["context"] for each in found.get("contexts") or () if each["name"] == context]
+    cluster = of_context[0].get("cluster", "") if of_context else ""
+    for each in found.get("clusters") or ():
+        if each["name"] == cluster and any(
+            extension.get("extension", {}).get("provider") == MINIKUBE
+            for extension in each["cluster"].get("extensions") or ()
+        ):
+            return cluster
+    return context if context == "minikube" else None  # as written before there were marks
+
+
+def _configuration() -> Object:
+    """The user's configuration, secrets left out; empty where there is no kubectl."""
     if not shutil.which("kubectl"):
-        return [], None
-    names = command("kubectl", "config", "get-contexts", "--output=name").split()
-    try:
-        return names, command("kubectl", "config", "current-context").strip() or None
-    except TargetFailed:
-        return names, None
+        return {}
+    return dict(json.loads(command("kubectl", "config", "view", "--output=json")))
 
 
 def is_of_laptop(context: str) -> bool:
     """Whether a context is one of kind or minikube."""
-    return context.startswith("kind-") or context == "minikube"
+    return context.startswith("kind-") or minikube_profile(context) is not None
 
 
 def laptop_context() -> str | None:
@@ -104,14 +130,23 @@ def command(program: str, *arguments: str, stdin: str | None = None, timeout_sec
     except subprocess.TimeoutExpired as error:
         raise TargetFailed(f"`{said}` did not end within {timeout_seconds:.0f} s.") from error
     if done.returncode != 0:
-        raise TargetFailed(f"`{said}` failed: {last_line(done.stderr) or f'exit code {done.returncode}'}.")
+        if _DENIED.search(done.stderr):
+            raise PermissionDenied
+        raise TargetFailed(f"`{said}` failed: {complaint(done.stderr) or f'exit code {done.returncode}'}.")
     return done.stdout
 
 
-def last_line(text: str) -> str:
-    """The last line that says something, without its full stop."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:500].rstrip(".") if lines else ""
+def complaint(text: str) -> str:
+    """What a program that failed says of why, in one line without its full stop.
+
+    That is its last line. But kubectl may wrap an error that has several lines in `err=<` and `>`, with the error of
+    the program that it ran somewhere in the middle, and that program's exit status after it.
+    """
+    lines = [line.strip() for line in text.splitlines()]
+    if fatal := [line[at:] for line in lines if (at := line.find("fatal: ")) >= 0]:
+        return fatal[-1][:_MOST_CHARACTERS].rstrip(".")
+    telling = [line for line in lines if _WORD.search(line) and not line.startswith(": exit status")]
+    return telling[-1][:_MOST_CHARACTERS].rstrip(".") if telling else ""
 
 
 def _verb(arguments: Sequence[str]) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -38,7 +37,6 @@ MANIFESTS = Path(__file__).resolve().parents[3] / "k8s"
 GONE_SECONDS = 60.0
 LINK = "pod network"
 REMOTE = {"dashboard": 8265, "exporter": 8090}
-_NAME = re.compile(r"[a-z]([a-z0-9-]{0,30}[a-z0-9])?")
 
 
 def create(options: Options) -> Target:
@@ -60,27 +58,35 @@ class K8sTarget:
         """Refuse what cannot be meant, an image with other code, and what the nodes have no room for."""
         self._check_options()
         self._check_image()
+        rendered = self.render(topology)
         context = self._where.context()
         if context is None:
-            self._where.check_kind()
-            fitting.check_machine(topology)
+            self._check_new_cluster(topology)
         else:
-            self._where.check_namespace(Kubectl(context))
-            self._assign(Kubectl(context), topology, self.render(topology))
+            kubectl = Kubectl(context)
+            self._where.check_namespace(kubectl)
+            self._assign(kubectl, topology, rendered)
+            self._missing_operator(kubectl)
 
     def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> Cluster:
         """Stand `topology` up on a fresh Ray cluster; whatever else is right already stays as it is."""
         self._check_options()
         self._check_image()
         with self._home.lock():
+            # What may fail comes first, and what takes minutes last: a cluster of kind, and the image into its nodes.
+            rendered = self.render(topology, ray_settings)
+            if self._where.context() is None:
+                self._check_new_cluster(topology)
             kubectl = self._where.cluster()
             self._where.check_namespace(kubectl)
-            rendered = self.render(topology, ray_settings)
             chosen = self._assign(kubectl, topology, rendered)
+            operator = self._missing_operator(kubectl)
             self._end_ray(kubectl)
             # To every node that the scheduler may choose, and not to those alone that would do.
             nodes = [place.name for place in RayPods(kubectl, self._options.name).places() if not place.closed]
             image_delivery.deliver(kubectl, self._image(), nodes, load_with=self._options.load_with)
+            if operator:
+                kuberay.install(kubectl, operator)
             self._settle(kubectl, rendered)
             try:
                 cluster = self._start_ray(kubectl, topology, rendered, nodes_wanted=len(set(chosen)))
@@ -95,8 +101,6 @@ class K8sTarget:
 
     def down(self) -> tuple[str, ...]:
         """End all that this appliance ever made; says what was ended."""
-        if not _NAME.fullmatch(self._options.name):
-            return ()  # no namespace can have it
         with self._home.lock():
             ledger = self._home.read() or self._found_by_label()
             if ledger is None:
@@ -120,7 +124,7 @@ class K8sTarget:
 
     def status(self) -> Standing:
         """Look, and change nothing."""
-        ledger = self._home.read() if _NAME.fullmatch(self._options.name) else None
+        ledger = self._home.read()
         if ledger is None:
             return Standing(cluster=None)
         _use_kubeconfig(ledger)
@@ -163,11 +167,6 @@ class K8sTarget:
 
     def _check_options(self) -> None:
         options = self._options
-        if not _NAME.fullmatch(options.name) or options.name.startswith(("kube-", "kuberay-", "default")):
-            raise BadInput(
-                f"{options.name[:50]!r} cannot be the name of an appliance in Kubernetes.",
-                "Use up to 32 lower-case letters, digits and hyphens, a letter first: it is the namespace's name, too.",
-            )
         if options.isolation != "auto" or options.link_rate is not None:
             raise BadInput("--isolation and --link-rate are for the target local.", "Leave them out.")
 
@@ -179,6 +178,22 @@ class K8sTarget:
         found = image_delivery.of_engine(self._image())
         if found is not None:
             images.check_code(self._image(), found.labels, is_dev=self._options.dev)
+
+    def _check_new_cluster(self, topology: Topology) -> None:
+        """Refuse what would fail once kind has made a cluster: no tools, no room, no image, no manifests."""
+        self._where.check_kind()
+        fitting.check_machine(topology)
+        image_delivery.check_loadable(self._image(), load_with=self._options.load_with)
+        _ = self._operator_manifests
+
+    def _missing_operator(self, kubectl: Kubectl) -> list[Object]:
+        """The operator's objects where there is no operator, else none. Raises TargetFailed and BadInput."""
+        return [] if kuberay.is_there(kubectl) else self._operator_manifests
+
+    @cached_property
+    def _operator_manifests(self) -> list[Object]:
+        """The operator's objects, fetched once. Raises TargetFailed and BadInput."""
+        return kuberay.manifests(MANIFESTS / "operator", self._options.operator_manifests)
 
     def render(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> list[Object]:
         """The manifests for `topology`, as they are applied."""
@@ -212,7 +227,6 @@ class K8sTarget:
 
     def _settle(self, kubectl: Kubectl, rendered: list[Object]) -> None:
         """Apply what is not Ray's own, unless that is what was applied last."""
-        self._need_operator(kubectl)
         stays = [each for each in rendered if each["kind"] != "RayCluster"]
         settled = hashlib.sha256(json.dumps(stays, sort_keys=True).encode()).hexdigest()
         ledger = self._ledger()
@@ -222,10 +236,6 @@ class K8sTarget:
             kubectl.apply(each for each in stays if each["kind"] != "Namespace")
             self._home.write(replace(self._ledger(), settled=settled))
         self._forward_services(stays)  # their processes may have ended, though nothing else has changed
-
-    def _need_operator(self, kubectl: Kubectl) -> None:
-        if not kuberay.is_there(kubectl):
-            kuberay.install(kubectl, kuberay.manifests(MANIFESTS / "operator", self._options.operator_manifests))
 
     def _forward_services(self, objects: Iterable[Object]) -> None:
         """Lead local ports to Prometheus and Grafana, which outlive a Ray cluster."""

@@ -17,7 +17,7 @@ import psutil
 from bench.errors import BadInput, BenchError, DoesNotFit
 from bench.model import Topology
 from bench.targets import RAYS_OWN, Cluster, Options, Standing, Target, memory_kills, node_names, processes, readiness
-from bench.targets.bounds import check_name, check_sizes, mib
+from bench.targets.bounds import check_sizes, mib
 from bench.targets.ledger import Home, Ledger, Node, Ports, boot_id, new_id, now, run_folder
 from bench.targets.local import cgroups, namespaces, ports, ray_node
 
@@ -44,7 +44,6 @@ class LocalTarget:
 
     def check(self, topology: Topology) -> None:
         """Refuse what cannot be meant, and what this machine has not got."""
-        check_name(self._options.name)
         check_sizes(topology)
         self._check_options()
         self._isolation()
@@ -52,7 +51,6 @@ class LocalTarget:
 
     def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> Cluster:
         """Stand `topology` up, in place of whatever this appliance had up."""
-        check_name(self._options.name)
         check_sizes(topology)
         isolation = self._isolation()
         with self._home.lock():
@@ -66,13 +64,11 @@ class LocalTarget:
 
     def down(self) -> tuple[str, ...]:
         """End all that this appliance ever started; says what was ended."""
-        check_name(self._options.name)
         with self._home.lock():
             return self._end()
 
     def status(self) -> Standing:
         """Look, and change nothing."""
-        check_name(self._options.name)
         ledger = self._home.read()
         if ledger is None:
             return Standing(cluster=None, leftovers=(str(self._home.path),) if self._home.path.exists() else ())
