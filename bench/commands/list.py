@@ -134,4 +134,5 @@ def _session(entry: Entry) -> str:
     if entry.damage:
         return f"{entry.folder}  damaged: {entry.damage}"
     counts = [f"{count} {name}" for name in STATUSES if (count := getattr(entry, name))]
-    return f"{entry.id}  {entry.created}  {', '.join(counts) or 'nothing run'} of {entry.planned}"
+    name = entry.folder if entry.folder == entry.id else f"{entry.folder}  of session {entry.id}"
+    return f"{name}  {entry.created}  {', '.join(counts) or 'nothing run'} of {entry.planned}"

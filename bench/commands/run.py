@@ -148,13 +148,13 @@ def judge(session: Session, runs: list[Run]) -> None:
     if failed:
         raise RunFailed(
             f"{len(failed)} of {len(session.specs)} runs failed; the first, {failed[0].spec.id}: {failed[0].reasons[0]}.",
-            f"See it with `bench show {session.id} {failed[0].spec.id}`; try them again with `bench resume {session.id}`.",
+            f"See it with `bench show {session.id} {failed[0].spec.folder}`; try them again with `bench resume {session.id}`.",
         )
     if invalid:
         raise RunInvalid(
             f"{len(invalid)} of {len(session.specs)} runs are invalid; the first, {invalid[0].spec.id}:"
             f" {invalid[0].reasons[0]}.",
-            f"See it with `bench show {session.id} {invalid[0].spec.id}`.",
+            f"See it with `bench show {session.id} {invalid[0].spec.folder}`.",
         )
 
 

@@ -29,7 +29,7 @@ def command(session: SessionName, run: RunName = None, as_json: AsJson = False, 
     if run is None:
         typer.echo("\n".join(_line(each) for each in runs) or "Nothing was run yet.")
         return
-    matching = [each for each in runs if run in (each.spec.id, each.spec.folder)]
+    matching = [each for each in runs if run == each.spec.folder]
     if not matching:
         raise BadInput(
             f"{folder.name} has no run {run}.",

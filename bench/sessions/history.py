@@ -7,7 +7,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from statistics import fmean, median, variance
 from typing import TYPE_CHECKING
@@ -32,7 +32,7 @@ def known(out: Path, target: str) -> Known:
     seconds: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     clusters: defaultdict[str, list[float]] = defaultdict(list)
     waits: list[float] = []
-    for folder in store.session_folders(out)[-SESSIONS:]:
+    for folder in islice(store.newest(out), SESSIONS):
         try:
             session = store.load_session(folder)
             runs = store.load_runs(folder, session) if session.target == target else []
@@ -93,7 +93,7 @@ class PairSpread:
 def spreads(out: Path) -> dict[str, PairSpread]:
     """By `plan.run_key`: what the last sessions in `out` say of pairs to come."""
     found: defaultdict[str, list[list[float]]] = defaultdict(list)
-    for folder in store.session_folders(out)[-SESSIONS:]:
+    for folder in islice(store.newest(out), SESSIONS):
         try:
             for key, logs in _headline_logs(folder):
                 found[key].append(logs)
@@ -201,8 +201,9 @@ def of_metric(
             except RecordDamaged:
                 continue  # `bench list sessions` and `bench show` say so
         rows = index.execute(
-            "select n.*, s.id as session, s.created from numbers n join sessions s using (folder)"
-            " where n.metric = ? and s.created >= ? and (? = '' or n.experiment = ?) order by s.created, n.rowid",
+            "select n.*, s.id as session, s.created from numbers n join sessions s using (folder)"  # noqa: S608, it is ours
+            f" where {session_index.NO_COPY} and n.metric = ? and s.created >= ? and (? = '' or n.experiment = ?)"
+            " order by s.created, n.rowid",
             (metric, since, experiment, experiment),
         ).fetchall()
         if not rows:

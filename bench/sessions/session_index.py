@@ -41,6 +41,9 @@ create table if not exists numbers (
 create index if not exists numbers_by_metric on numbers (metric, folder);
 create index if not exists numbers_by_folder on numbers (folder);
 """
+# Of `sessions s`: one folder of each session, its own where it is there.
+NO_COPY = """(s.folder = s.id or not exists (
+    select 1 from sessions o where o.id = s.id and (o.folder = o.id or o.folder < s.folder)))"""
 
 
 @dataclass(frozen=True, kw_only=True)

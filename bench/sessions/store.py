@@ -19,7 +19,8 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
@@ -35,6 +36,7 @@ T = TypeVar("T")
 DEFAULT_FOLDER = Path("results")
 LEAST_FREE_BYTES = 2**30
 LOG_END_BYTES = 20_000
+CLOCK_ERROR = timedelta(hours=1)  # that the clock of another machine may have
 SAMPLES = "samples.jsonl"
 SERIES = "prometheus.om.gz"
 FILES = "files"
@@ -151,8 +153,11 @@ def measure(path: Path) -> tuple[int, str]:
 def find(out: Path, name: str) -> Path:
     """The session folder called `name`: a path, an id, the beginning of one, or `latest`. Raises BadInput.
 
-    The latest is the last one that a person planned: those of `compare --confirm` and `selfcheck` are found by their ids.
+    A whole name is that folder, whatever else begins with it; the beginning of an id is the session, and not a copy of it.
+    The latest is the last one that the user planned: those of `compare --confirm` and `selfcheck` are found by their ids.
     """
+    if not name.strip():
+        raise BadInput("The name of a session cannot be empty.", "See the names with `bench list sessions`.")
     direct = Path(name)
     if (direct / "session.json").is_file():
         return direct
@@ -164,9 +169,12 @@ def find(out: Path, name: str) -> Path:
             "Measure one with `bench run`, or name the folder that has them with --out.",
         )
     if name == "latest":
-        matching = [folder for folder in folders if not _OF_RAYMETER.search(folder.name)][-1:]
+        matching = list(itertools.islice((each for each in newest(out) if not _OF_RAYMETER.search(each.name)), 1))
     else:
-        matching = [folder for folder in folders if folder.name.startswith(name)]
+        matching = [folder for folder in folders if folder.name == name]
+        matching = matching or [folder for folder in folders if folder.name.startswith(name)]
+    if len(matching) > 1:
+        matching = [folder for folder in matching if not _is_copy(folder)] or matching
     if len(matching) == 1:
         return matching[0]
     if matching:
@@ -191,6 +199,31 @@ def check_there(out: Path) -> None:
 def session_folders(out: Path) -> list[Path]:
     """The folders of all sessions, oldest first."""
     return sorted(path.parent for path in out.glob("*/session.json"))
+
+
+def newest(out: Path) -> Iterator[Path]:
+    """The folders of all sessions but copies, the newest first. Those that no clock can have dated yet come last."""
+    now = f"{datetime.now(UTC) + CLOCK_ERROR:%Y%m%d-%H%M%S}"
+    in_order = sorted(
+        session_folders(out), key=lambda folder: (folder.name[: len(now)] <= now, folder.name), reverse=True
+    )
+    return (folder for folder in in_order if not _is_copy(folder))
+
+
+def _is_copy(folder: Path) -> bool:
+    """Whether the session in `folder` is beside it too, in the folder with its own name."""
+    try:
+        id_ = from_json((folder / "session.json").read_bytes(), _Named).id
+    except (OSError, msgspec.DecodeError, ValueError):
+        return False  # who reads all of it will say what is wrong
+    return id_ != folder.name and (folder.parent / id_ / "session.json").is_file()
+
+
+@dataclass(frozen=True)
+class _Named:
+    """As much of a session as tells whose copy it is."""
+
+    id: str
 
 
 @contextmanager

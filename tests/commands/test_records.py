@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -100,6 +101,45 @@ def test_rm_asks_and_takes_away_what_was_named_and_nothing_else(bench: Typed, mo
     assert [folder.name for folder in store.session_folders(Path("results"))] == [SECOND]
     assert bench("rm", SECOND, "--yes")[0] == 0
     assert list(Path("results").iterdir()) in ([], [Path("results/.index.sqlite")])
+
+
+EMPTY = ("", "  ")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            ["rm", "{}", "--yes"],
+            ["report", "{}"],
+            ["show", "{}"],
+            ["resume", "{}"],
+            ["export", "{}"],
+            ["pilot", "{}"],
+            ["compare", "{}", SECOND],
+            ["compare", FIRST, "{}"],
+        ),
+        *(["baseline", "set", "main", "{}"], ["baseline", "set", "{}", FIRST], ["verify", "{}"], ["replay", "{}"]),
+    ],
+    ids=" ".join,
+)
+def test_no_command_takes_an_empty_name_for_a_session(bench: Typed, words: list[str]) -> None:
+    store_before = sorted(Path("results").rglob("*"))
+    Path("session.json").write_text("{}")  # a folder that an empty path would lead to
+    for name in EMPTY:
+        code, out, err = bench(*(word.format(name) for word in words))
+        assert code == (8 if words[0] in ("verify", "replay") else 2), err  # which take a file, and no session's name
+        assert (out, err.count("\n")) == ("", 1)
+    assert {path for path in store_before if "index" not in path.name} <= set(Path("results").rglob("*"))
+
+
+def test_a_copy_is_taken_away_by_its_name_and_listed_by_it(bench: Typed) -> None:
+    copy = f"{FIRST} (copy)"
+    shutil.copytree(Path("results") / FIRST, Path("results") / copy)
+    assert f"{copy}  of session {FIRST}" in bench("list", "sessions")[1]
+    assert bench("rm", FIRST, "--yes")[1] == f"{FIRST} is gone.\n"
+    assert bench("rm", copy, "--yes")[1] == f"{copy} is gone.\n"
+    assert [folder.name for folder in store.session_folders(Path("results"))] == [SECOND]
 
 
 def test_rm_refuses_what_is_running_and_what_is_a_link(bench: Typed, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from statistics import variance
@@ -100,6 +101,16 @@ def test_a_metric_goes_from_session_to_session_with_the_numbers_of_their_reports
     assert history.of_metric(tmp_path, "throughput_inputs_per_second", reading=told.append) == found
     assert told == [2]
     assert len(history.of_metric(tmp_path, "throughput_inputs_per_second", since="2026-02")) == 3
+
+
+def test_a_copy_of_a_session_counts_once_in_history_and_in_what_runs_took(tmp_path: Path) -> None:
+    folder = a_session_on_disk(tmp_path, blocks=2)
+    once = history.of_metric(tmp_path, "throughput_inputs_per_second")
+    for name in (f"{folder.name} (copy)", "a copy", "another"):
+        shutil.copytree(folder, tmp_path / name)
+    assert history.of_metric(tmp_path, "throughput_inputs_per_second") == once
+    shutil.rmtree(folder)
+    assert history.of_metric(tmp_path, "throughput_inputs_per_second") == once
 
 
 def test_a_metric_that_no_session_has_is_refused_with_those_that_there_are(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -134,6 +135,50 @@ def test_a_session_is_found_by_the_beginning_of_its_name(tmp_path: Path) -> None
         store.find(tmp_path, "2026")
     with pytest.raises(BadInput, match="no session 1999"):
         store.find(tmp_path, "1999")
+
+
+@pytest.mark.parametrize("name", ["", " "])
+def test_an_empty_name_is_no_session_even_where_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(store.create(tmp_path, a_session(id="2026-a")))
+    with pytest.raises(BadInput, match="cannot be empty"):
+        store.find(tmp_path, name)
+
+
+def test_a_session_is_named_beside_its_copies_and_they_by_their_whole_names(tmp_path: Path) -> None:
+    folder = store.create(tmp_path, a_session(id="2026-a"))
+    for name in ("2026-a (copy)", "2026-a (another copy)", "best"):
+        shutil.copytree(folder, tmp_path / name)
+    for name in ("2026-a", "2026", "latest"):
+        assert store.find(tmp_path, name) == folder
+    for name in ("2026-a (copy)", "2026-a (another copy)", "best"):
+        assert store.find(tmp_path, name).name == name
+    assert store.find(tmp_path, "2026-a (c").name == "2026-a (copy)"
+    assert list(store.newest(tmp_path)) == [folder]
+    shutil.rmtree(folder)
+    with pytest.raises(BadInput, match="any of 2"):
+        store.find(tmp_path, "2026-a")
+
+
+def test_one_whose_name_is_the_beginning_of_another_is_found_by_its_whole_name(tmp_path: Path) -> None:
+    folders = [store.create(tmp_path, a_session(id=name)) for name in ("2026-a", "2026-a-2")]
+    assert [store.find(tmp_path, folder.name) for folder in folders] == folders
+
+
+def test_a_session_that_a_wrong_clock_has_dated_is_not_the_latest(tmp_path: Path) -> None:
+    ahead = store.create(tmp_path, a_session(id="29990101-120000-inference-tiny-00ff"))
+    assert store.find(tmp_path, "latest") == ahead  # there is no other
+    (older, newer) = (store.create(tmp_path, a_session(id=f"20200{month}01-120000-x-00ff")) for month in (1, 2))
+    assert store.find(tmp_path, "latest") == newer
+    assert list(store.newest(tmp_path)) == [newer, older, ahead]
+
+
+def test_a_latest_session_that_is_damaged_is_not_passed_over(tmp_path: Path) -> None:
+    store.create(tmp_path, a_session(id="20200101-120000-x-00ff"))
+    damaged = store.create(tmp_path, a_session(id="20200201-120000-x-00ff"))
+    (damaged / "session.json").write_text("{")
+    assert store.find(tmp_path, "latest") == damaged
 
 
 def test_a_folder_that_cannot_be_made_is_refused_with_the_way_out(tmp_path: Path) -> None:
