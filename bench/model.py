@@ -69,6 +69,7 @@ class Topology:
     memory_bytes_per_node: int
     object_store_bytes_per_node: int
     threads_per_node: int
+    shares: int = 0  # nodes of the topology that this one is compared with: both are given the same CPUs. 0: none
 
     @property
     def totals(self) -> dict[str, int]:
@@ -185,6 +186,15 @@ class NodeUsage:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Core:
+    """A physical core: those of its hardware threads that a node may run on, and all of them."""
+
+    cpus: tuple[int, ...]
+    siblings: tuple[int, ...]
+    kind: str = ""  # "performance 4.9 GHz"; empty where all cores of the machine are alike, or nothing is known
+
+
+@dataclass(frozen=True, kw_only=True)
 class NodeFacts:
     """What must be equal on two nodes for their numbers to be compared."""
 
@@ -194,8 +204,8 @@ class NodeFacts:
     cpu_model: str
     machine: str
     cpus_granted: int
-    cpus_allowed: int  # what affinity lets it run on
-    cpu_quota: float | None
+    cpus_allowed: int  # what affinity and cpuset let it run on
+    cpu_quota: float | None  # of its control group and its parents
     memory_limit_bytes: int | None
     object_store_bytes: int
     shared_memory_bytes: int
@@ -205,6 +215,8 @@ class NodeFacts:
     image_digest: str | None
     ray_environment: Mapping[str, str]
     settings: Mapping[str, str] = field(default_factory=dict)  # of its machine, as far as they show: clock source, SMT
+    cpus_effective: float | None = None  # that can be busy at once, see bench/effective_cpus.py; None: an older record
+    cores: tuple[Core, ...] = ()  # that it may run on; empty: an older record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,6 +239,9 @@ class Facts:
     same_host: bool
     profiler: str = ""  # that watched driver and workers
     clock: Clock | None = None  # of the driver; None: written before it was looked at
+    clock_offsets_seconds: Mapping[str, float] = field(
+        default_factory=dict
+    )  # of nodes, from the driver's; empty: older
     copy_bytes_per_second: float | None = None  # from memory to memory, by one core of the driver's node
 
 
