@@ -58,6 +58,15 @@ _FACTS = (
 _OF_ONE_TOPOLOGY = (  # these differ between topologies, and not between two sessions on the same one
     _Fact("", lambda facts: {"CPUs granted to a node": _all(node.cpus_granted for node in facts.nodes)}),
     _Fact("", lambda facts: {"CPU quota of a node": _all(node.cpu_quota or "none" for node in facts.nodes)}),
+    _Fact(
+        "",
+        lambda facts: {
+            name: _all(core.kind or "all alike" for node in facts.nodes for core in node.cores)
+            for name in ["kinds of cores"]
+            if all(node.cores for node in facts.nodes)
+        },
+        may_lack=True,
+    ),
     _Fact("", lambda facts: _by_key([node.threads for node in facts.nodes])),
     _Fact("", lambda facts: {"whether the nodes share a host": _all([facts.same_host])}),
     _Fact("", lambda facts: {"boot of the machine": _all(node.boot_id for node in facts.nodes)}, confounds=False),
@@ -97,7 +106,7 @@ def _kind(facts: Facts, kinds: list[Facts]) -> int:
 
 
 # A cluster's id and what was measured in it: of these no fact is made.
-_OWN = ("cluster", "clock", "copy_bytes_per_second")
+_OWN = ("cluster", "clock", "clock_offsets_seconds", "copy_bytes_per_second")
 _without_cluster = attrgetter(*[each.name for each in fields(Facts) if each.name not in _OWN])
 
 

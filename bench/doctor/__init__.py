@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -12,8 +13,11 @@ from pathlib import Path
 import psutil
 
 from bench import http_client, targets
+from bench.analysis.numbers import plural
+from bench.cores import cores, read_cpus
 from bench.doctor import nodes, steadiness, windows
 from bench.doctor.finding import Finding
+from bench.effective_cpus import effective_cpus
 from bench.errors import BenchError
 from bench.monitoring import scraping
 from bench.targets import Cluster, Options
@@ -24,13 +28,7 @@ PINNED = ("ray", "numpy", "prometheus-client", "typer")
 
 def machine() -> Iterator[Finding]:
     """CPUs, memory, shared memory, disk, swap."""
-    allowed, there = len(os.sched_getaffinity(0)), os.cpu_count() or 1
-    yield Finding(
-        "CPUs",
-        "good" if allowed >= 2 else "note",
-        f"{allowed} of {there} may be used",
-        "" if allowed >= 2 else "`multi` needs a CPU a node: measure with --topology single.",
-    )
+    yield _cpus()
     memory = psutil.virtual_memory()
     yield Finding("memory", "good" if memory.available > 4 * 2**30 else "note", _gib(memory.available, memory.total))
     yield _room("/dev/shm", Path("/dev/shm"), "Make it larger, or ask for less with --object-store-mib.")
@@ -144,6 +142,26 @@ def findings(names: Sequence[str], options: Options) -> Iterator[Finding]:
             yield from standing(name, options)
         except BenchError as error:
             yield Finding(f"target {name}", "bad", error.what.rstrip("."), error.way_out)
+
+
+def _cpus() -> Finding:
+    """How many CPUs nodes here can use, and what they are: a quota is a limit, and two threads of a core are not two cores."""
+    found = effective_cpus()
+    of_machine = cores(read_cpus(found.allowed))
+    kinds = Counter(core.kind for core in of_machine)
+    words = [f"{found.count:g} of {os.cpu_count() or 1} may be used"]
+    if found.quota is not None and found.quota < len(found.allowed):
+        words.append(f"the CPU quota is {found.quota:g}")
+    if len(of_machine) < len(found.allowed):
+        words.append(f"threads of {plural(len(of_machine), 'core')}")
+    if len(kinds) > 1:
+        words.append(" and ".join(f"{plural(count, f'{kind} core')}" for kind, count in kinds.items()))
+    hint = ""
+    if found.whole < 2:
+        hint = "`multi` needs a CPU a node: measure with --topology single, or raise the limit."
+    elif found.count != found.whole:
+        hint = f"Nodes get whole CPUs: {found.whole}."
+    return Finding("CPUs", "note" if hint else "good", ", ".join(words), hint)
 
 
 def _room(name: str, folder: Path, mend: str) -> Finding:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from bench.doctor.finding import Finding
+from bench.effective_cpus import effective_cpus, is_enough
 from bench.identity import code_hash
 from bench.model import Topology, from_json
 from bench.targets import Target, node_names
@@ -30,6 +31,7 @@ class Look:
     throttled_periods: int | None
     code_hash: str
     versions: Mapping[str, str]
+    cpus_effective: float
 
 
 def findings(target: Target, topology: Topology) -> Iterator[Finding]:
@@ -42,7 +44,7 @@ def findings(target: Target, topology: Topology) -> Iterator[Finding]:
     said = target.ask_nodes(LOOK)
     after = time.time()
     if not said and target.name == "local":
-        yield Finding("nodes", "good", "they are processes of this machine: what is said of it above holds for them")
+        yield of_processes(topology)
         return
     looks: dict[str, Look] = {}
     for name in node_names(topology):
@@ -56,6 +58,14 @@ def findings(target: Target, topology: Topology) -> Iterator[Finding]:
             continue
         yield from of_node(name, looks[name], topology, asked=(before, after))
     yield from of_versions(looks)
+
+
+def of_processes(topology: Topology) -> Finding:
+    """Nodes that are processes of this machine: all that differs is what they were told."""
+    told, there = topology.totals["CPUs"], effective_cpus()
+    if not there.has(told):
+        return Finding("nodes", "bad", f"Ray was told {told} CPUs, and this machine has {there}", _FEWER_CPUS)
+    return Finding("nodes", "good", "they are processes of this machine: what is said of it above holds for them")
 
 
 def of_node(name: str, look: Look, topology: Topology, *, asked: tuple[float, float]) -> Iterator[Finding]:
@@ -84,6 +94,9 @@ def _wrong(about: str, look: Look, topology: Topology, asked: tuple[float, float
     if look.shared_memory_bytes < store:
         sizes = f"/dev/shm has {look.shared_memory_bytes / 2**20:.0f} MiB, and the object store {store / 2**20:.0f} MiB"
         yield Finding(about, "bad", sizes, "Objects would lie on a disk: make it larger.")
+    if not is_enough(look.cpus_effective, topology.cpus_per_node):
+        told = f"Ray was told {topology.cpus_per_node} CPUs, and {look.cpus_effective:g} can be used"
+        yield Finding(about, "bad", told, _FEWER_CPUS)
     if look.code_hash != code_hash():
         yield Finding(about, "bad", f"it has the code {look.code_hash}, and this is {code_hash()}", _REBUILD)
     apart = max(asked[0] - look.time, look.time - asked[1], 0.0)
@@ -104,4 +117,5 @@ def _throttled(look: Look) -> float:
     return (look.throttled_periods or 0) / look.periods if look.periods else 0.0
 
 
+_FEWER_CPUS = "Raise the CPU quota, or run `bench up` again with fewer --cpus."
 _REBUILD = "Run `task image`, and `bench up` again."

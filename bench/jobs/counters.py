@@ -64,16 +64,6 @@ class Cgroup:
         stat = _fields(self.read("cpu", "cpu.stat"))
         return stat.get("nr_periods"), stat.get("nr_throttled")
 
-    def quota_cpus(self) -> float | None:
-        """CPUs that the quota allows; None where there is no quota."""
-        if self.kind == 1:
-            quota, period = self.read("cpu", "cpu.cfs_quota_us"), self.read("cpu", "cpu.cfs_period_us")
-        else:
-            quota, _, period = (self.read("cpu", "cpu.max") or "").partition(" ")
-        if not quota or not period or quota.strip() in ("-1", "max"):
-            return None
-        return int(quota) / int(period)
-
     def memory_bytes(self) -> int | None:
         """Memory in use, shared memory with it, file cache that could be dropped without it."""
         used = self.read("memory", "memory.usage_in_bytes" if self.kind == 1 else "memory.current")

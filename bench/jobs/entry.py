@@ -13,6 +13,7 @@ from typing import Any
 
 from bench import stacks
 from bench.data import seeded
+from bench.effective_cpus import is_enough
 from bench.errors import RunInvalid
 from bench.experiments import Experiment, load
 from bench.experiments.kit.mishaps import Mishaps, Survives
@@ -273,9 +274,11 @@ def check_node(spec: Spec, node: NodeFacts) -> None:
         raise Unfit(
             f"{node.node}: native threads are {wrong}, and the topology has {spec.topology.threads_per_node} a node"
         )
-    if node.cpus_allowed < spec.topology.cpus_per_node:
+    if node.cpus_effective is not None and not is_enough(node.cpus_effective, node.cpus_granted):
+        quota = "" if node.cpu_quota is None else f", CPU quota {node.cpu_quota:g}"
         raise Unfit(
-            f"{node.node} may run on {node.cpus_allowed} CPUs, and the topology has {spec.topology.cpus_per_node}"
+            f"Ray on {node.node} was told {node.cpus_granted} CPUs, and {node.cpus_effective:g} can be used"
+            f" (affinity {node.cpus_allowed}{quota}): lower --cpus, or raise the limit"
         )
 
 

@@ -9,6 +9,7 @@ import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from bench.effective_cpus import effective_cpus
 from bench.identity import code_hash
 from bench.jobs.counters import find_cgroup
 from bench.model import to_json
@@ -27,6 +28,7 @@ def look() -> dict[str, object]:
         "shared_memory_bytes": shared.f_frsize * shared.f_blocks,
         "periods": periods,
         "throttled_periods": throttled,
+        "cpus_effective": effective_cpus().count,
         "code_hash": code_hash(),
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
     }

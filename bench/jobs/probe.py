@@ -11,6 +11,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from bench.cores import cores, read_cpus
+from bench.effective_cpus import effective_cpus
 from bench.identity import code_hash
 from bench.jobs import native, profiling
 from bench.jobs.counters import Counters, find_cgroup, reader
@@ -67,7 +69,7 @@ class Probe:
 
     def facts(self, *, cpus_granted: int, object_store_bytes: int) -> NodeFacts:
         """What must be equal for this node's numbers to be compared."""
-        cgroup = find_cgroup(os.environ)
+        cpus = effective_cpus()
         return NodeFacts(
             node=self.name(),
             boot_id=Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
@@ -75,9 +77,11 @@ class Probe:
             cpu_model=_cpu_model(),
             machine=platform.machine(),
             cpus_granted=cpus_granted,
-            cpus_allowed=len(os.sched_getaffinity(0)),
-            cpu_quota=cgroup.quota_cpus(),
-            memory_limit_bytes=cgroup.memory_limit_bytes(),
+            cpus_allowed=len(cpus.allowed),
+            cpu_quota=cpus.quota,
+            cpus_effective=cpus.count,
+            cores=cores(read_cpus(cpus.allowed)),
+            memory_limit_bytes=find_cgroup(os.environ).memory_limit_bytes(),
             object_store_bytes=object_store_bytes,
             shared_memory_bytes=_shared_memory_bytes(),
             threads={name: os.environ.get(name, "unset") for name in THREAD_VARIABLES},

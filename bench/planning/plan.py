@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import random
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from bench.effective_cpus import effective_cpus
 from bench.errors import BadInput, DoesNotFit, did_you_mean
 from bench.experiments import ALL_NAMES, NAMES, Experiment, Profile, load
 from bench.identity import revision_in_words
@@ -99,15 +99,16 @@ def topologies(wish: Wish) -> tuple[Topology, ...]:
         )
     if wish.nodes < 2 and wish.topology != "single":
         raise BadInput(f"--nodes {wish.nodes}: `multi` needs at least 2.", "Or ask for --topology single.")
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    cpus = wish.cpus if wish.cpus is not None else available
+    there = effective_cpus()
+    cpus = wish.cpus if wish.cpus is not None else max(there.whole, 1)
     if cpus < 1:
         raise BadInput(f"--cpus {cpus}: it takes at least 1.")
     if wish.cpus is None and wish.topology != "single":
         cpus -= cpus % wish.nodes
     if wish.topology != "single" and (cpus < wish.nodes or cpus % wish.nodes):
         raise DoesNotFit(
-            f"{cpus or available} CPUs cannot be shared equally by {wish.nodes} nodes.",
+            f"{f'{wish.cpus} CPUs' if wish.cpus else f'The CPUs that may be used here, {there},'} cannot be shared equally by"
+            f" {wish.nodes} nodes.",
             "Give --cpus a multiple of --nodes, or ask for --topology single.",
         )
     for name, mib in (("--memory-mib", wish.memory_mib), ("--object-store-mib", wish.object_store_mib)):
@@ -128,6 +129,7 @@ def topologies(wish: Wish) -> tuple[Topology, ...]:
             memory_bytes_per_node=wish.memory_mib // wish.nodes * MIB * wish.nodes // nodes,
             object_store_bytes_per_node=wish.object_store_mib // wish.nodes * MIB * wish.nodes // nodes,
             threads_per_node=cpus // nodes,
+            shares=wish.nodes if nodes == 1 and cpus % wish.nodes == 0 else 0,
         )
         for name, nodes in shapes.items()
         if wish.topology in ("both", name)

@@ -25,18 +25,6 @@ LEDGER = "RAYMETER_LEDGER"
 _OURS_IN_SHM = re.compile(r"/dev/shm/(?:plasma|psm_|torch_|sem\.mp-)[^\s]*")
 
 
-def allowed_cpus() -> tuple[int, ...]:
-    """The CPUs that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return tuple(sorted(os.sched_getaffinity(0)))
-    return tuple(range(os.cpu_count() or 1))
-
-
-def slices(cpus: Sequence[int], *, nodes: int, cpus_per_node: int) -> tuple[tuple[int, ...], ...]:
-    """CPUs for each node, none of them for two."""
-    return tuple(tuple(cpus[i * cpus_per_node : (i + 1) * cpus_per_node]) for i in range(nodes))
-
-
 def start(
     command: Sequence[str], *, environment: Mapping[str, str], cpus: Collection[int], log: Path, folder: Path
 ) -> subprocess.Popen[bytes]:

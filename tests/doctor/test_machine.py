@@ -7,15 +7,19 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from types import SimpleNamespace
 
 import psutil
 import pytest
 from builders import a_topology
 from fakes import running
+from machines import ALL
 
 from bench import doctor
+from bench.cores import read_cpus
 from bench.doctor.finding import Finding
+from bench.effective_cpus import EffectiveCpus
 from bench.targets import Cluster
 
 TOKEN = "of-the-doctor"
@@ -46,6 +50,31 @@ def test_a_disk_without_room_is_named(
     found = list(doctor.machine())
     assert {finding.about for finding in found if finding.level == "bad"} == bad
     assert all(finding.to_do for finding in found if finding.level == "bad")
+
+
+@pytest.mark.parametrize(
+    ("machine", "quota", "level", "seen"),
+    [
+        ("small VM", None, "good", "2 of {all} may be used"),
+        ("small VM", 1.0, "note", "1 of {all} may be used, the CPU quota is 1"),
+        ("Xeon", 2.5, "note", "2.5 of {all} may be used, the CPU quota is 2.5, threads of 16 cores"),
+        ("VM of one core", None, "good", "2 of {all} may be used, threads of 1 core"),
+        (
+            "i7-12700", None, "good",
+            "20 of {all} may be used, threads of 12 cores, 8 performance 4.9 GHz cores and 4 efficiency 3.6 GHz cores",
+        ),
+    ],
+)  # fmt: skip
+def test_cpus_are_told_with_what_limits_them_and_what_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: str, quota: float | None, level: str, seen: str
+) -> None:
+    root = ALL[machine].write(tmp_path)
+    there = EffectiveCpus(allowed=tuple(range(ALL[machine].cpus)), quota=quota)
+    monkeypatch.setattr(doctor, "effective_cpus", lambda: there)
+    monkeypatch.setattr(doctor, "read_cpus", lambda numbers: read_cpus(numbers, root))
+    found = next(doctor.machine())
+    assert (found.about, found.level, found.seen) == ("CPUs", level, seen.format(all=os.cpu_count()))
+    assert bool(found.to_do) == (level != "good")
 
 
 def test_one_cpu_and_swap_in_use_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:

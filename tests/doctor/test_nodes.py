@@ -14,6 +14,7 @@ import pytest
 from builders import a_topology
 
 from bench.doctor.nodes import LOOK, Look, findings, of_node
+from bench.effective_cpus import EffectiveCpus
 from bench.identity import code_hash
 from bench.model import from_json
 
@@ -25,6 +26,7 @@ GOOD: dict[str, Any] = {
     "periods": 1000,
     "throttled_periods": 2,
     "code_hash": code_hash(),
+    "cpus_effective": 1.0,
     "versions": {"python": "3.11.9", "ray": "2.60.0"},
 }
 
@@ -65,6 +67,7 @@ def test_good_nodes_are_a_line_each_with_their_numbers() -> None:
     ("changes", "level", "words"),
     [
         ({"shared_memory_bytes": 64 * 2**20}, "bad", "/dev/shm has 64 MiB, and the object store 512 MiB"),
+        ({"cpus_effective": 0.5}, "bad", "Ray was told 1 CPUs, and 0.5 can be used"),
         ({"code_hash": "0123"}, "bad", f"it has the code 0123, and this is {code_hash()}"),
         ({"time": -60.0}, "bad", "its clock is 60.0 s off"),
         ({"time": 60.0}, "bad", "its clock is"),
@@ -100,6 +103,14 @@ def test_what_befell_the_nodes_comes_first() -> None:
 
 def test_processes_of_this_machine_are_not_asked_twice() -> None:
     assert [level for _, level, _ in found(Nodes({}, name="local"))] == ["good"]
+
+
+def test_processes_that_were_told_more_cpus_than_there_are_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = EffectiveCpus(allowed=(0, 1), quota=1.0)
+    monkeypatch.setattr("bench.doctor.nodes.effective_cpus", lambda: few)
+    ((about, level, seen),) = found(Nodes({}, name="local"))
+    assert (about, level) == ("nodes", "bad")
+    assert seen == "Ray was told 2 CPUs, and this machine has 1 (affinity 2, CPU quota 1)"
 
 
 def test_a_real_look_is_understood_and_this_machine_is_well() -> None:

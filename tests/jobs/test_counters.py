@@ -46,18 +46,14 @@ def test_both_versions_of_cgroups_say_the_same(tmp_path: Path, files: dict[str, 
     cgroup = find_cgroup({"RAYMETER_NODE_CGROUP": "n"}, a_tree(tmp_path, files))
     assert cgroup.cpu_seconds() == 2.5
     assert cgroup.throttling() == (3076, 34)
-    assert cgroup.quota_cpus() == 2.0
     assert cgroup.memory_bytes() == 700
     assert cgroup.memory_limit_bytes() == 4096
     assert cgroup.major_faults() == 12
 
 
-@pytest.mark.parametrize(
-    ("name", "text"), [("cpu/n/cpu.cfs_quota_us", "-1\n"), ("memory/n/memory.limit_in_bytes", "9223372036854771712\n")]
-)
-def test_no_limit_is_none_and_not_a_number(tmp_path: Path, name: str, text: str) -> None:
-    cgroup = Cgroup(1, "n", a_tree(tmp_path, {**V1, name: text}))
-    assert None in (cgroup.quota_cpus(), cgroup.memory_limit_bytes())
+def test_no_limit_is_none_and_not_a_number(tmp_path: Path) -> None:
+    files = {**V1, "memory/n/memory.limit_in_bytes": "9223372036854771712\n"}
+    assert Cgroup(1, "n", a_tree(tmp_path, files)).memory_limit_bytes() is None
 
 
 def test_a_container_reads_the_root_of_what_it_sees(tmp_path: Path) -> None:

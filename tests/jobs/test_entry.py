@@ -32,7 +32,7 @@ HAS = {"CPU": 1.0, "memory": 2.0 * 2**30, "object_store_memory": 2.0**29}
 def a_node(**changes: object) -> NodeFacts:
     facts = NodeFacts(
         node="head", boot_id="b", kernel="6.1", cpu_model="c", machine="x86_64", cpus_granted=1, cpus_allowed=1,
-        cpu_quota=1.0, memory_limit_bytes=None, object_store_bytes=2**29, shared_memory_bytes=2**30,
+        cpu_quota=1.0, cpus_effective=1.0, memory_limit_bytes=None, object_store_bytes=2**29, shared_memory_bytes=2**30,
         threads={"OMP_NUM_THREADS": "1"}, versions={}, code_hash="h", image_digest=None, ray_environment={},
     )  # fmt: skip
     return replace(facts, **changes)  # type: ignore[arg-type]
@@ -63,7 +63,14 @@ def test_other_nodes_are_refused_with_the_numbers(resources: list[dict[str, floa
     [
         ({"shared_memory_bytes": 2**26}, "67108864 bytes, and the object store needs 536870912"),
         ({"threads": {"OMP_NUM_THREADS": "unset"}}, "unset"),
-        ({"cpus_allowed": 0}, "may run on 0 CPUs"),
+        (
+            {"cpus_granted": 2, "cpus_allowed": 4, "cpus_effective": 1.0},
+            r"Ray on head was told 2 CPUs, and 1 can be used \(affinity 4, CPU quota 1\): lower --cpus, or raise the limit",
+        ),
+        (
+            {"cpus_granted": 2, "cpu_quota": None},
+            r"Ray on head was told 2 CPUs, and 1 can be used \(affinity 1\)",
+        ),
     ],
 )
 def test_a_node_that_cannot_give_what_the_topology_says_is_refused(changes: dict[str, object], words: str) -> None:

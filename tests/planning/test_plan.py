@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections import Counter
 from dataclasses import replace
 
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.effective_cpus import EffectiveCpus, effective_cpus
 from bench.errors import BadInput, DoesNotFit
 from bench.planning import needs, plan
 from bench.planning.plan import Wish
@@ -170,4 +170,17 @@ def test_durations_read_like_speech(seconds: float, words: str) -> None:
 
 def test_cpus_default_to_what_this_process_may_use() -> None:
     single = plan.topologies(Wish(experiments=(), topology="single"))[0]
-    assert single.cpus_per_node == len(os.sched_getaffinity(0))
+    assert single.cpus_per_node == effective_cpus().whole
+
+
+def test_a_quota_counts_and_is_named_where_it_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    quota = EffectiveCpus(allowed=tuple(range(8)), quota=1.5)
+    monkeypatch.setattr(plan, "effective_cpus", lambda: quota)
+    assert plan.topologies(Wish(experiments=(), topology="single"))[0].cpus_per_node == 1
+    with pytest.raises(DoesNotFit, match=r"1.5 \(affinity 8, CPU quota 1.5\), cannot be shared equally by 2 nodes"):
+        plan.topologies(Wish(experiments=()))
+
+
+def test_single_is_given_the_cpus_that_the_nodes_of_multi_have() -> None:
+    assert [each.shares for each in plan.topologies(Wish(experiments=(), cpus=4))] == [2, 0]
+    assert [each.shares for each in plan.topologies(Wish(experiments=(), cpus=3, topology="single"))] == [0]

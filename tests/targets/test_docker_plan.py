@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from builders import a_topology
 
+from bench.cores import Cpu
 from bench.errors import BadInput, TargetFailed
 from bench.model import Topology, from_json
 from bench.targets import Options, create
@@ -35,7 +36,7 @@ def a_plan(topology: Topology | None = None, *, cpus: int = 4, is_dev: bool = Fa
         image="sha256:1",
         digest="sha256:1",
         user=1000,
-        cpus=tuple(range(cpus)),
+        cpus=tuple(Cpu(number=number, siblings=(number,)) for number in range(cpus)),
     )
 
 

@@ -18,6 +18,7 @@ import psutil
 import pytest
 from builders import a_topology
 
+from bench.effective_cpus import effective_cpus
 from bench.errors import BadInput, DoesNotFit, TargetFailed
 from bench.model import Topology, to_json
 from bench.targets import Cluster, Options, create, processes
@@ -65,7 +66,7 @@ print(said)
 @pytest.fixture(scope="module")
 def pair(isolated: None) -> Iterator[Cluster]:
     """Two nodes of one CPU, each in its namespace."""
-    if len(processes.allowed_cpus()) < 2:
+    if effective_cpus().whole < 2:
         pytest.skip("two nodes need two CPUs")
     target = create("local", Options(name="pair", isolation="namespace"))
     try:
@@ -198,7 +199,7 @@ def test_an_ordinary_user_gets_loopback(tmp_path: Path):
         assert status(f"{dashboard}/api/jobs/") == 401
         assert status(f"{dashboard}/api/jobs/", token) == 200
         assert status(f"{exporter}/healthz") == 200
-        assert all(set(p.cpu_affinity()) <= {min(processes.allowed_cpus())} for p in of_appliance("ordinary"))
+        assert all(set(p.cpu_affinity()) <= {min(effective_cpus().allowed)} for p in of_appliance("ordinary"))
     finally:
         down = [*command, DOWN, "ordinary"]
         done = subprocess.run(
@@ -213,7 +214,7 @@ def test_an_ordinary_user_gets_loopback(tmp_path: Path):
 @pytest.mark.ray
 @pytest.mark.slow
 def test_on_loopback_two_nodes_take_the_place_of_one():
-    if len(processes.allowed_cpus()) < 2:
+    if effective_cpus().whole < 2:
         pytest.skip("two nodes need two CPUs")
     target = create("local", Options(name="loop", isolation="loopback"))
     try:

@@ -96,10 +96,6 @@ def test_shared_memory_of_the_ended_goes_with_them_and_that_of_others_stays(star
         resource_tracker.ensure_running()
 
 
-def test_cpus_are_dealt_out_without_overlap():
-    assert processes.slices((3, 5, 7, 9, 11), nodes=2, cpus_per_node=2) == ((3, 5), (7, 9))
-
-
 def run(
     appliance: str, ledger_id: str, folder: Path, code: str = "import time; time.sleep(60)", cpus: tuple[int, ...] = ()
 ) -> subprocess.Popen[bytes]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bench.analysis import apart, facts
 from bench.analysis.comparison import not_usable
-from bench.analysis.doubts.evidence import SESSION, Doubt, Evidence, Severity
+from bench.analysis.doubts.evidence import SESSION, Doubt, Evidence, Severity, confounds
 from bench.analysis.facts import Difference
 from bench.analysis.numbers import percent, plural
 from bench.analysis.usage_tables import IDLE
-from bench.model import Session
+from bench.model import NodeFacts, Session
 
 THROTTLED = 0.02  # 34 of 3,076 periods are no reason to worry, 40 % are
 
@@ -29,18 +29,13 @@ def _severity(evidence: Evidence, difference: Difference) -> Severity:
     """Other data is another question, whatever is allowed."""
     if difference.is_data:
         return "refuses"
-    return _confounds(evidence) if difference.confounds else "weakens"
+    return confounds(evidence) if difference.confounds else "weakens"
 
 
 def unequal_totals(evidence: Evidence) -> Iterator[Doubt]:
     """One topology had more than the other: then it is no question of the network."""
     for difference in (*facts.planned_totals(evidence.topologies), *facts.measured_totals(evidence.usable)):
-        yield Doubt(severity=_confounds(evidence), about=SESSION, text=f"{difference.text}.")
-
-
-def _confounds(evidence: Evidence) -> Severity:
-    """What becomes of a difference that confounds: who insists has the verdict, and a stamp on it."""
-    return "weakens" if evidence.session.allow_unequal else "refuses"
+        yield Doubt(severity=confounds(evidence), about=SESSION, text=f"{difference.text}.")
 
 
 def digests_differ(evidence: Evidence) -> Iterator[Doubt]:
@@ -116,9 +111,9 @@ def overcommitted(evidence: Evidence) -> Iterator[Doubt]:
     """More CPUs promised, or more native threads started, than there are."""
     for topology, run in {run.spec.topology.name: run for run in evidence.usable}.items():
         nodes = run.facts.nodes if run.facts else ()
-        granted, allowed = sum(node.cpus_granted for node in nodes), sum(node.cpus_allowed for node in nodes)
+        granted, allowed = sum(node.cpus_granted for node in nodes), usable_cpus(nodes)
         if granted > allowed:
-            text = f"{topology} was granted {plural(granted, 'CPU')} where it may run on {allowed}: contention."
+            text = f"{topology} was granted {plural(granted, 'CPU')} where it may run on {allowed:g}: contention."
             yield Doubt(severity="weakens", about=SESSION, text=text)
         for node in nodes:
             threads = [int(value) for value in node.threads.values() if value.isdecimal()]
@@ -128,6 +123,17 @@ def overcommitted(evidence: Evidence) -> Iterator[Doubt]:
                     f" and the node has {plural(node.cpus_granted, 'CPU')}: they get in each other's way."
                 )
                 yield Doubt(severity="weakens", about=SESSION, text=text)
+
+
+def usable_cpus(nodes: Sequence[NodeFacts]) -> float:
+    """CPUs that nodes can keep busy together: of one machine no more than all of them may run on."""
+    found = 0.0
+    for boot_id in {node.boot_id for node in nodes}:
+        there = [node for node in nodes if node.boot_id == boot_id]
+        each = sum(node.cpus_allowed if node.cpus_effective is None else node.cpus_effective for node in there)
+        together = {cpu for node in there for core in node.cores for cpu in core.cpus}
+        found += min(each, len(together)) if together else each
+    return found
 
 
 def profiled(evidence: Evidence) -> Iterator[Doubt]:

@@ -72,3 +72,8 @@ def cell_name(experiment: str, cell: str) -> str:
 def about(cell: CellReport) -> str:
     """What a doubt about `cell` names."""
     return cell_name(cell.experiment, cell.cell)
+
+
+def confounds(evidence: Evidence) -> Severity:
+    """What becomes of a difference that confounds: who insists has the verdict, and a stamp on it."""
+    return "weakens" if evidence.session.allow_unequal else "refuses"

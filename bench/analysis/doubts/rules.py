@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from bench.analysis.doubts import bounds, clock, conditions, credit, host, numbers, window
+from bench.analysis.doubts import bounds, clock, conditions, cores, credit, host, numbers, window
 from bench.analysis.doubts.evidence import Doubt, Evidence, Rule
 
 RULES: tuple[Rule, ...] = (
     numbers.slower_than_peer,
     conditions.unequal_totals,
     conditions.facts_differ,
+    cores.unequal_cores,
     conditions.digests_differ,
     numbers.spilled,
     numbers.too_fast,
@@ -30,6 +31,8 @@ RULES: tuple[Rule, ...] = (
     host.began_busy,
     host.not_seen,
     conditions.overcommitted,
+    cores.shared_cores,
+    cores.any_kind,
     conditions.profiled,
     numbers.skewed,
     numbers.luck,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import platform
 import tarfile
 import time
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench import http_client
+from bench.cores import Cpu, read_cpus
+from bench.effective_cpus import effective_cpus
 from bench.errors import BadInput, TargetFailed
 
 if TYPE_CHECKING:
@@ -136,6 +139,14 @@ def start(
             container.put_archive("/", archive(files))
         container.start()
     return container
+
+
+def cpus(has: Mapping[str, Any]) -> tuple[Cpu, ...]:
+    """The CPUs of the engine's machine, by what it says of itself. Their cores are known where it is this machine."""
+    count, here = int(has["NCPU"]), effective_cpus().allowed
+    if has.get("KernelVersion") != platform.release() or count not in (len(here), os.cpu_count()):
+        return tuple(Cpu(number=number, siblings=(number,)) for number in range(count))
+    return read_cpus(here if count == len(here) else range(count))
 
 
 def read_file(container: Container, path: str) -> bytes:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from bench.cores import Cpu, slices, spare
 from bench.identity import SOURCE
 from bench.model import Topology, to_json
 from bench.targets import Options, node_names
@@ -38,7 +39,7 @@ class Plan:
     image: str  # its id
     digest: str  # what the record says of it
     user: int
-    cpus: tuple[int, ...]  # of the engine's machine
+    cpus: tuple[Cpu, ...]  # of the engine's machine
     ray_settings: Mapping[str, str] = field(default_factory=dict)  # Ray's own, without the RAY_ before them
 
     @property
@@ -52,13 +53,13 @@ class Plan:
     @property
     def measured_cpus(self) -> tuple[tuple[int, ...], ...]:
         """CPUs of each node, none of them for two."""
-        each = self.topology.cpus_per_node
-        return tuple(self.cpus[index * each : (index + 1) * each] for index in range(self.topology.nodes))
+        topology = self.topology
+        return slices(self.cpus, nodes=topology.nodes, cpus_per_node=topology.cpus_per_node, shares=topology.shares)
 
     @property
     def spare_cpus(self) -> tuple[int, ...]:
-        """CPUs for what only watches: those that no node has, and all where there are none."""
-        return self.cpus[self.topology.totals["CPUs"] :] or self.cpus
+        """CPUs for what only watches."""
+        return spare(self.cpus, [cpu for each in self.measured_cpus for cpu in each])
 
 
 def resource_name(appliance: str, part: str = "") -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from bench import image
+from bench.cores import Cpu
 from bench.errors import BadInput, BenchError, CannotWrite, DoesNotFit, TargetFailed
 from bench.identity import CALLERS_CODE, code_hash
 from bench.model import Topology, from_json
@@ -252,7 +253,7 @@ def _have_network(client: DockerClient, appliance: str) -> None:
             client.networks.create(name, driver="bridge", labels=plan.labels(appliance, "network"))
 
 
-def _check_room(client: DockerClient, topology: Topology) -> tuple[int, ...]:
+def _check_room(client: DockerClient, topology: Topology) -> tuple[Cpu, ...]:
     """The CPUs of the engine's machine. Raises DoesNotFit."""
     with engine.in_words("what its machine has"):
         has = client.info()
@@ -269,4 +270,4 @@ def _check_room(client: DockerClient, topology: Topology) -> tuple[int, ...]:
             f" and the Docker engine has {mib(memory_bytes)}.",
             "Ask for less memory per node, or give the engine more.",
         )
-    return tuple(range(cpus))
+    return engine.cpus(has)

@@ -14,6 +14,8 @@ from typing import Literal
 
 import psutil
 
+from bench import cores
+from bench.effective_cpus import effective_cpus
 from bench.errors import BadInput, BenchError, DoesNotFit
 from bench.model import Topology
 from bench.targets import RAYS_OWN, Cluster, Options, Standing, Target, memory_kills, node_names, processes, readiness
@@ -169,7 +171,12 @@ class LocalTarget:
         node_ports: Sequence[Ports],
     ) -> Ledger:
         rate = self._options.link_rate
-        slices = processes.slices(processes.allowed_cpus(), nodes=topology.nodes, cpus_per_node=topology.cpus_per_node)
+        slices = cores.slices(
+            cores.read_cpus(effective_cpus().allowed),
+            nodes=topology.nodes,
+            cpus_per_node=topology.cpus_per_node,
+            shares=topology.shares,
+        )
         names = node_names(topology)
         nodes = tuple(
             Node(
@@ -273,11 +280,11 @@ def _with_cgroups(ledger: Ledger) -> Ledger:
 
 
 def _check_room(topology: Topology) -> None:
-    wanted, allowed = topology.totals, len(processes.allowed_cpus())
-    if wanted["CPUs"] > allowed:
+    wanted, there = topology.totals, effective_cpus()
+    if not there.has(wanted["CPUs"]):
         raise DoesNotFit(
             f"Topology {topology.name!r} needs {wanted['CPUs']} CPUs"
-            f" ({topology.nodes} nodes of {topology.cpus_per_node}), and this process may use {allowed}.",
+            f" ({topology.nodes} nodes of {topology.cpus_per_node}), and this process may use {there}.",
             "Ask for fewer nodes or CPUs.",
         )
     available = psutil.virtual_memory().available
