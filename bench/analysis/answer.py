@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from bench.analysis.arms import ArmRow
 from bench.analysis.cells import CellReport
-from bench.analysis.comparison import Comparison
+from bench.analysis.comparison import Comparison, is_enough
 from bench.analysis.numbers import label, percent, plural, quantity, ratio, span
 from bench.analysis.recommended import sentence as recommended
 from bench.analysis.rows import MetricRow
+from bench.analysis.statistics.stats import FEWEST_FOR_VERDICT
 from bench.model import Session, Topology
 
 
@@ -28,18 +29,25 @@ def shape(topology: Topology) -> str:
     return f"{topology.name} ({plural(topology.nodes, 'node')} of {plural(topology.cpus_per_node, 'CPU')})"
 
 
-def answer(cells: Sequence[CellReport]) -> tuple[str, ...]:
-    """Two sentences for each experiment: a plain peer that does better comes first; and settings, where it recommends some."""
+def answer(cells: Sequence[CellReport], *, noise: str = "") -> tuple[str, ...]:
+    """Two sentences for each experiment: a plain peer that does better comes first; and settings, where it recommends some.
+
+    `noise`: why the session gives no verdict at all. Then nothing is said but that, and what the pairs came to: what is
+    left of a noisy session, or all that was excluded, supports no statement.
+    """
     if not any(_has_values(cell) for cell in cells):
         return ("There is no answer: no run of this session is usable.",)
     sentences: list[str] = []
     for experiment in dict.fromkeys(cell.experiment for cell in cells):
         those = [cell for cell in cells if cell.experiment == experiment and _has_values(cell)]
-        found = (_peers(those), _topologies(those), _ceiling(those), _network(those))
+        if noise:
+            sentences.append(_between(those) or f"There is no answer: {noise}.")
+            continue
+        found = (_peers(those), _between(those) or _absolute(those), _ceiling(those), _network(those))
         sentences += [sentence for sentence in found if sentence][:2]
-        if settings := recommended(those, _last_topology(those)):
-            sentences.append(settings)
-    return tuple(sentences)
+        if any(is_enough(side.estimate) for _, row in _headlines(those) for side in row.sides.values()):
+            sentences += filter(None, [recommended(those, _last_topology(those))])
+    return tuple(dict.fromkeys(sentences))
 
 
 def _has_values(cell: CellReport) -> bool:
@@ -99,10 +107,10 @@ def _capital(name: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-def _topologies(cells: Sequence[CellReport]) -> str:
+def _between(cells: Sequence[CellReport]) -> str:
     compared = [(row, row.comparison) for _, row in _headlines(cells) if row.comparison and row.comparison.ratio]
     if not compared:
-        return _without_ratio(cells) or _absolute(cells)
+        return _without_ratio(cells)
     row, first = compared[0]
     both = f"{first.candidate} beside {first.baseline}"
     if len(compared) == 1:
@@ -142,13 +150,27 @@ def _without_ratio(cells: Sequence[CellReport]) -> str:
 
 
 def _absolute(cells: Sequence[CellReport]) -> str:
-    for _, row in _headlines(cells):
+    for cell, row in _headlines(cells):
         for topology, side in row.sides.items():
             if side.estimate:
                 value = quantity(row.metric, side.estimate.value)
                 more = "" if len(cells) == 1 else f" in the first of {len(cells)} cells"
-                return f"On {topology} the {label(row.metric)} is {value}{more}; nothing stands beside it."
+                return f"On {topology} the {label(row.metric)} is {value}{more}; {_beside(cell, row, topology)}."
     return ""
+
+
+def _beside(cell: CellReport, row: MetricRow, topology: str) -> str:
+    """What the headline may be compared with: the arms that were measured in the same invocations."""
+    names = [
+        each.arm.name
+        for each in cell.arms
+        if each.topology == topology and each.metric == row.metric.name and each.arm.role != "subject"
+    ]
+    if not names:
+        return "nothing stands beside it"
+    enough = is_enough(row.sides[topology].estimate)
+    needed = "" if enough else f"; a verdict on them needs {FEWEST_FOR_VERDICT} invocations"
+    return f"beside it in the same invocations: {', '.join(names)}{needed}"
 
 
 def _ceiling(cells: Sequence[CellReport]) -> str:
@@ -156,7 +178,7 @@ def _ceiling(cells: Sequence[CellReport]) -> str:
     names: dict[str, None] = {}
     for cell in cells:
         for arm in cell.ceilings:
-            if arm.share:
+            if arm.share and is_enough(arm.share):
                 shares.setdefault(arm.topology, []).append(arm.share.value)
                 names[arm.arm.name] = None
     if not shares:
@@ -177,7 +199,7 @@ def _network(cells: Sequence[CellReport]) -> str:
                 sent = [
                     f"{quantity(row.metric, side.estimate.value)} on {topology}"
                     for topology, side in row.sides.items()
-                    if side.estimate
+                    if side.estimate and is_enough(side.estimate)
                 ]
                 if sent:
                     return f"Each {cell.unit} sent over the network: {', '.join(sent)}."

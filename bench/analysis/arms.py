@@ -11,8 +11,6 @@ from bench.analysis.statistics import stats
 from bench.analysis.statistics.stats import Estimate
 from bench.model import Arm, Metric
 
-LONE_MARGIN = 0.1  # without an interval: what one invocation may differ from the next by chance
-
 
 @dataclass(frozen=True, kw_only=True)
 class ArmRow:
@@ -32,11 +30,7 @@ class ArmRow:
 
     @property
     def subject_is_worse(self) -> bool:
-        """Whether this arm does better: by the verdict, or by much where there are too few invocations for one."""
-        if self.share is None:
-            return False
-        if self.share.n < stats.FEWEST_FOR_VERDICT:
-            return self.share.value < 1 - LONE_MARGIN
+        """Whether this arm does better: by the verdict alone, for which there must be invocations enough."""
         return self.verdict == "slower"
 
 

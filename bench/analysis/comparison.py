@@ -177,6 +177,11 @@ def _pair(one: Side, other: Side, *, baseline: str, candidate: str) -> _Pairing:
     return pairing
 
 
+def is_enough(estimate: Estimate | None) -> bool:
+    """Whether a statement may rest on `estimate`: it has the pairs, or the invocations, that a verdict needs."""
+    return estimate is not None and estimate.n >= stats.FEWEST_FOR_VERDICT
+
+
 def judge(
     ratio: Estimate, metric: Metric, *, margin: float, smallest: float | None = None, needed: int | None = None
 ) -> tuple[Verdict | None, str]:
@@ -184,7 +189,7 @@ def judge(
 
     The margin is the same distance both ways on the scale of ratios: from 1/(1 + margin) to 1 + margin.
     """
-    if ratio.n < stats.FEWEST_FOR_VERDICT or ratio.low is None or ratio.high is None:
+    if not is_enough(ratio) or ratio.low is None or ratio.high is None:
         return None, f"{plural(ratio.n, 'pair')}, and a verdict needs {stats.FEWEST_FOR_VERDICT}"
     inside = (1 / (1 + margin), 1 + margin)
     differs = not ratio.low <= 1 <= ratio.high

@@ -191,7 +191,7 @@ def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Doub
         options=session.options,
         topologies=evidence.topologies,
         question=question(session, evidence.topologies),
-        answer=answer(cells),
+        answer=answer(cells, noise=evidence.veto.noise if evidence.veto.is_noisy else ""),
         doubts=found,
         blocks=len(_blocks(session)),
         warmups=first.warmups if first else 0,
@@ -291,7 +291,10 @@ def _refuse(cell: CellReport, found: Sequence[Doubt]) -> CellReport:
     if not reasons:
         return cell
     why = reasons[0].removesuffix(".")
-    return _with_comparisons(cell, lambda found: replace(found, verdict=None, refused=True, why=why))
+    refused = _with_comparisons(cell, lambda found: replace(found, verdict=None, refused=True, why=why))
+    if not any(doubt.about == about(cell) for doubt in found if doubt.severity == "refuses"):
+        return refused  # what differs between the topologies says nothing of the arms of one topology
+    return replace(refused, arms=tuple(replace(row, verdict=None) for row in refused.arms))
 
 
 def _undecided(cell: CellReport, why: str) -> CellReport:
