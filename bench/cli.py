@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from bench import process_environment
 from bench.commands.talk import Level, set_level
 from bench.errors import BadInput, BenchError, CannotWrite, Stopped
 
@@ -148,6 +149,7 @@ def main() -> None:
     if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")  # a name that the terminal has no letters for
     try:
+        process_environment.settle(main)
         app()
     except BenchError as error:
         if _debug:

@@ -369,8 +369,20 @@ class Session:
 
 
 def to_json(value: object) -> bytes:
-    """A noun as JSON, one line."""
-    return msgspec.json.encode(value)
+    """A noun as JSON, one line. Bytes of a path that are not UTF-8, which JSON cannot hold, are written as escapes."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_encodable(msgspec.to_builtins(value)))
+
+
+def _encodable(value: Any) -> Any:
+    """A value of JSON whose texts are all UTF-8."""
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(each) for key, each in value.items()}
+    return [_encodable(each) for each in value] if isinstance(value, list) else value
 
 
 def from_json(text: bytes | str, kind: type[T]) -> T:

@@ -99,7 +99,7 @@ def about(name: str) -> dict[str, object]:
 
 
 def _summary(experiment: Module) -> str:
-    return (experiment.__doc__ or "").strip().splitlines()[0]
+    return (experiment.__doc__ or "").strip().partition("\n")[0]
 
 
 def describe(name: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -199,7 +200,15 @@ def as_options(options: Options) -> dict[str, Value]:
 
 def typed_command() -> str:
     """What the person typed, to be typed again."""
-    return shlex.join(["bench", *sys.argv[1:]])
+    return " ".join(["bench", *map(_quoted, sys.argv[1:])])
+
+
+def _quoted(word: str) -> str:
+    """`word` for a shell; bytes that are not UTF-8 as escapes, which bash, zsh and ksh understand within $'...'."""
+    if not any("\udc80" <= letter <= "\udcff" for letter in word):
+        return shlex.quote(word)
+    text = os.fsencode(word.replace("\\", "\\\\").replace("'", "\\'")).decode(errors="backslashreplace")
+    return f"$'{text}'"
 
 
 PLANNED: dict[str, Any] = {

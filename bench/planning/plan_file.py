@@ -112,6 +112,12 @@ def written(wanted: Plan, name: str) -> str:
     """`wanted` as the text of a file called `name`, whose ending says how. Raises BadInput where it says nothing."""
     if not name.endswith(SUFFIXES):
         raise BadInput(f"{name}: a plan's name ends in {', '.join(SUFFIXES)}.")
+    for option, value in wanted.options.items():
+        if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise BadInput(
+                f"{option} {value} has bytes that are not UTF-8, and a plan file cannot hold them.",
+                f"Leave out --{option.replace('_', '-')} here, and give it to `bench run`.",
+            )
     tables = {
         of: {each: _one_or_all(values) for each, values in set_.items()} for of, set_ in wanted.experiments.items()
     }

@@ -389,3 +389,9 @@ def test_an_example_is_a_plan_of_several_cells_or_experiments_with_blocks_enough
 def test_each_study_has_an_example() -> None:
     found = {name for path in EXAMPLES for name in plan_file.load(path, planned_options()).experiments}
     assert found >= {"inference", "tune", "parameter-server", "clustering"}
+
+
+@pytest.mark.parametrize("name", ["plan.toml", "plan.yaml"])
+def test_a_folder_whose_name_is_not_utf8_is_refused_as_no_plan_file_can_hold_it(name: str) -> None:
+    with pytest.raises(BadInput, match=r"out caf.* has bytes that are not UTF-8"):
+        plan_file.written(Plan(options={"out": os.fsdecode(b"caf\xe9")}, experiments={}), name)
