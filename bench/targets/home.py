@@ -27,7 +27,7 @@ def read_ledger(path: Path, kind: type[L], *, mend: str) -> L | None:
     """The ledger in the folder `path`, or None where nothing was ever written; `mend` says what to do with a broken one."""
     try:
         return from_json((path / LEDGER).read_bytes(), kind)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, msgspec.MsgspecError) as error:
         raise TargetFailed(

@@ -430,3 +430,45 @@ def test_status_says_why_what_was_stood_up_is_not_up(boot: str, words: str):
     Home("gone").write(gone)
     assert words in create("local", Options(name="gone")).status().lack
     create("local", Options(name="gone")).down()
+
+
+@pytest.fixture
+def sleeper(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
+    """A process of a deployment `elsewhere`, with the state folder and the run folder that it was started with."""
+    state, ran_in = tmp_path / "other state" / "raymeter" / "appliances" / "elsewhere", tmp_path / "rm-0123abcd"
+    state.mkdir(parents=True)
+    ran_in.mkdir()
+    marks = {
+        processes.APPLIANCE: "elsewhere",
+        processes.LEDGER: "0123abcd",
+        "RAYMETER_NODE": "head",
+        "RAYMETER_RECORDS": str(state / "records"),
+        "RAYMETER_RUN_FOLDER": str(ran_in),
+    }
+    process = subprocess.Popen(["sleep", "300"], env={**os.environ, **marks}, start_new_session=True)
+    try:
+        yield state, ran_in
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_what_another_state_folder_knows_of_is_told_and_not_ended(sleeper: tuple[Path, Path]):
+    state, ran_in = sleeper
+    (state / "ledger.json").write_text("{}")
+    target = create("local", Options(name="elsewhere"))
+    assert [each.partition(" (")[2] for each in target.status().leftovers] == ["sleep)"]
+    with pytest.raises(TargetFailed, match="started with another state folder") as caught:
+        target.down()
+    assert f"XDG_STATE_HOME='{state.parents[2]}' bench down --name elsewhere" in str(caught.value)
+    assert len(of_appliance("elsewhere")) == 1
+    assert ran_in.is_dir()
+
+
+def test_what_no_state_folder_knows_of_is_ended(sleeper: tuple[Path, Path]):
+    _, ran_in = sleeper
+    target = create("local", Options(name="elsewhere"))
+    assert len(target.down()) == 1
+    assert not of_appliance("elsewhere")
+    assert not ran_in.exists()
+    assert target.status().leftovers == target.down() == ()

@@ -8,9 +8,12 @@ from pathlib import Path
 
 from bench.targets.ledger import Home, Ledger, Node
 from bench.targets.local import namespaces
+from bench.targets.local.running import RUN_FOLDER
 from bench.targets.processes import APPLIANCE, LEDGER
 
-_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy", "ftp_proxy")
+# What would steer Ray and what it is made of, or send a node's requests elsewhere.
+_STEERING_PREFIXES = ("RAY_", "RAYMETER_", "GRPC_", "TUNE_")
+_STEERING = ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy", "ftp_proxy", "netrc")  # in either case
 
 
 def ray_command(ledger: Ledger, node: Node) -> list[str]:
@@ -62,7 +65,7 @@ def environment(ledger: Ledger, node: Node, home: Home, outer: Mapping[str, str]
     kept = {
         name: value
         for name, value in outer.items()
-        if not name.startswith(("RAY_", "RAYMETER_")) and name.lower() not in _PROXIES
+        if not name.startswith(_STEERING_PREFIXES) and name.lower() not in _STEERING
     }
     return kept | {
         "HOME": str(home.ray_home),
@@ -70,6 +73,7 @@ def environment(ledger: Ledger, node: Node, home: Home, outer: Mapping[str, str]
         LEDGER: ledger.id,
         "RAYMETER_NODE": node.name,
         "RAYMETER_RECORDS": str(home.records),
+        RUN_FOLDER: ledger.run_folder,
         "RAYMETER_LINK": ledger.link,
         "RAYMETER_NODE_CGROUP": node.cgroup,
         "OMP_NUM_THREADS": threads,

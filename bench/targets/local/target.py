@@ -21,7 +21,7 @@ from bench.model import Topology
 from bench.targets import RAYS_OWN, Cluster, Options, Standing, Target, memory_kills, node_names, processes, readiness
 from bench.targets.bounds import check_sizes, mib
 from bench.targets.ledger import Home, Ledger, Node, Ports, boot_id, new_id, now, run_folder
-from bench.targets.local import cgroups, namespaces, ports, ray_node
+from bench.targets.local import cgroups, namespaces, ports, ray_node, running
 
 DEADLINE_SECONDS = 120.0
 HEAD_PROCESS = "gcs_server"
@@ -67,13 +67,18 @@ class LocalTarget:
     def down(self) -> tuple[str, ...]:
         """End all that this appliance ever started; says what was ended."""
         with self._home.lock():
-            return self._end()
+            ended = self._end()
+        if not ended:
+            running.refuse_kept(self._options.name)
+        return ended
 
     def status(self) -> Standing:
         """Look, and change nothing."""
         ledger = self._home.read()
         if ledger is None:
-            return Standing(cluster=None, leftovers=(str(self._home.path),) if self._home.path.exists() else ())
+            folders = (str(self._home.path),) if self._home.path.exists() else ()
+            remains = (each for found in running.deployments(self._options.name) for each in found.remains())
+            return Standing(cluster=None, leftovers=(*folders, *remains))
         lack = self._lack(ledger)
         if not lack:
             options = replace(self._options, isolation=ledger.isolation, link_rate=ledger.link_rate)
@@ -228,7 +233,7 @@ class LocalTarget:
         ledger = self._home.read()
         if ledger is None:
             self._home.remove()
-            return ()
+            return running.end_orphans(self._options.name)
         ended = self._there(ledger)
         processes.end_all(ledger.appliance, ledger.id)
         for process in self._started.values():
@@ -244,14 +249,14 @@ class LocalTarget:
         return ended
 
     def _there(self, ledger: Ledger) -> tuple[str, ...]:
-        running = [
+        there = [
             f"process {process.pid} ({process.info['name']})" for process in processes.find(ledger.appliance, ledger.id)
         ]
         links = namespaces.existing(ledger.id, len(ledger.nodes)) if ledger.isolation == "namespace" else []
         mounts = cgroups.mounts()
         groups = [f"control group {node.cgroup}" for node in ledger.nodes if cgroups.exists(mounts, node.cgroup)]
         folders = [str(folder) for folder in (ledger.run_folder, self._home.path) if Path(folder).exists()]
-        return (*running, *links, *groups, *folders)
+        return (*there, *links, *groups, *folders)
 
     def _cluster(self, ledger: Ledger) -> Cluster:
         return Cluster(
