@@ -41,7 +41,7 @@ def plain(target: str, standing: targets.Standing) -> dict[str, object]:
 
 def _lines(target: str, standing: targets.Standing) -> list[str]:
     if standing.cluster is None and not standing.leftovers:
-        return [f"{target}: nothing is up"]
+        return [f"{target}: nothing is up{f'. {standing.lack}' if standing.lack else ''}"]
     if standing.cluster is None:
         why = f" ({standing.lack})" if standing.lack else ""
         return [f"{target}: nothing answers{why}, and this is left (end it with `bench down`):"] + [

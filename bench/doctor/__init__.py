@@ -95,7 +95,9 @@ def standing(name: str, options: Options) -> Iterator[Finding]:
     elif found.leftovers:
         yield Finding(f"target {name}", "bad", f"left over: {', '.join(found.leftovers)}", "Run `bench down`.")
     else:
-        yield Finding(f"target {name}", "good", "nothing is up, nothing is left over")
+        yield Finding(
+            f"target {name}", "note" if found.lack else "good", "nothing is up, nothing is left over", found.lack
+        )
 
 
 def cluster(found: Cluster) -> Iterator[Finding]:

@@ -457,7 +457,8 @@ def test_what_another_state_folder_knows_of_is_told_and_not_ended(sleeper: tuple
     state, ran_in = sleeper
     (state / "ledger.json").write_text("{}")
     target = create("local", Options(name="elsewhere"))
-    assert [each.partition(" (")[2] for each in target.status().leftovers] == ["sleep)"]
+    assert target.status().leftovers == ()
+    assert "started with another state folder" in target.status().lack
     with pytest.raises(TargetFailed, match="started with another state folder") as caught:
         target.down()
     assert f"XDG_STATE_HOME='{state.parents[2]}' bench down --name elsewhere" in str(caught.value)
@@ -468,6 +469,7 @@ def test_what_another_state_folder_knows_of_is_told_and_not_ended(sleeper: tuple
 def test_what_no_state_folder_knows_of_is_ended(sleeper: tuple[Path, Path]):
     _, ran_in = sleeper
     target = create("local", Options(name="elsewhere"))
+    assert [each.partition(" (")[2] for each in target.status().leftovers] == ["sleep)"]
     assert len(target.down()) == 1
     assert not of_appliance("elsewhere")
     assert not ran_in.exists()

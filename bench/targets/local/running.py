@@ -80,15 +80,16 @@ def end_orphans(name: str) -> tuple[str, ...]:
     return tuple(each for found in deployments(name) if not found.is_kept for each in found.end())
 
 
-def refuse_kept(name: str) -> None:
-    """Raise TargetFailed where a deployment called `name` runs whose state is kept in another folder."""
+def elsewhere(name: str) -> TargetFailed | None:
+    """What is to be said where a deployment called `name` runs whose state is kept in another folder."""
     for found in deployments(name):
         if found.is_kept:
             state_home = shlex.quote(str(found.state_folder.parents[2]))
-            raise TargetFailed(
+            return TargetFailed(
                 f"A deployment {name!r} runs that was started with another state folder, {found.state_folder}.",
                 f"End it with: XDG_STATE_HOME={state_home} bench down --name {name}",
             )
+    return None
 
 
 def _running(name: str, ledger_id: str, environments: Sequence[dict[str, str]]) -> Running:

@@ -68,8 +68,8 @@ class LocalTarget:
         """End all that this appliance ever started; says what was ended."""
         with self._home.lock():
             ended = self._end()
-        if not ended:
-            running.refuse_kept(self._options.name)
+        if not ended and (other := running.elsewhere(self._options.name)):
+            raise other
         return ended
 
     def status(self) -> Standing:
@@ -77,8 +77,10 @@ class LocalTarget:
         ledger = self._home.read()
         if ledger is None:
             folders = (str(self._home.path),) if self._home.path.exists() else ()
-            remains = (each for found in running.deployments(self._options.name) for each in found.remains())
-            return Standing(cluster=None, leftovers=(*folders, *remains))
+            found = running.deployments(self._options.name)
+            remains = (each for orphan in found if not orphan.is_kept for each in orphan.remains())
+            other = running.elsewhere(self._options.name)
+            return Standing(cluster=None, leftovers=(*folders, *remains), lack=str(other or ""))
         lack = self._lack(ledger)
         if not lack:
             options = replace(self._options, isolation=ledger.isolation, link_rate=ledger.link_rate)
