@@ -242,6 +242,9 @@ class Facts:
     clock_offsets_seconds: Mapping[str, float] = field(
         default_factory=dict
     )  # of nodes, from the driver's; empty: older
+    busy_workers: int | None = (
+        None  # that compute at once, as the experiment declares; None: no more than CPUs, or older
+    )
     copy_bytes_per_second: float | None = None  # from memory to memory, by one core of the driver's node
 
 

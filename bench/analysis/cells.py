@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from bench.analysis import oversubscribed
 from bench.analysis.arms import ArmRow, arm_row
 from bench.analysis.comparison import Side, side
 from bench.analysis.convergence import Guard, guards
@@ -53,6 +54,7 @@ class CellReport:
     guards: tuple[Guard, ...] = ()  # of trainings, against converging too soon
     reached: tuple[Reached, ...] = ()  # of trainings, how many got to their target
     steadiness: tuple[Steadiness, ...] = ()  # of the headline, by arm and topology
+    marks: tuple[str, ...] = ()  # what every look at its numbers must be warned of: "oversubscribed"
     declared_warmups: int = 0
     warmups: int = 0  # first turns of each invocation that do not count: those declared, and those discarded by rule
 
@@ -109,6 +111,7 @@ def build_cell(question: Question, experiment: str, cell: str, title: str) -> Ce
         steadiness=steadiness(samples, metrics[0], [arm.name for arm in arms], margin=question.margin)
         if metrics
         else (),
+        marks=tuple(filter(None, [oversubscribed.mark(usable)])),
         declared_warmups=max((spec.warmups for spec in everything), default=0),
         warmups=max([sample.turn for run in usable for sample in run.samples if sample.warmup], default=0),
     )

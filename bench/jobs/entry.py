@@ -22,6 +22,7 @@ from bench.jobs import incoming, memory_copy, profiling
 from bench.jobs.invocation import QUIET, Invocation, NodeProbe, look_at_clock
 from bench.jobs.recorder import Recorder
 from bench.model import Facts, NodeFacts, Spec, from_json
+from bench.planning import needs
 from bench.planning import params as parameters
 from bench.sessions.store import write_whole
 
@@ -258,6 +259,7 @@ def collect_facts(spec: Spec, probes: list[NodeProbe]) -> Facts:
         same_host=len({node.boot_id for node in nodes}) == 1,
         profiler=spec.profile_with,
         clock=look_at_clock(),
+        busy_workers=needs.busy_workers(spec),
         copy_bytes_per_second=memory_copy.bytes_per_second(),
     )
 

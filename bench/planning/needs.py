@@ -1,8 +1,8 @@
 """What an experiment needs before anything starts, and what it leaves: nodes that are large enough, sets that a person has seeded.
 
 An experiment says so, if it has to, in `check_fits(params, topology)`, which raises, in `data_sets(params)`, which names sets, in
-`breaks_cluster(params)`: whether it takes nodes away or adds some on purpose, and in `ray_settings(params)`: what its nodes are
-started with. One that has `CHAOS` takes a plan of
+`breaks_cluster(params)`: whether it takes nodes away or adds some on purpose, in `ray_settings(params)`: what its nodes are
+started with, and in `busy_workers(params, topology)`: how many workers compute at once, where params say so. One that has `CHAOS` takes a plan of
 `bench/experiments/kit/chaos.py`: see `bench/experiments/kit/mishaps.py`.
 """
 
@@ -63,6 +63,13 @@ def seeded_files(spec: Spec) -> list[Path]:
     name_sets: Callable[[Any], Sequence[str]] | None = getattr(experiment, "data_sets", None)
     named = name_sets(experiment.Params(**spec.params)) if name_sets is not None else ()
     return [seeded.find(name) for name in named if name in seeded.NAMES]
+
+
+def busy_workers(spec: Spec) -> int | None:
+    """Processes and threads of `spec` that compute at once, where their number does not follow from that of CPUs."""
+    experiment = load(spec.experiment)
+    count: Callable[[Any, Topology], int] | None = getattr(experiment, "busy_workers", None)
+    return count(experiment.Params(**spec.params), spec.topology) if count is not None else None
 
 
 def breaks_cluster(spec: Spec) -> bool:

@@ -67,7 +67,7 @@ def render(report: Report, _: Sequence[Run] = ()) -> str:
             "experiment": cell.experiment,
             "cell": cell.cell,
             "params": to_json(dict(cell.params)).decode(),
-            "stamps": ", ".join(report.stamps),
+            "stamps": ", ".join((*report.stamps, *cell.marks)),
         }
         own = [each for each in report.costs if (each.experiment, each.cell) == (cell.experiment, cell.cell)]
         for line in (*_lines(cell), *map(_of_cost, own)):

@@ -96,7 +96,8 @@ def compose(report: Report, runs: Sequence[Run] = ()) -> Document:
 
 def cell_title(cell: CellReport) -> str:
     """A cell, and what makes it what it is."""
-    return f"{cell.experiment} {cell.cell}" + (f": {cell.title}" if cell.title else "")
+    marks = f" ({', '.join(cell.marks)})" if cell.marks else ""
+    return f"{cell.experiment} {cell.cell}" + (f": {cell.title}" if cell.title else "") + marks
 
 
 def _merged(doubts: Sequence[Doubt], cells: dict[str, CellReport], number: int) -> Iterator[tuple[Severity, str]]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
+from builders import a_spec, a_topology
 
 from bench import experiments
 from bench.errors import BadInput
 from bench.experiments import core_rates, flaw
+from bench.planning import needs
 
 GOOD = {name: getattr(core_rates, name) for name in experiments.DECLARED}
 ARM, METRIC = core_rates.ARMS[0], core_rates.METRICS[0]
@@ -42,6 +44,37 @@ def test_what_was_left_out_is_named(name: str) -> None:
 )
 def test_a_slip_is_told_in_words(slip: dict[str, Any], words: str) -> None:
     assert words in flaw(SimpleNamespace(**GOOD | slip))
+
+
+@pytest.mark.parametrize("name", experiments.NAMES)
+def test_params_that_say_how_many_work_at_once_are_counted(name: str) -> None:
+    module = experiments.load(name)
+    options = [
+        (field, option)
+        for field, hint in get_type_hints(module.Params, include_extras=True).items()
+        for option in getattr(hint, "__metadata__", ())
+    ]
+    counted = [field for field, option in options if getattr(option, "metavar", "") in ("ACTORS", "WORKERS", "THREADS")]
+    if counted:
+        shape = a_topology()
+        few, many = (module.busy_workers(module.Params(**dict.fromkeys(counted, n)), shape) for n in (1, 8))  # type: ignore[attr-defined]
+        assert few <= 2 < many
+
+
+@pytest.mark.parametrize(
+    ("experiment", "params", "workers"),
+    [
+        ("inference", {"actors": 8}, 8),
+        ("parameter-server", {"workers": 4}, 4),
+        ("tune", {"threads": 3}, 6),
+        ("tune", {"samples": 1}, 1),
+        ("core-rates", {}, None),
+    ],
+)
+def test_how_many_work_at_once_is_what_the_params_say(
+    experiment: str, params: dict[str, int], workers: int | None
+) -> None:
+    assert needs.busy_workers(a_spec(experiment=experiment, params=params)) == workers
 
 
 def test_a_slip_is_one_line_that_says_where_and_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:

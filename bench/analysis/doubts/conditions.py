@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from bench.analysis import apart, facts
 from bench.analysis.comparison import not_usable
-from bench.analysis.doubts.evidence import SESSION, Doubt, Evidence, Severity, confounds
+from bench.analysis.doubts.evidence import SESSION, Doubt, Evidence, Severity, about, confounds
 from bench.analysis.facts import Difference
 from bench.analysis.numbers import percent, plural
+from bench.analysis.oversubscribed import MARK, usable_cpus
+from bench.analysis.oversubscribed import oversubscribed as more_workers
 from bench.analysis.usage_tables import IDLE
-from bench.model import NodeFacts, Session
+from bench.model import Session
 
 THROTTLED = 0.02  # 34 of 3,076 periods are no reason to worry, 40 % are
 
@@ -125,15 +127,16 @@ def overcommitted(evidence: Evidence) -> Iterator[Doubt]:
                 yield Doubt(severity="weakens", about=SESSION, text=text)
 
 
-def usable_cpus(nodes: Sequence[NodeFacts]) -> float:
-    """CPUs that nodes can keep busy together: of one machine no more than all of them may run on."""
-    found = 0.0
-    for boot_id in {node.boot_id for node in nodes}:
-        there = [node for node in nodes if node.boot_id == boot_id]
-        each = sum(node.cpus_allowed if node.cpus_effective is None else node.cpus_effective for node in there)
-        together = {cpu for node in there for core in node.cores for cpu in core.cpus}
-        found += min(each, len(together)) if together else each
-    return found
+def oversubscribed(evidence: Evidence) -> Iterator[Doubt]:
+    """Cells with more workers than CPUs, by what the experiment declares."""
+    for cell in evidence.cells:
+        found = sorted(set(more_workers(evidence.usable_of(cell))), reverse=True)
+        if found:
+            which = ", ".join(
+                f"{workers} workers on {plural(round(cpus), 'CPU')} of {name}" for name, workers, cpus in found
+            )
+            text = f"{MARK}: {which}. Workers wait for a CPU, and what is measured is scheduling too."
+            yield Doubt(severity="weakens", about=about(cell), text=text)
 
 
 def profiled(evidence: Evidence) -> Iterator[Doubt]:

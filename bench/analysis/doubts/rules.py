@@ -31,6 +31,7 @@ RULES: tuple[Rule, ...] = (
     host.began_busy,
     host.not_seen,
     conditions.overcommitted,
+    conditions.oversubscribed,
     cores.shared_cores,
     cores.any_kind,
     conditions.profiled,

@@ -23,7 +23,7 @@ from bench.experiments.inference.peers import Peers, start_peers
 from bench.experiments.inference.predictors import DataPath, Predictors
 from bench.experiments.kit import mishaps, parts, response_times
 from bench.experiments.kit.placement import Place, Span, places, spans
-from bench.model import Arm, Interval, Metric, Sample, Value
+from bench.model import Arm, Interval, Metric, Sample, Topology, Value
 
 if TYPE_CHECKING:
     from bench.experiments.inference.actor_pool import Answers
@@ -185,6 +185,11 @@ class Pass:
 
 
 Work = tuple[Callable[[], Pass], Callable[[Pass], Mapping[str, float]]]
+
+
+def busy_workers(params: Params, _: Topology) -> int:
+    """Every actor answers at once."""
+    return params.actors
 
 
 def run(params: Params, context: Context) -> Iterator[Sample]:

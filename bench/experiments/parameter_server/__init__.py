@@ -161,6 +161,11 @@ PROFILES = {
 }
 
 
+def busy_workers(params: Params, _: Topology) -> int:
+    """Every worker trains at once."""
+    return params.workers
+
+
 def data_sets(params: Params) -> tuple[str, ...]:
     """The sets that a run needs."""
     return (params.data,)

@@ -175,6 +175,12 @@ def check_fits(params: Params, topology: Topology) -> None:
         )
 
 
+def busy_workers(params: Params, topology: Topology) -> int:
+    """The threads of all trials that there is room for."""
+    trials = cap([topology.cpus_per_node] * topology.nodes, params.cpus_per_trial)
+    return min(trials, params.samples) * (params.threads or params.cpus_per_trial)
+
+
 def data_sets(params: Params) -> tuple[str, ...]:
     """The sets that a run needs."""
     return (params.data,)

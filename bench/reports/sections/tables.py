@@ -38,7 +38,8 @@ def summary(report: Report) -> Table:
         values = [side_in_words(row.sides.get(topology), scale, row) for topology in topologies]
         bar = [axis.bar(row.comparison.ratio if row.comparison else None)] if axis else []
         ratio_cells = ratio_and_verdict(row) if compared else []
-        lines.append(grid.row([f"{name} {cell.title}".strip(), scale.unit, *values, *bar, *ratio_cells]))
+        named = " ".join(filter(None, (name, cell.title, *(f"({mark})" for mark in cell.marks))))
+        lines.append(grid.row([named, scale.unit, *values, *bar, *ratio_cells]))
     return grid.table(
         [("cell", False), ("unit", False), *((name, True) for name in topologies), *picture, *heads], lines
     )
