@@ -21,8 +21,8 @@ from bench import cli, targets
 from bench.commands import run
 from bench.errors import TargetFailed
 from bench.model import Spec
-from bench.sessions import session, store
-from bench.targets import Choice, Options
+from bench.sessions import session, session_lock, store
+from bench.targets import Choice, Cluster, Options
 
 
 @pytest.fixture
@@ -244,8 +244,34 @@ def test_a_second_session_on_the_same_appliance_is_refused(bench, target: FakeTa
     with FileLock(tmp_path / "state/raymeter/local-raymeter.session.lock"):
         code, _, err = bench("run", "inference", "--blocks", "1", "--cpus", "2", "--set", "batch=1")
     assert code == 3
-    assert "Another session is running on the appliance raymeter" in err
+    assert "The deployment raymeter on target local is in use" in err
     assert target.ups == []
+    assert store.session_folders(tmp_path / "results") == []
+
+
+def test_a_deployment_with_a_session_on_it_is_neither_taken_down_nor_stood_up_but_by_force(
+    bench: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    downs: list[str] = []
+    ups: list[str] = []
+    standing = Cluster(topology=a_topology(), dashboard_url="", exporter_url="", token="", nodes=("head",), link="none")
+    monkeypatch.setattr("bench.targets.local.target.LocalTarget.down", lambda self: downs.append(self.name) or ("it",))
+    monkeypatch.setattr("bench.targets.local.target.LocalTarget.up", lambda self, _: ups.append(self.name) or standing)
+    monkeypatch.setattr(session_lock, "PATIENCE_SECONDS", 0.1)
+    typed = (["down", "--target", "local"], ["up", "--target", "local", "--topology", "single", "--cpus", "1"])
+    for words in typed:
+        assert bench(*words)[0] == 0
+    assert (len(downs), len(ups)) == (1, 1)
+    with session_lock.alone(a_session(), tmp_path / "results" / "s1", "bench run inference"):
+        for words in typed:
+            code, out, err = bench(*words)
+            assert (code, out) == (3, "")
+            assert f"session s1, process {os.getpid()}, since" in err.splitlines()[-1]
+        assert (len(downs), len(ups)) == (1, 1)
+        assert bench("down", "--target", "local", "--name", "other")[0] == 0
+        for words in typed:
+            assert "session s1" in bench(*words, "--force")[2]
+    assert (len(downs), len(ups)) == (3, 2)
 
 
 def test_what_was_up_stays_up(bench, target: FakeTarget) -> None:  # type: ignore[no-untyped-def]

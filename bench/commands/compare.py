@@ -12,7 +12,7 @@ import typer
 from bench.commands.answers import refuse_beside_json, say_json
 from bench.commands.options import DEFAULT_OUT, AsJson, Out, typed_command
 from bench.commands.paths import as_path
-from bench.commands.run import judge, measure, report
+from bench.commands.run import created, judge, measure, report
 from bench.commands.talk import say
 from bench.errors import BadInput, GateFailed, NotComparable, did_you_mean
 from bench.model import Run, Session
@@ -156,9 +156,9 @@ def _measured(session: Session, out: Path) -> list[Run]:
     target = create(session.target, msgspec.convert(dict(session.options), Options))
     for topology in {spec.topology.name: spec.topology for spec in session.specs}.values():
         target.check(topology)
-    folder = store.create(out, session)
-    say(f"Confirming on target {target.name}. Session {session.id}, kept in {folder}.")
-    session, runs = measure(folder, session, remaining(folder, session), target=target)
+    with created(out, session) as folder:
+        say(f"Confirming on target {target.name}. Session {session.id}, kept in {folder}.")
+        session, runs = measure(folder, session, remaining(folder, session), target=target)
     report(folder, session, runs)
     return runs
 

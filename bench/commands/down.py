@@ -10,15 +10,24 @@ from bench.commands.answers import say_json
 
 
 def command(
-    target: o.TargetName = "auto", name: o.Appliance = "raymeter", context: o.Context = None, as_json: o.AsJson = False
+    target: o.TargetName = "auto",
+    name: o.Appliance = "raymeter",
+    context: o.Context = None,
+    force: o.Force = False,
+    as_json: o.AsJson = False,
 ) -> None:
-    """End all that an appliance started, after a crash too; nothing of it is left.
+    """End all that a deployment started, after a crash too; nothing of it is left. Refused while a session runs on it.
 
     Example: bench down
     """
     options = targets.Options(name=name, context=context)
     names = targets.NAMES if target == "auto" else (target,)
-    found, troubles = targets.ask_each(names, options, lambda each: each.down())
+
+    def down(each: targets.Target) -> tuple[str, ...]:
+        with o.changing(each.name, name, force=force):
+            return each.down()
+
+    found, troubles = targets.ask_each(names, options, down)
     ended = [f"{name}: {what}" for name, things in found.items() for what in things]
     if as_json:
         say_json("ended", ended)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,11 +22,12 @@ What = Annotated[
     str, typer.Argument(metavar="WHAT", help="experiments, sessions, targets, or the name of one experiment.")
 ]
 
-STATUSES = ("ok", "invalid", "failed", "stopped")
+ENDINGS = ("ok", "invalid", "failed", "stopped")
+STATUSES = (*ENDINGS, "running")
 Experiment = Annotated[str, typer.Option(help="Sessions of this experiment.")]
 TargetName = Annotated[str, typer.Option("--target", help="Sessions on this target.")]
 Profile = Annotated[str, typer.Option(help="Sessions of this profile.")]
-Status = Annotated[str, typer.Option(help="Sessions with a run that is ok, invalid, failed or stopped.")]
+Status = Annotated[str, typer.Option(help="Sessions with a run that is ok, invalid, failed, stopped or running.")]
 Last = Annotated[int, typer.Option(min=0, metavar="N", help="The last ones. [default: all]")]
 
 
@@ -133,6 +135,9 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
 def _session(entry: Entry) -> str:
     if entry.damage:
         return f"{entry.folder}  damaged: {entry.damage}"
-    counts = [f"{count} {name}" for name in STATUSES if (count := getattr(entry, name))]
+    if entry.running:  # the run in progress has no ending yet
+        entry = replace(entry, stopped=max(entry.stopped - 1, 0))
+    counts = ["running"] if entry.running else []
+    counts += [f"{count} {name}" for name in ENDINGS if (count := getattr(entry, name))]
     name = entry.folder if entry.folder == entry.id else f"{entry.folder}  of session {entry.id}"
     return f"{name}  {entry.created}  {', '.join(counts) or 'nothing run'} of {entry.planned}"

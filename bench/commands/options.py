@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields, replace
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -16,11 +17,13 @@ import typer
 
 from bench.commands import completion, on_records
 from bench.commands.paths import as_path
-from bench.errors import BadInput, did_you_mean
+from bench.commands.talk import say
+from bench.errors import BadInput, DoesNotFit, did_you_mean
 from bench.model import Value, as_builtins
 from bench.planning import params
 from bench.planning.budget import price_of, seconds_of, share_of
 from bench.planning.plan import Wish, chosen_levels
+from bench.sessions import session_lock
 from bench.targets import Isolation, Options
 
 if TYPE_CHECKING:
@@ -72,6 +75,7 @@ TargetName = Annotated[
     ),
 ]
 Out = on_records.Out
+Force = Annotated[bool, typer.Option("--force", help="Even if a session runs on the deployment. It will fail.")]
 Appliance = Annotated[str, typer.Option("--name", help="Of the appliance; two names do not meet.")]
 IsolationName = Annotated[
     str,
@@ -196,6 +200,19 @@ def asking_target(work: Callable[..., None]) -> Callable[..., None]:
 def as_options(options: Options) -> dict[str, Value]:
     """Options as a session keeps them: those that were not said are left out."""
     return {name: value for name, value in as_builtins(options).items() if value is not None}
+
+
+@contextmanager
+def changing(target: str, name: str, *, force: bool) -> Iterator[None]:
+    """Hold a deployment while it is stood up or taken down; by `force`, without a lock that is not to be had. Raises DoesNotFit."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(session_lock.changing(target, name, typed_command()))
+        except DoesNotFit as error:
+            if not force:
+                raise
+            say(f"{error.what} --force: it is not asked.")
+        yield
 
 
 def typed_command() -> str:

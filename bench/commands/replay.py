@@ -13,10 +13,9 @@ from bench.capsules import replaying
 from bench.commands import options as o
 from bench.commands.answers import say_json
 from bench.commands.paths import as_path
-from bench.commands.run import judge, measure, report
+from bench.commands.run import created, judge, measure, report
 from bench.commands.talk import say
 from bench.errors import BadInput
-from bench.sessions import store
 from bench.sessions.session import remaining
 from bench.targets import Options, choose
 
@@ -67,9 +66,9 @@ def _replay(
         )
         for topology in {spec.topology.name: spec.topology for spec in session.specs}.values():
             chosen.target.check(topology)
-        folder = store.create(out, session)
-        say(f"Target {chosen.target.name}: {chosen.why}. Session {session.id}, kept in {folder}.")
-        session, runs = measure(folder, session, remaining(folder, session), target=chosen.target)
+        with created(out, session) as folder:
+            say(f"Target {chosen.target.name}: {chosen.why}. Session {session.id}, kept in {folder}.")
+            session, runs = measure(folder, session, remaining(folder, session), target=chosen.target)
         text, here = report(folder, session, runs), analysis.build(session, runs)
         reports.append(here)
         reproduced.append(replaying.is_reproduced(replaying.agreements(found.report, here)))

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import msgspec
 
-from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName
+from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName, typed_command
 from bench.commands.run import carry_on, is_precise, left_out
 from bench.commands.talk import say
 from bench.errors import BadInput
-from bench.sessions import store
+from bench.sessions import session_lock, store
 from bench.sessions.session import remaining
 from bench.targets import Options, create
 
@@ -34,4 +34,5 @@ def command(session: SessionName, as_json: AsJson = False, out: Out = DEFAULT_OU
     target = create(planned.target, msgspec.convert(dict(planned.options), Options))
     for topology in {spec.topology.name: spec.topology for spec in work.todo}.values():
         target.check(topology)
-    carry_on(folder, planned, work, target=target, as_json=as_json)
+    with session_lock.alone(planned, folder, typed_command()):
+        carry_on(folder, planned, work, target=target, as_json=as_json)

@@ -15,7 +15,7 @@ import typer
 from bench.analysis.numbers import plural
 from bench.commands import progress
 from bench.commands.answers import say_json
-from bench.commands.options import AsJson, as_options, asking
+from bench.commands.options import AsJson, as_options, asking, typed_command
 from bench.commands.talk import say
 from bench.errors import DoesNotFit, RunFailed, RunInvalid, Stopped
 from bench.model import Run, Session
@@ -41,14 +41,21 @@ def _run(wish: Wish, options: Options, out: Path, as_json: AsJson = False) -> No
     session = budget.fit(wanted, history.known(out, target.name))
     for topology in topologies:
         target.check(topology)
-    folder = store.create(out, session)
-    say(f"Target {target.name}: {chosen.why}. Session {session.id}, kept in {folder}.")
-    for dropped in session.dropped:
-        say(f"No room in the budget: {dropped}.")
-    carry_on(folder, session, remaining(folder, session), target=target, as_json=as_json)
+    with created(out, session) as folder:
+        say(f"Target {target.name}: {chosen.why}. Session {session.id}, kept in {folder}.")
+        for dropped in session.dropped:
+            say(f"No room in the budget: {dropped}.")
+        carry_on(folder, session, remaining(folder, session), target=target, as_json=as_json)
 
 
 command = asking(_run)
+
+
+@contextmanager
+def created(out: Path, session: Session) -> Iterator[Path]:
+    """The folder of a new session, whose deployment is held meanwhile: one that is refused leaves none. Raises DoesNotFit."""
+    with session_lock.alone(session, out / session.id, typed_command()):
+        yield store.create(out, session)
 
 
 def carry_on(folder: Path, session: Session, work: Work, *, target: Target, as_json: bool = False) -> None:
@@ -68,10 +75,12 @@ def carry_on(folder: Path, session: Session, work: Work, *, target: Target, as_j
 
 
 def measure(folder: Path, session: Session, work: Work, *, target: Target) -> tuple[Session, list[Run]]:
-    """Do what is left of a session; the session, which may say that it ended early, and all of its runs. Raises Stopped."""
-    with session_lock.alone(session):
-        store.end_early(folder, "")
-        ended = _perform(folder, session, work, target=target)
+    """Do what is left of a session, whose deployment is held. Raises Stopped.
+
+    Returns the session, which may say that it ended early, and all of its runs.
+    """
+    store.end_early(folder, "")
+    ended = _perform(folder, session, work, target=target)
     session = store.end_early(folder, ended)
     if ended:
         say(f"Ended early: {ended}. `bench resume {session.id}` would add {left_out(folder, session)}.")

@@ -9,13 +9,12 @@ import typer
 from bench.commands.answers import say_json
 from bench.commands.options import DEFAULT_OUT, AsJson, Out, Seed, as_options, asking_target, typed_command
 from bench.commands.options import TargetName as Target
-from bench.commands.run import measure
+from bench.commands.run import created, measure
 from bench.commands.talk import say
 from bench.errors import RunFailed, SelfcheckFailed
 from bench.experiments import selfcheck
 from bench.planning import plan
 from bench.planning.plan import Wish
-from bench.sessions import store
 from bench.sessions.session import remaining
 from bench.targets import Options, choose
 
@@ -51,9 +50,9 @@ def _selfcheck(
     session = plan.make(wish)
     for topology in plan.topologies(wish):
         chosen.target.check(topology)
-    folder = store.create(out, session)
-    say(f"Target {chosen.target.name}: {chosen.why}. Session {session.id}, kept in {folder}.")
-    _, runs = measure(folder, session, remaining(folder, session), target=chosen.target)
+    with created(out, session) as folder:
+        say(f"Target {chosen.target.name}: {chosen.why}. Session {session.id}, kept in {folder}.")
+        _, runs = measure(folder, session, remaining(folder, session), target=chosen.target)
     if broken := [run for run in runs if run.status != "ok"]:
         raise RunFailed(
             f"{broken[0].spec.folder} is {broken[0].status}: {broken[0].reasons[0]}.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -11,7 +13,7 @@ from bench.commands.answers import say_json
 from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName
 from bench.errors import BadInput, did_you_mean
 from bench.model import Run, as_builtins
-from bench.sessions import store
+from bench.sessions import session_lock, store
 
 RunName = Annotated[str | None, typer.Argument(metavar="RUN", help="One of its runs.")]
 
@@ -23,11 +25,15 @@ def command(session: SessionName, run: RunName = None, as_json: AsJson = False, 
     """
     folder = store.find(out, session)
     runs = store.load_runs(folder, store.load_session(folder))
+    holder = session_lock.running().get(str(folder.resolve()))
+    in_progress = _in_progress(folder, runs) if holder else frozenset()
     if run is None and as_json:
-        say_json("runs", [_ending(each) for each in runs])
+        say_json("runs", [_ending(each, in_progress) for each in runs])
         return
     if run is None:
-        typer.echo("\n".join(_line(each) for each in runs) or "Nothing was run yet.")
+        if holder:
+            typer.echo(f"running: process {holder.pid}, since {holder.since}: {holder.command}")
+        typer.echo("\n".join(_line(each, in_progress) for each in runs) or "Nothing was run yet.")
         return
     matching = [each for each in runs if run == each.spec.folder]
     if not matching:
@@ -38,22 +44,31 @@ def command(session: SessionName, run: RunName = None, as_json: AsJson = False, 
     if as_json:
         say_json("run", matching[0])
         return
-    typer.echo("\n".join(_whole(matching[0])))
+    typer.echo("\n".join(_whole(matching[0], in_progress)))
 
 
-def _ending(run: Run) -> dict[str, object]:
-    return {"run": run.spec.folder, "status": run.status, "samples": len(run.samples), "reasons": run.reasons}
+def _in_progress(folder: Path, runs: Sequence[Run]) -> frozenset[str]:
+    """The runs of a running session that have not ended: last attempts without a result."""
+    last = (run.spec for run in store.last_attempts(runs))
+    return frozenset(spec.folder for spec in last if not (store.run_folder(folder, spec) / "run.json").exists())
 
 
-def _line(run: Run) -> str:
+def _ending(run: Run, in_progress: Collection[str]) -> dict[str, object]:
+    status, reasons = ("running", ()) if run.spec.folder in in_progress else (run.status, run.reasons)
+    return {"run": run.spec.folder, "status": status, "samples": len(run.samples), "reasons": reasons}
+
+
+def _line(run: Run, in_progress: Collection[str]) -> str:
+    if run.spec.folder in in_progress:
+        return f"{run.spec.folder:36} {'running':8} {len(run.samples):4} samples"
     why = f"  {run.reasons[0]}" if run.reasons else ""
     return f"{run.spec.folder:36} {run.status:8} {len(run.samples):4} samples{why}"
 
 
-def _whole(run: Run) -> list[str]:
+def _whole(run: Run, in_progress: Collection[str]) -> list[str]:
     reconciled = {True: "yes", False: "no: see `bench doctor`", None: "not asked"}[run.reconciled]
     notes = [f"reason: {reason}" for reason in run.reasons] + [f"alert: {alert}" for alert in run.alerts]
-    lines = [_line(run), *(f"  {note}" for note in notes), f"  reconciled: {reconciled}", "", "spec"]
+    lines = [_line(run, in_progress), *(f"  {note}" for note in notes), f"  reconciled: {reconciled}", "", "spec"]
     lines += [f"  {line}" for line in _yaml_like(run.spec)]
     if run.facts:
         lines += ["", "facts", *(f"  {line}" for line in _yaml_like(run.facts))]

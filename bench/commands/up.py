@@ -23,10 +23,11 @@ def command(
     memory_mib: o.MemoryMib = 4096,
     object_store_mib: o.ObjectStoreMib = 1024,
     target: o.TargetName = "auto",
+    force: o.Force = False,
     as_json: o.AsJson = False,
     options: Options,
 ) -> None:
-    """Stand a topology up and leave it there, for `bench run` and for you to look at.
+    """Stand a topology up and leave it there, for `bench run` and for you to look at. Refused while a session runs on it.
 
     Example: bench up --target local --topology multi --link-rate 1gbit
     """
@@ -49,12 +50,13 @@ def command(
     (shape,) = plan.topologies(wish)
     chosen.check(shape)
     say(f"Target {chosen.name}: {choice.why}.")
-    standing = chosen.status()
-    cluster = standing.cluster
-    if cluster is None or cluster.topology != shape or standing.options not in (None, choice.options):
-        cluster = chosen.up(shape)
-    else:
-        say("It stands already and answers, so nothing was changed; `bench down` ends it.")
+    with o.changing(chosen.name, choice.options.name, force=force):
+        standing = chosen.status()
+        cluster = standing.cluster
+        if cluster is None or cluster.topology != shape or standing.options not in (None, choice.options):
+            cluster = chosen.up(shape)
+        else:
+            say("It stands already and answers, so nothing was changed; `bench down` ends it.")
     if as_json:
         say_json("up", plain(chosen.name, Standing(cluster=cluster, options=choice.options)))
         return

@@ -19,7 +19,7 @@ import msgspec
 
 from bench.errors import RecordDamaged
 from bench.model import Closing, Session, from_json
-from bench.sessions import store
+from bench.sessions import session_lock, store
 
 FILE = ".index.sqlite"
 VERSION = 1
@@ -64,6 +64,7 @@ class Entry:
     failed: int
     stopped: int
     damage: str
+    running: bool = False  # now; a run of it that has not ended counts as stopped until it does
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,14 +82,16 @@ def entries(out: Path, filters: Filters = Filters()) -> list[Entry]:
     """The sessions in `out` that pass, oldest first."""
     with opened(out) as index:
         rows = index.execute("select * from sessions order by folder").fetchall()
-    return [entry for row in rows if _passes(entry := _entry(row), filters)]
+    running = session_lock.running()
+    found = [_entry(row, is_running=str((out / row["folder"]).resolve()) in running) for row in rows]
+    return [entry for entry in found if _passes(entry, filters)]
 
 
-def _entry(row: sqlite3.Row) -> Entry:
-    values = {name: row[name] for name in Entry.__dataclass_fields__}
+def _entry(row: sqlite3.Row, *, is_running: bool) -> Entry:
+    values = {name: row[name] for name in Entry.__dataclass_fields__ if name != "running"}
     for name in ("experiments", "topologies"):
         values[name] = _words(values[name])
-    return Entry(**values)
+    return Entry(**values, running=is_running)
 
 
 @lru_cache
@@ -103,6 +106,7 @@ def _passes(entry: Entry, filters: Filters) -> bool:
         and filters.profile in ("", entry.profile)
         and entry.created >= filters.since
         and (not filters.status or bool(getattr(entry, filters.status)))
+        and not (filters.status == "stopped" and entry.running)
     )
 
 
