@@ -295,6 +295,9 @@ class Closing:
     alerts: tuple[str, ...] = ()
     log_end: str = ""
     gate: Gate | None = None  # of the run's block
+    clock_offsets_seconds: Mapping[str, float] = field(
+        default_factory=dict
+    )  # of head and Prometheus, from the client's
     extract: Extract | None = None  # None: written before there were any
     version: int = SCHEMA_VERSION
 
@@ -314,6 +317,9 @@ class Run:
     alerts: tuple[str, ...] = ()  # "Throttled: head was ...": alert rules that held while it went
     log_end: str = ""
     gate: Gate | None = None
+    clock_offsets_seconds: Mapping[str, float] = field(
+        default_factory=dict
+    )  # of head and Prometheus, from the client's
     extract: Extract | None = None  # of Prometheus; None: the run is older than these
     profiles: Mapping[str, str] = field(default_factory=dict)  # by name of file: stacks, as bench/stacks.py has them
 

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -19,7 +19,8 @@ from bench.doctor import nodes, steadiness, windows
 from bench.doctor.finding import Finding
 from bench.effective_cpus import effective_cpus
 from bench.errors import BenchError
-from bench.monitoring import scraping
+from bench.experiments import NAMES, load
+from bench.monitoring import clock_skew, scraping
 from bench.targets import Cluster, Options
 
 LEAST_FREE_BYTES = 2**30
@@ -90,6 +91,7 @@ def standing(name: str, options: Options) -> Iterator[Finding]:
     if found.cluster is not None:
         yield Finding(f"target {name}", "good", f"{found.cluster.topology.name} is up")
         yield from cluster(found.cluster)
+        yield clocks(clock_skew.measure(found.cluster))
         yield from nodes.findings(target, found.cluster.topology)
         yield from scraped_and_shown(found.cluster)
     elif found.leftovers:
@@ -126,12 +128,27 @@ def cluster(found: Cluster) -> Iterator[Finding]:
         return
 
 
+def clocks(offsets: Mapping[str, float]) -> Finding:
+    """Whether head and Prometheus have this machine's time of day."""
+    if wrong := list(clock_skew.too_far(offsets)):
+        return Finding("clocks", "bad", "; ".join(wrong), clock_skew.FIX)
+    if not offsets:
+        return Finding("clocks", "note", "nobody said what time it is", "Run `bench up` again.")
+    return Finding("clocks", "good", f"{' and '.join(offsets)} within {clock_skew.MOST_SECONDS:g} s of this machine's")
+
+
+def shortest_sample_seconds() -> float:
+    """The shortest sample that any profile of any experiment has."""
+    return min(profile.sample_seconds for name in NAMES for profile in load(name).PROFILES.values())
+
+
 def scraped_and_shown(found: Cluster) -> Iterator[Finding]:
     """Prometheus and Grafana beside a cluster: every page that should be scraped, every panel that should show something."""
     yield from windows.findings(
         prometheus_url=found.prometheus_url,
         grafana_url=found.grafana_url,
         pages=scraping.pages(found.nodes),
+        shortest_sample_seconds=shortest_sample_seconds(),
     )
 
 

@@ -12,10 +12,10 @@ from bench.doctor.finding import Finding
 from bench.effective_cpus import effective_cpus, is_enough
 from bench.identity import code_hash
 from bench.model import Topology, from_json
+from bench.monitoring import clock_skew
 from bench.targets import Target, node_names
 
 LOOK = ("python", "-m", "bench.jobs.look")
-MOST_CLOCK_SECONDS = 2.0  # apart: boards place samples and scrapes by the clocks of two machines
 MOST_THROTTLED = 0.01  # of the periods, as in the alert rules
 SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies")
 
@@ -99,9 +99,8 @@ def _wrong(about: str, look: Look, topology: Topology, asked: tuple[float, float
         yield Finding(about, "bad", told, _FEWER_CPUS)
     if look.code_hash != code_hash():
         yield Finding(about, "bad", f"it has the code {look.code_hash}, and this is {code_hash()}", _REBUILD)
-    apart = max(asked[0] - look.time, look.time - asked[1], 0.0)
-    if apart > MOST_CLOCK_SECONDS:
-        yield Finding(about, "bad", f"its clock is {apart:.1f} s off", "Let both keep time by NTP: boards go by it.")
+    for wrong in clock_skew.too_far({about.removeprefix("node "): clock_skew.offset(asked[0], look.time, asked[1])}):
+        yield Finding(about, "bad", wrong, clock_skew.FIX)
     if look.clock in SLOW_CLOCKS:
         yield Finding(about, "note", f"its clock is {look.clock}", "Reading it takes microseconds: use long samples.")
     if _throttled(look) > MOST_THROTTLED:

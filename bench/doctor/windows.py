@@ -36,12 +36,14 @@ def findings(
     prometheus_url: str | None,
     grafana_url: str | None,
     pages: Sequence[Page],
+    shortest_sample_seconds: float,
     chosen: Mapping[str, str] | None = None,
 ) -> Iterator[Finding]:
     """Everything about the windows of a cluster whose pages are `pages`; nothing, where it has no windows."""
     try:
         if prometheus_url:
             yield from targets(Prometheus(prometheus_url), pages)
+            yield from intervals(Prometheus(prometheus_url), pages, shortest_sample_seconds)
         if grafana_url:
             yield from boards(Grafana(grafana_url), chosen or {})
     except (http_client.RequestException, TargetFailed) as error:
@@ -65,6 +67,24 @@ def targets(prometheus: Prometheus, pages: Sequence[Page]) -> Iterator[Finding]:
             yield Finding(f"page {page}", "bad", f"the last scrape failed: {target.error}", _NOT_SCRAPED)
     if not missing:
         yield Finding("pages", "good", f"all {len(pages)} are scraped")
+
+
+def intervals(prometheus: Prometheus, pages: Sequence[Page], shortest_sample_seconds: float) -> Iterator[Finding]:
+    """How often the pages are scraped: no seldomer than raymeter takes it for, and what samples are too short to be seen."""
+    jobs = {page.job for page in pages}
+    slowest = max(
+        (each.interval_seconds for each in prometheus.targets() if each.labels.get("job") in jobs), default=0.0
+    )
+    if slowest > SCRAPE_SECONDS:
+        seen = f"a page is scraped every {slowest:g} s, and checks and boards take it for {SCRAPE_SECONDS:g} s"
+        fix = f"Set scrape_interval to {SCRAPE_SECONDS:g}s in Prometheus' configuration, or run `bench up` again."
+        yield Finding("scrape interval", "bad", seen, fix)
+    elif slowest > shortest_sample_seconds:
+        seen = f"{slowest:g} s, and the shortest samples of a profile last {shortest_sample_seconds:g} s"
+        fix = "Boards may miss such samples; the record and its reports have every one."
+        yield Finding("scrape interval", "note", seen, fix)
+    elif slowest:
+        yield Finding("scrape interval", "good", f"{slowest:g} s, no longer than the shortest samples")
 
 
 _NOT_FOUND = "Is the port declared in the pod, and the label ray.io/is-ray-node on it? Else run `bench up` again."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -22,6 +23,7 @@ from bench.jobs import incoming, memory_copy, profiling
 from bench.jobs.invocation import QUIET, Invocation, NodeProbe, look_at_clock
 from bench.jobs.recorder import Recorder
 from bench.model import Facts, NodeFacts, Spec, from_json
+from bench.monitoring import clock_skew
 from bench.planning import needs
 from bench.planning import params as parameters
 from bench.sessions.store import write_whole
@@ -249,6 +251,8 @@ def collect_facts(spec: Spec, probes: list[NodeProbe]) -> Facts:
         check_code(node.node, node.code_hash)
         check_node(spec, node)
     check_versions(nodes)
+    offsets = clock_offsets(probes)
+    check_clocks(offsets)
     images: dict[str, str] = json.loads(os.environ.get(IMAGES, "{}"))  # as who stood the nodes up has seen them
     return Facts(
         nodes=tuple(replace(node, image_digest=images.get(node.node, node.image_digest)) for node in nodes),
@@ -259,9 +263,28 @@ def collect_facts(spec: Spec, probes: list[NodeProbe]) -> Facts:
         same_host=len({node.boot_id for node in nodes}) == 1,
         profiler=spec.profile_with,
         clock=look_at_clock(),
+        clock_offsets_seconds=offsets,
         busy_workers=needs.busy_workers(spec),
         copy_bytes_per_second=memory_copy.bytes_per_second(),
     )
+
+
+def clock_offsets(probes: Sequence[NodeProbe]) -> dict[str, float]:
+    """Seconds by which each node's clock is ahead of this driver's, or behind where negative."""
+    import ray
+
+    found = {}
+    for probe in probes:
+        before = time.time()
+        there = ray.get(probe.actor.time.remote(), timeout=60)
+        found[probe.slot.name] = round(clock_skew.offset(before, there, time.time()), 3)
+    return found
+
+
+def check_clocks(offsets: Mapping[str, float]) -> None:
+    """Raise Unfit where a node's clock is too far from this driver's."""
+    if wrong := list(clock_skew.too_far(offsets, whose="the driver's on the head")):
+        raise Unfit(f"clocks are more than {clock_skew.MOST_SECONDS:g} s apart: {'; '.join(wrong)}. {clock_skew.FIX}")
 
 
 def check_node(spec: Spec, node: NodeFacts) -> None:

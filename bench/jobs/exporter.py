@@ -16,6 +16,7 @@ import json
 import os
 import re
 import sys
+import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BufferedIOBase
@@ -25,7 +26,7 @@ from urllib.parse import parse_qs, urlsplit
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from bench.errors import AuthFailed
-from bench.jobs import EXPORTER_HEADER, incoming
+from bench.jobs import EXPORTER_HEADER, TIME_HEADER, incoming
 from bench.jobs.invocation import QUIET
 from bench.jobs.metrics_page import MetricsPage
 from bench.sessions.store import DONE, FILES
@@ -153,6 +154,7 @@ def serve(records: Path, *, host: str, port: int, token: str) -> ThreadingHTTPSe
         def _send(self, answer: Answer) -> None:
             self.send_response(answer.status)
             self.send_header(EXPORTER_HEADER, "1")
+            self.send_header(TIME_HEADER, f"{time.time():.3f}")
             self.send_header("Content-Type", answer.kind)
             self.send_header("Content-Length", str(len(answer.body)))
             self.end_headers()

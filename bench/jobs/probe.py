@@ -8,7 +8,7 @@ import threading
 from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 from typing import Any
 
 from bench.cores import cores, read_cpus
@@ -40,6 +40,10 @@ class Probe:
     def name(self) -> str:
         """The node's name, as its target gave it."""
         return os.environ["RAYMETER_NODE"]
+
+    def time(self) -> float:
+        """Seconds since the epoch, by this node's clock."""
+        return time()
 
     def begin(self) -> None:
         """The interval begins: note what has been counted so far, and watch for peaks."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +34,7 @@ class Target:
     labels: Mapping[str, str]
     is_up: bool
     error: str
+    interval_seconds: float = 0.0  # from scrape to scrape; 0: it does not say
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,15 @@ class Prometheus:
     def targets(self) -> tuple[Target, ...]:
         """The pages that are scraped, and how the last scrape of each went."""
         found = self._get("targets", state="active")["activeTargets"]
-        return tuple(Target(each["labels"], each["health"] == "up", each["lastError"]) for each in found)
+        return tuple(
+            Target(
+                labels=each["labels"],
+                is_up=each["health"] == "up",
+                error=each["lastError"],
+                interval_seconds=duration_seconds(each.get("scrapeInterval", "")),
+            )
+            for each in found
+        )
 
     def _get(self, path: str, **query: Any) -> Any:
         answer = http_client.get(f"{self.url.rstrip('/')}/api/v1/{path}", params=query, timeout_seconds=TIMEOUT_SECONDS)
@@ -104,6 +114,12 @@ class Grafana:
         answer = http_client.get(f"{self.url.rstrip('/')}/api/{path}", timeout_seconds=TIMEOUT_SECONDS)
         answer.raise_for_status()
         return answer.json()
+
+
+def duration_seconds(text: str) -> float:
+    """A duration as Prometheus writes it: 2s, 1m30s, 500ms."""
+    units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+    return sum(float(count) * units[unit] for count, unit in re.findall(r"(\d+)(ms|s|m|h)", text))
 
 
 def _point(pair: Sequence[Any]) -> tuple[float, float]:

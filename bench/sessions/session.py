@@ -18,7 +18,7 @@ from bench.jobs.collect import Collector
 from bench.jobs.deliver import deliver, give_back
 from bench.jobs.submit import ENDED, JobsApi
 from bench.model import Closing, Extract, Gate, Line, Run, Sample, Session, Spec, Status, Topology, from_json
-from bench.monitoring import extract, reconcile, window
+from bench.monitoring import clock_skew, extract, reconcile, window
 from bench.planning import needs
 from bench.sessions import store
 from bench.sessions.gate import wait_for_quiet
@@ -177,12 +177,15 @@ def run_one(  # noqa: PLR0913, where, what, on what, and who is told: none of th
     api = JobsApi(cluster.dashboard_url, cluster.token)
     collector = Collector(exporter_url=cluster.exporter_url, token=cluster.token, spec=spec, path=path)
     job_id = ""
+    offsets = clock_skew.measure(cluster)
     try:
+        clock_skew.check(offsets)
         _send_what_it_needs(folder, spec, cluster)
         job_id = api.submit(spec, python=cluster.python, environment=cluster.environment)
         closing = _follow(api, job_id, collector, ended=target.ended, listener=listener, stop=stop)
     except (AuthFailed, TargetFailed) as error:
-        store.close_run(folder, spec, replace(_closed_here(path, "failed", str(error)), gate=gate))
+        closing = _closed_here(path, "failed", str(error))
+        store.close_run(folder, spec, replace(closing, gate=gate, clock_offsets_seconds=offsets))
         raise  # no run after this one would do better
     except (BenchError, http_client.RequestException) as error:
         if job_id:
@@ -193,7 +196,7 @@ def run_one(  # noqa: PLR0913, where, what, on what, and who is told: none of th
     if job_id and closing.status != "ok":
         closing = replace(closing, log_end=api.log_end(job_id)[-store.LOG_END_BYTES :])
     closing = _look_through_window(collector, _judge(path, closing, digests=digests), cluster)
-    closing = replace(closing, gate=gate)
+    closing = replace(closing, gate=gate, clock_offsets_seconds=offsets)
     store.close_run(folder, spec, closing)
     return closing
 

@@ -316,6 +316,7 @@ def load_run(folder: Path, spec: Spec) -> Run:
         alerts=closing.alerts if closing else (),
         log_end=closing.log_end if closing else "",
         gate=closing.gate if closing else None,
+        clock_offsets_seconds=closing.clock_offsets_seconds if closing else {},
         extract=closing.extract if closing else None,
         profiles=profiles,
     )

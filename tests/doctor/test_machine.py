@@ -77,6 +77,20 @@ def test_cpus_are_told_with_what_limits_them_and_what_they_are(
     assert bool(found.to_do) == (level != "good")
 
 
+@pytest.mark.parametrize(
+    ("offsets", "level", "seen"),
+    [
+        ({"head": 0.0, "Prometheus": 0.9}, "good", "head and Prometheus within 1 s of this machine's"),
+        ({"head": 0.0, "Prometheus": -2.0}, "bad", "the clock of Prometheus is 2.0 s behind this machine's"),
+        ({}, "note", "nobody said what time it is"),
+    ],
+)
+def test_clocks_that_are_apart_are_bad(offsets: Mapping[str, float], level: str, seen: str) -> None:
+    found = doctor.clocks(offsets)
+    assert (found.about, found.level, found.seen) == ("clocks", level, seen)
+    assert bool(found.to_do) == (level != "good")
+
+
 def test_one_cpu_and_swap_in_use_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     monkeypatch.setattr(psutil, "swap_memory", lambda: SimpleNamespace(used=2**30))

@@ -15,6 +15,7 @@ from bench.experiments import load
 from bench.identity import CALLERS_CODE, code_hash
 from bench.jobs.entry import (
     Unfit,
+    check_clocks,
     check_code,
     check_node,
     check_resources,
@@ -76,6 +77,12 @@ def test_other_nodes_are_refused_with_the_numbers(resources: list[dict[str, floa
 def test_a_node_that_cannot_give_what_the_topology_says_is_refused(changes: dict[str, object], words: str) -> None:
     with pytest.raises(Unfit, match=words):
         check_node(MULTI, a_node(**changes))
+
+
+def test_nodes_whose_clocks_are_apart_are_refused_with_how_far_and_the_fix() -> None:
+    check_clocks({"head": 0.0, "worker-1": -0.9})
+    with pytest.raises(Unfit, match=r"the clock of worker-1 is 2.0 s ahead of the driver's on the head\. .*NTP"):
+        check_clocks({"head": 0.0, "worker-1": 2.0})
 
 
 def test_nodes_of_different_versions_are_refused_with_each_of_them() -> None:
