@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from bench import process_environment
+from bench.commands.streams import outlive_readers
 from bench.commands.talk import Level, set_level
 from bench.errors import BadInput, BenchError, CannotWrite, Stopped
 
@@ -146,6 +147,8 @@ _debug = False
 
 def main() -> None:
     """Run the command line; ends the process with the exit code of what happened."""
+    if sys.stdout is sys.__stdout__ and sys.stderr is sys.__stderr__:
+        outlive_readers()
     if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")  # a name that the terminal has no letters for
     try:

@@ -355,7 +355,16 @@ def test_a_command_imports_nothing_that_only_others_need() -> None:
 
 def test_every_module_of_commands_is_a_command_or_serves_them() -> None:
     there = {path.stem for path in (Path(cli.__file__).parent / "commands").glob("[a-z]*.py")}
-    assert there - set(cli.NAMES) == {"answers", "on_records", "options", "progress", "completion", "paths", "talk"}
+    assert there - set(cli.NAMES) == {
+        "answers",
+        "on_records",
+        "options",
+        "progress",
+        "completion",
+        "paths",
+        "streams",
+        "talk",
+    }
 
 
 def test_every_command_has_help_and_an_example() -> None:

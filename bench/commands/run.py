@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -175,8 +175,7 @@ def _ctrl_c(stop: Stop) -> Iterator[None]:
         if stop.is_asked:
             raise KeyboardInterrupt
         stop.ask()
-        with suppress(OSError):  # a terminal that is closed hears nothing
-            say("Stopping: the run is ended and the cluster taken down. Ctrl-C again stops at once.")
+        say("Stopping: the run is ended and the cluster taken down. Ctrl-C again stops at once.")
         if stop.may_interrupt:
             raise Stopped("Stopped while a cluster was being stood up.")
 
