@@ -5,6 +5,7 @@ JSON both ways is `to_json` and `from_json`; a file from elsewhere is checked ag
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +17,8 @@ SCHEMA_VERSION = 1
 STEADY_TURNS = 5  # no fewer are left of an invocation whose first turns are discarded beyond those declared
 
 MOST_PRIMARY = 5  # comparisons of a session: more than that cannot all be the one that was asked
+
+NOT_FINITE = "not a finite number"  # how the reason begins of a sample whose value was NaN or infinite
 
 T = TypeVar("T")
 
@@ -121,7 +124,10 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sample:
-    """One value of one metric in one interval, or the reason that there is none."""
+    """One value of one metric in one interval, or the reason that there is none.
+
+    A value that is NaN or infinite becomes a reason: JSON has no such numbers, and no statistic of them means anything.
+    """
 
     metric: str
     value: float | None
@@ -144,6 +150,16 @@ class Sample:
     def __post_init__(self) -> None:
         if (self.value is None) == (self.reason is None):
             raise ValueError(f"a sample of {self.metric} has either a value or a reason that there is none")
+        if self.step is not None and not math.isfinite(self.step):
+            raise ValueError(f"a sample of {self.metric} must have a finite step, got {self.step}")
+        if self.value is not None and not math.isfinite(self.value):
+            object.__setattr__(self, "reason", f"{NOT_FINITE}: {self.value}")
+            object.__setattr__(self, "value", None)
+
+    @property
+    def is_not_finite(self) -> bool:
+        """Whether its value was NaN or infinite, as that of a training that diverged."""
+        return self.reason is not None and self.reason.startswith(NOT_FINITE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import time
@@ -352,7 +353,8 @@ def _ray_config() -> dict[str, bool | int | float | str]:
             value = getattr(config, name)()
         except Exception:  # noqa: BLE001, S112, some of them want an argument, and none is worth a run
             continue
-        found[name] = value if isinstance(value, (bool, int, float)) else str(value)
+        is_plain = isinstance(value, (bool, int)) or (isinstance(value, float) and math.isfinite(value))
+        found[name] = value if is_plain else str(value)
     return found
 
 

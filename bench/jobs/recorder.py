@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from bench.model import Closing, Facts, Line, NodeUsage, Sample, Spec, Status, to_json
+from bench.model import Closing, Facts, Line, NodeUsage, Sample, Spec, Status, from_json, to_json
 from bench.sessions.store import FILES, SAMPLES, write_whole
 
 
@@ -50,6 +50,7 @@ class Recorder:
     def _write(self, **what: Any) -> None:
         with self._lock:
             text = to_json(Line(seq=self._seq + 1, **what)) + b"\n"
+            from_json(text, Line)  # raises here what would make the record unreadable: JSON turns NaN into null
             self._file.write(text)
             self._file.flush()
             os.fsync(self._file.fileno())

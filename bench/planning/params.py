@@ -105,7 +105,7 @@ def check(parameter: Parameter, value: Value) -> Value:
         or (bool(parameter.choices) and value not in parameter.choices)
         or (number is not None and parameter.minimum is not None and number < parameter.minimum)
         or (number is not None and parameter.maximum is not None and number > parameter.maximum)
-        or (number is not None and math.isnan(number))
+        or (isinstance(number, float) and not math.isfinite(number))
     )
     if wrong:
         raise BadInput(f"{parameter.name}={value} is out of bounds.", f"It takes {parameter.range}: {parameter.help}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -86,6 +87,13 @@ def without_one(run, sample):
     return sample
 
 
+def diverged(run, sample):
+    """One peer, in every run on multi, in a turn that counts; and the subject in a warm-up."""
+    is_peer = sample.arm == "pool" and sample.turn == 2 and run.spec.topology == MULTI
+    is_warmup = sample.arm == "ray" and sample.warmup
+    return replace(sample, value=math.nan) if sample.metric == RATE.name and (is_peer or is_warmup) else sample
+
+
 def drifting(run, sample):
     return replace(sample, value=sample.value * 1.1**run.spec.block) if sample.metric == RATE.name else sample
 
@@ -162,6 +170,12 @@ CASES = [
     (idle_worker, {}, "weakens", "worker-1 of multi did 0% of the work: the others did its part"),
     (samples(without_one), {}, "weakens", "12 samples of 36 without a value: a result was lost"),
     (
+        samples(diverged),
+        {},
+        "weakens",
+        "diverged, or no number: throughput_inputs_per_second on multi was not finite in 6 of pool of 6 runs.",
+    ),
+    (
         under_a_quota(usage(periods=100, throttled_periods=40)),
         {},
         "weakens",
@@ -202,6 +216,7 @@ QUIET = [
     (None, "vetoed"),
     (began_busy_elsewhere, "busy machine"),
     (None, "end to end"),
+    (None, "diverged"),
     (None, "differs"),
     (None, "spilled"),
     (None, "pairs of invocations"),
@@ -239,6 +254,15 @@ def test_a_failed_attempt_that_was_done_again_is_noted_and_weakens_nothing():
     (found,) = [doubt for doubt in doubts_of(change) if "left out" in doubt.text]
     assert found.severity == "note"
     assert found.text.endswith("(failed: the head died). All done again since.")
+
+
+def test_a_training_that_diverged_is_counted_though_its_run_is_invalid():
+    def change(session, runs):
+        found = samples(diverged)(session, runs)
+        return [replace(run, status="invalid", reasons=("it diverged",)) for run in found]
+
+    (found,) = [doubt for doubt in doubts_of(change) if "diverged, or no number" in doubt.text]
+    assert "6 of pool of 6 runs" in found.text
 
 
 def test_no_rule_is_in_the_table_twice():

@@ -51,6 +51,12 @@ def test_trials_of_earlier_attempts_are_kept_once_each_in_order(tmp_path: Path) 
     assert third.kept(2, CONFIGS) == []
 
 
+def test_a_trial_that_diverged_is_kept_too_and_not_done_again(tmp_path: Path) -> None:
+    trial = TrialRun(number=0, config=CONFIGS[0], reports=[replace(REPORT, loss=None)])
+    a_ledger(tmp_path / "1").write(1, trial)
+    assert a_ledger(tmp_path / "2", tmp_path / "1" / NAME).kept(1, CONFIGS) == [trial]
+
+
 def test_a_trial_of_another_course_or_configuration_is_not_kept(tmp_path: Path) -> None:
     a_ledger(tmp_path / "1").write(1, a_trial(0))
     path = tmp_path / "1" / NAME

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import statistics
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -154,6 +155,14 @@ def test_trials_are_ranked_by_iterations_and_then_by_accuracy() -> None:
     near, far = a_trial(a_report(1, 0.9), number=2), a_trial(a_report(1, 0.2), number=3)
     ranked = sorted([far, slow, near, quick], key=lambda trial: trial.rank(0.99, "training"))
     assert [trial.number for trial in ranked] == [1, 0, 2, 3]
+
+
+def test_a_trial_that_diverged_reaches_no_target_and_is_the_last_whatever_its_accuracy_was() -> None:
+    diverged = a_trial(replace(a_report(1, 0.999), loss=None), number=0)
+    poor = a_trial(a_report(1, 0.01), number=1)
+    assert diverged.iterations_to(0.05, "training") is None
+    assert min([diverged, poor], key=lambda trial: trial.rank(0.05, "training")) is poor
+    assert numbers.outcome([diverged, poor], target=0.01, judged_by="training").censored == (1,)
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bench.analysis.arms import ArmRow
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import Side, attempts_that_count, log_ratios
-from bench.analysis.doubts.evidence import SESSION, Doubt, Evidence, Severity, about
+from bench.analysis.doubts.evidence import SESSION, Doubt, Evidence, Severity, about, cell_name
 from bench.analysis.numbers import label, plain, plural, quantity, span
 from bench.analysis.statistics import stats
 from bench.analysis.steadiness import Label, Steadiness
@@ -19,6 +20,7 @@ OVERHEAD_SECONDS = 0.010  # a call that is shorter measures Ray, not the work
 ORDER_P = 0.05
 LEAST_SHARE = 0.5  # of an equal share of the work
 MOST_WAITING = 0.05  # of what all CPUs had
+MOST_NAMED = 8  # arms or points in one sentence
 TO_BLAME = 0.5  # of an equal share of the waiting: who waited less was waited for
 _SIZE = Metric(name="size", unit="B", better="lower", kind="size")
 
@@ -201,6 +203,30 @@ def partly_missing(evidence: Evidence) -> Iterator[Doubt]:
         if gaps:
             text = f"{plural(len(gaps), 'sample')} of {len(samples)} without a value: {gaps[0]}."
             yield Doubt(severity="weakens", about=about(cell), text=text)
+
+
+def not_finite(evidence: Evidence) -> Iterator[Doubt]:
+    """What was NaN or infinite, as the loss of a training that diverged: counted, also in runs that are invalid for it."""
+    runs: Counter[tuple[str, str]] = Counter()
+    bad: dict[tuple[str, str, str], Counter[str]] = {}
+    for run in evidence.runs:
+        where = cell_name(run.spec.experiment, run.spec.cell), run.spec.topology.name
+        runs[where] += 1
+        gaps = {(s.metric, f"{s.arm} {s.point}".strip()) for s in run.samples if s.is_not_finite and not s.warmup}
+        for metric, arm in gaps:
+            bad.setdefault((*where, metric), Counter())[arm] += 1
+    for (cell, topology, metric), counts in sorted(bad.items()):
+        text = (
+            f"diverged, or no number: {metric} on {topology} was not finite in {_counted(counts)} of"
+            f" {plural(runs[cell, topology], 'run')}. Such values are counted as missing, and none is ever the best."
+        )
+        yield Doubt(severity="weakens", about=cell, text=text)
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    """By arm, or by point, in how many runs: `1 of ray-sync, 2 of ddp-gloo`; a search has any number of points."""
+    named = ", ".join(f"{count} of {name}" for name, count in sorted(counts.items())[:MOST_NAMED])
+    return named + (f" and {len(counts) - MOST_NAMED} more" if len(counts) > MOST_NAMED else "")
 
 
 def loads_missing(evidence: Evidence) -> Iterator[Doubt]:

@@ -22,6 +22,7 @@ RULES: tuple[Rule, ...] = (
     numbers.start_turns_it_round,
     numbers.overhead_dominated,
     clock.short_samples,
+    numbers.not_finite,
     numbers.partly_missing,
     numbers.loads_missing,
     credit.credit_differs,

@@ -79,7 +79,8 @@ class Examiner:
         last = evaluated[-1].loss
         if math.isfinite(last) and last <= self.first_loss * (1 - LEAST_FALL):
             return None
-        return f"not converging: the loss on held-out images was {self.first_loss:.4f}, and {last:.4f} at the end"
+        problem = "not converging" if math.isfinite(last) else "diverged"
+        return f"{problem}: the loss on held-out images was {self.first_loss:.4f}, and {last:.4f} at the end"
 
     def _look(self, state: Vector) -> tuple[float, float]:
         share, loss = self._learner.evaluate(state, self._images, self._classes)

@@ -12,7 +12,7 @@ from bench.experiments.kit.parts import jain
 from bench.experiments.tune import numbers
 from bench.experiments.tune.numbers import Outcome, TrialRun
 from bench.experiments.tune.training import Course
-from bench.model import Better, Kind, Metric, Sample
+from bench.model import NOT_FINITE, Better, Kind, Metric, Sample
 
 if TYPE_CHECKING:
     from bench.experiments.tune.search import Found
@@ -284,7 +284,10 @@ def _of_trial(measured: Measured[Found], trial: TrialRun, course: Course) -> Ite
         yield itself.missing(ITERATIONS, reason)
     else:
         yield itself.sample(ITERATIONS, iterations)
-    yield itself.sample(REACHED, last.accuracy(course.judged_by))
+    if last.loss is None:
+        yield itself.missing(REACHED, f"{NOT_FINITE}: its loss, so it has diverged")
+    else:
+        yield itself.sample(REACHED, last.accuracy(course.judged_by))
     yield itself.sample(TRIAL, trial.seconds)
     yield itself.sample(MEMORY, max(report.peak_memory_bytes for report in trial.done))
     for metric, value in ((RATE, config.lr), (MOMENTUM, config.momentum), (HIDDEN, config.hidden)):

@@ -6,6 +6,7 @@ and the trials that follow in the process cost their arithmetic.
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import resource
@@ -63,7 +64,7 @@ class Report:
     iteration: int
     training_accuracy: float  # of the iteration's samples, each before it was learnt from
     held_out_accuracy: float
-    loss: float
+    loss: float | None  # None: it was no finite number, the training has diverged
     cpu_seconds: float  # of this iteration
     begin: float  # of this iteration, on the monotonic clock of its machine
     end: float
@@ -77,7 +78,9 @@ class Report:
         return self.end - self.begin
 
     def accuracy(self, judged_by: str) -> float:
-        """The accuracy that the target is set for."""
+        """The accuracy that the target is set for. What has diverged has none, and reaches no target."""
+        if self.loss is None:
+            return 0.0
         return self.held_out_accuracy if judged_by == "held-out" else self.training_accuracy
 
 
@@ -109,7 +112,7 @@ class Training:
             iteration=self._iteration + 1,
             training_accuracy=float(right) / order.size,
             held_out_accuracy=held_out,
-            loss=float(loss),
+            loss=float(loss) if math.isfinite(float(loss)) else None,
             cpu_seconds=time.process_time() - cpu,
             begin=begin,
             end=time.monotonic(),
