@@ -57,7 +57,7 @@ class JobsApi:
         job_id = f"{spec.session}.{spec.folder}"
         body = {
             "submission_id": job_id,
-            "entrypoint": f"exec {entrypoint(spec, python=python, environment={**environment, **layout(spec)})}",
+            "entrypoint": f"exec {padded(spec)} {entrypoint(spec, python=python, environment=environment)}",
             "metadata": {"session": spec.session, "run": spec.folder, SUBMISSION: secrets.token_hex(8)},
         }
         patiently = tenacity.Retrying(
@@ -174,14 +174,20 @@ class JobsApi:
         return answer
 
 
-def layout(spec: Spec) -> dict[str, str]:
-    """Variables of the driver that mean nothing, another size of them and other hashes in every invocation: of its seed.
+def layout(spec: Spec) -> tuple[int, int]:
+    """How many bytes of its environment mean nothing, and the seed of its hashes: others in every invocation, by its seed.
 
     How large the environment is moves the stack, and hashes order what has no order; both change how fast a program runs.
     Left as they are, one accident would be in every value of an arm (Mytkowicz et al., ASPLOS 2009).
     """
     draw = random.Random(f"{spec.seed}/{spec.folder}")
-    return {PADDING: "x" * draw.randint(0, MOST_PADDING_BYTES), "PYTHONHASHSEED": str(draw.randrange(2**32))}
+    return draw.randint(0, MOST_PADDING_BYTES), draw.randrange(2**32)
+
+
+def padded(spec: Spec) -> str:
+    """The beginning of a shell command that gets `layout`. The shell makes the bytes: Ray prints the command into the log."""
+    padding_bytes, hash_seed = layout(spec)
+    return f'env {PADDING}="$(printf %{padding_bytes}s "")" PYTHONHASHSEED={hash_seed}'
 
 
 def entrypoint(spec: Spec, *, python: str = "python", environment: Mapping[str, str] = MappingProxyType({})) -> str:

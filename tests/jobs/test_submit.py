@@ -153,8 +153,8 @@ def test_the_environment_has_another_size_and_other_hashes_in_every_invocation_a
     specs = [a_spec(id=f"b{block:02d}-{name}", block=block) for block in range(1, 30) for name in ("single", "multi")]
     layouts = [submit.layout(spec) for spec in specs]
     assert layouts == [submit.layout(spec) for spec in specs]
-    sizes = [len(each[submit.PADDING]) for each in layouts]
-    assert (min(sizes) < 400, 3700 < max(sizes) <= 4096, len({each["PYTHONHASHSEED"] for each in layouts})) == (
+    sizes = [padding_bytes for padding_bytes, _ in layouts]
+    assert (min(sizes) < 400, 3700 < max(sizes) <= 4096, len({hash_seed for _, hash_seed in layouts})) == (
         True,
         True,
         len(specs),
@@ -167,6 +167,19 @@ def test_the_driver_is_started_with_them(tmp_path: Path) -> None:
     with serving(head) as address:
         JobsApi(address, TOKEN).submit(a_spec())
     (body,) = head.bodies
-    told = submit.layout(a_spec())
-    assert f"PYTHONHASHSEED={told['PYTHONHASHSEED']}" in shlex.split(body["entrypoint"])
-    assert f"{submit.PADDING}={told[submit.PADDING]}" in shlex.split(body["entrypoint"])
+    assert len(body["entrypoint"]) < 200 + len(to_json(a_spec()))  # Ray prints it into the log that users read
+    shown = tmp_path / "python"
+    shown.write_text(f'#!/bin/sh\nprintf "%s|%s" "${{#{submit.PADDING}}}" "$PYTHONHASHSEED"\n')
+    shown.chmod(0o755)
+    for shell in ("/bin/sh", "/bin/bash"):
+        told = subprocess.check_output(
+            [shell, "-c", body["entrypoint"]], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, text=True, timeout=10
+        )
+        assert told == "{}|{}".format(*submit.layout(a_spec()))
+
+
+@pytest.mark.parametrize("padding_bytes", [0, 1, submit.MOST_PADDING_BYTES])
+def test_a_driver_may_have_no_padding_and_the_most(padding_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(submit, "layout", lambda _: (padding_bytes, 1))
+    command = f"{submit.padded(a_spec())} sh -c 'echo ${{#{submit.PADDING}}}'"
+    assert subprocess.check_output(["/bin/sh", "-c", command], text=True, timeout=10) == f"{padding_bytes}\n"
