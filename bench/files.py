@@ -6,8 +6,8 @@ import errno
 import os
 import stat
 from contextlib import suppress
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from bench.errors import BadInput
 
@@ -42,16 +42,25 @@ def expand_home(text: str) -> str:
     return expanded
 
 
-def open_plain(path: Path) -> BinaryIO:
+def open_plain(path: Path) -> BufferedReader:
     """A regular file that a person names, open for reading: a pipe would be waited for, and a device may never end.
 
     Raises OSError for anything else, without waiting.
     """
+    refusal = OSError(errno.EINVAL, "it is no regular file", str(path))
+    if not stat.S_ISREG(path.stat().st_mode):  # before it is opened, which some devices notice
+        raise refusal
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        raise refusal
     return os.fdopen(descriptor, "rb")
+
+
+def read_plain(path: Path) -> bytes:
+    """The content of a regular file. Raises OSError for anything else, without waiting."""
+    with open_plain(path) as file:
+        return file.read()
 
 
 def last_line(log: Path) -> str:

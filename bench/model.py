@@ -24,7 +24,8 @@ T = TypeVar("T")
 
 Better = Literal["higher", "lower"]
 Kind = Literal["rate", "time", "size", "ratio", "count"]
-Status = Literal["ok", "invalid", "failed", "stopped"]
+Status = Literal["ok", "invalid", "failed", "stopped", "damaged"]
+"""How a run ended. `damaged` is never written: it is said of a run whose record cannot be read."""
 Role = Literal["subject", "ceiling", "peer", "calls", "control"]
 """What an arm is compared as: the thing measured; the most that the CPUs can do; another way to do the work;
 what the calls cost without the work; the thing measured while raymeter does not watch."""

@@ -322,7 +322,8 @@ def _on_purpose(differences: Sequence[Difference], changed: Collection[str]) -> 
 def _doubts(reports: Sequence[Report], rows: Sequence[SessionRow]) -> Iterator[Doubt]:
     for report in reports:
         for doubt in report.doubts:
-            if doubt.severity == "refuses" or (report.vetoed and "veto" in doubt.text):
+            is_damage = bool(report.runs.get("damaged")) and "damaged and left out" in doubt.text
+            if doubt.severity == "refuses" or is_damage or (report.vetoed and "veto" in doubt.text):
                 place = "" if doubt.about == SESSION else f"{doubt.about}: "
                 yield Doubt(
                     severity="weakens", about=SESSION, text=f"{report.session} doubts itself: {place}{doubt.text}"

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from bench import identity
-from bench.capsules.packing import PAGE, REPORT, Manifest
+from bench.capsules.packing import PAGE, REPORT, Manifest, damaged
 from bench.capsules.reading import unpack
 from bench.errors import RecordDamaged
 from bench.model import Run, Session, to_json
 from bench.monitoring import extract
+from bench.sanitize import clean_value
 from bench.sessions import store
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Verified:
     runs: int
     samples: int
     numbers: int  # of the report, each computed anew
+    damaged: tuple[str, ...]  # runs whose record cannot be read, and why: its report leaves them out
     extract: str  # what it has of Prometheus, in words
     same_code: bool  # the page too was made anew, and is the same
 
@@ -61,6 +63,7 @@ def verify(path: Path) -> Verified:
         runs=len(runs),
         samples=sum(len(run.samples) for run in runs),
         numbers=_count(msgspec.json.decode(to_json(report))),
+        damaged=damaged(runs),
         extract=extract.in_words(runs),
         same_code=same_code,
     )
@@ -79,7 +82,7 @@ def _check_report(folder: Path, session: Session, runs: list[Run], *, same_code:
     from bench import analysis
 
     try:
-        said = msgspec.json.decode((folder / REPORT).read_bytes())
+        said = clean_value(msgspec.json.decode((folder / REPORT).read_bytes()))
         margin = float(said["margin"])
     except (msgspec.DecodeError, ValueError, KeyError, TypeError) as error:
         raise RecordDamaged(f"{REPORT} is no report: {error}.") from error
@@ -88,7 +91,8 @@ def _check_report(folder: Path, session: Session, runs: list[Run], *, same_code:
     except (ArithmeticError, ValueError) as error:
         raise RecordDamaged(f"The samples of {session.id} cannot be summed up: {error}.") from error
     for difference in _differences(said, msgspec.json.decode(to_json(report)), "", other_code=not same_code):
-        raise RecordDamaged(f"{REPORT} does not follow from the samples: {difference}.")
+        why = "".join(f" {each}." for each in damaged(runs)[:1])
+        raise RecordDamaged(f"{REPORT} does not follow from the samples: {difference}.{why}")
     return report
 
 

@@ -14,14 +14,15 @@ from __future__ import annotations
 import hashlib
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
 from bench import identity
-from bench.errors import BadInput, CannotWrite
+from bench.errors import BadInput, CannotWrite, RecordDamaged
+from bench.files import open_plain, read_plain
 from bench.model import Run, Session, to_json
 from bench.monitoring import extract
 from bench.sessions import store
@@ -67,6 +68,7 @@ class Packed:
     """A capsule that was made."""
 
     path: Path
+    damaged: tuple[str, ...]  # runs whose record cannot be read, and why: they are packed as they are
     extract: str  # what it has of Prometheus, in words
 
 
@@ -81,7 +83,10 @@ def pack(folder: Path, into: Path) -> Packed:
     runs = store.load_runs(folder, session)
     if not runs:
         raise BadInput(f"{session.id} has no run.", f"Run it with `bench resume {session.id}`.")
-    extract.check_all(folder, runs)
+    try:
+        extract.check_all(folder, runs)
+    except RecordDamaged as error:
+        raise RecordDamaged(error.what, "Delete that run's folder, then `bench resume` the session.") from error
     report = analysis.build(session, runs)
     made = {name: reports.render(format, report, runs).encode() for name, format in ((REPORT, "json"), (PAGE, "html"))}
     root = identity.SOURCE.parent
@@ -94,15 +99,28 @@ def pack(folder: Path, into: Path) -> Packed:
         path = _written(into, session.id, {MANIFEST: manifest, **made}, record)
     except OSError as error:
         raise CannotWrite(f"{into} cannot be written to: {error.strerror}.", "Name another folder with -o.") from error
-    return Packed(path=path, extract=extract.in_words(runs))
+    return Packed(path=path, damaged=damaged(runs), extract=extract.in_words(runs))
+
+
+def damaged(runs: Sequence[Run]) -> tuple[str, ...]:
+    """The runs whose record cannot be read, each with the reason."""
+    return tuple(f"{run.spec.folder}: {'; '.join(run.reasons)}" for run in runs if run.status == "damaged")
 
 
 def _record(folder: Path) -> Iterator[tuple[str, Path]]:
-    """The files of a session's record. A link is none: what it leads to is not the session's."""
+    """The files of a session's record. A link is none: what it leads to is not the session's.
+
+    Raises RecordDamaged where something is neither a file nor a folder: a capsule cannot have it.
+    """
     yield "session.json", folder / "session.json"
     for path in sorted((folder / "runs").rglob("*")):
-        if path.is_file() and not path.is_symlink() and not any(part.startswith(".") for part in path.parts[-2:]):
-            yield path.relative_to(folder).as_posix(), path
+        if any(part.startswith(".") for part in path.parts[-2:]) or path.is_symlink() or path.is_dir():
+            continue
+        if not path.is_file():
+            raise RecordDamaged(
+                f"{path} is no regular file, and a capsule has no other.", "Remove it, then export again."
+            )
+        yield path.relative_to(folder).as_posix(), path
 
 
 def _entry(content: bytes) -> Entry:
@@ -110,7 +128,7 @@ def _entry(content: bytes) -> Entry:
 
 
 def _entry_of_file(path: Path) -> Entry:
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         return Entry(sha256=hashlib.file_digest(file, "sha256").hexdigest(), bytes=path.stat().st_size)
 
 
@@ -140,7 +158,7 @@ def _written(into: Path, session: str, made: Mapping[str, bytes], record: Mappin
         beside = Path(place) / "capsule"
         with zipfile.ZipFile(beside, "w") as archive:
             for name in (MANIFEST, *sorted({*made, *record} - {MANIFEST})):
-                content = made[name] if name in made else record[name].read_bytes()
+                content = made[name] if name in made else read_plain(record[name])
                 archive.writestr(_described(name), content, compresslevel=6)
         path = into / f"{session}-{address(beside)}{SUFFIX}"
         beside.replace(path)

@@ -50,7 +50,9 @@ def command(
         return
     packed = packing.pack(store.find(out, session), into)
     if as_json:
-        say_json("capsule", {"path": str(packed.path), "extract": packed.extract})
+        say_json("capsule", {"path": str(packed.path), "damaged": packed.damaged, "extract": packed.extract})
         return
+    for damaged in packed.damaged:
+        say(f"Damaged, packed as it is and left out of the report: {damaged}.")
     say(f"It has {packed.extract}.")
     typer.echo(packed.path)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 from bench.commands.answers import say_json
 from bench.commands.on_records import DEFAULT_OUT, AsJson, Out, Since
 from bench.errors import BadInput, did_you_mean
+from bench.model import Status as Ending
 from bench.sessions import session_index, store
 from bench.sessions.session_index import Entry, Filters
 
@@ -22,12 +23,14 @@ What = Annotated[
     str, typer.Argument(metavar="WHAT", help="experiments, sessions, targets, or the name of one experiment.")
 ]
 
-ENDINGS = ("ok", "invalid", "failed", "stopped")
+ENDINGS = get_args(Ending)
 STATUSES = (*ENDINGS, "running")
 Experiment = Annotated[str, typer.Option(help="Sessions of this experiment.")]
 TargetName = Annotated[str, typer.Option("--target", help="Sessions on this target.")]
 Profile = Annotated[str, typer.Option(help="Sessions of this profile.")]
-Status = Annotated[str, typer.Option(help="Sessions with a run that is ok, invalid, failed, stopped or running.")]
+Status = Annotated[
+    str, typer.Option(help="Sessions with a run that is ok, invalid, failed, stopped, damaged or running.")
+]
 Last = Annotated[int, typer.Option(min=0, metavar="N", help="The last ones. [default: all]")]
 
 

@@ -16,7 +16,7 @@ from bench.targets import Options, create
 
 
 def command(session: SessionName, as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
-    """Run exactly what a session lacks: what was never begun, stopped or failed, or left out when it ended early.
+    """Run exactly what a session lacks: what was never begun, stopped, failed or damaged, or left out when it ended early.
 
     Example: bench resume latest
     """

@@ -17,7 +17,7 @@ from bench.commands import progress
 from bench.commands.answers import say_json
 from bench.commands.options import AsJson, as_options, asking, typed_command
 from bench.commands.talk import say
-from bench.errors import DoesNotFit, RunFailed, RunInvalid, Stopped
+from bench.errors import DoesNotFit, RecordDamaged, RunFailed, RunInvalid, Stopped
 from bench.model import Run, Session
 from bench.planning import budget, plan
 from bench.planning.budget import Limits
@@ -154,6 +154,7 @@ def judge(session: Session, runs: list[Run]) -> None:
     last = store.last_attempts(runs)
     failed = [run for run in last if run.status == "failed"]
     invalid = [run for run in last if run.status == "invalid"]
+    damaged = [run for run in last if run.status == "damaged"]
     if failed:
         raise RunFailed(
             f"{len(failed)} of {len(session.specs)} runs failed; the first, {failed[0].spec.id}: {failed[0].reasons[0]}.",
@@ -164,6 +165,12 @@ def judge(session: Session, runs: list[Run]) -> None:
             f"{len(invalid)} of {len(session.specs)} runs are invalid; the first, {invalid[0].spec.id}:"
             f" {invalid[0].reasons[0]}.",
             f"See it with `bench show {session.id} {invalid[0].spec.folder}`.",
+        )
+    if damaged:
+        raise RecordDamaged(
+            f"{len(damaged)} of {len(session.specs)} runs are damaged; the first, {damaged[0].spec.id}:"
+            f" {damaged[0].reasons[0]}.",
+            f"Run them again with `bench resume {session.id}`.",
         )
 
 

@@ -9,8 +9,10 @@ from typing import Annotated
 import msgspec
 import typer
 
+from bench.analysis.numbers import plural
 from bench.commands.answers import say_json
 from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName
+from bench.commands.talk import say
 from bench.errors import BadInput, did_you_mean
 from bench.model import Run, as_builtins
 from bench.sessions import session_lock, store
@@ -30,6 +32,8 @@ def command(session: SessionName, run: RunName = None, as_json: AsJson = False, 
     if run is None and as_json:
         say_json("runs", [_ending(each, in_progress) for each in runs])
         return
+    if damaged := sum(each.status == "damaged" for each in runs):
+        say(f"{plural(damaged, 'run')} damaged: `bench resume {folder.name}` runs again what was damaged.")
     if run is None:
         if holder:
             typer.echo(f"running: process {holder.pid}, since {holder.since}: {holder.command}")

@@ -24,12 +24,16 @@ def command(capsule: File, as_json: AsJson = False) -> None:
     found = verify(capsule)
     manifest = found.manifest
     if as_json:
-        counts = {name: getattr(found, name) for name in ("runs", "samples", "numbers", "extract", "same_code")}
+        counts = {
+            name: getattr(found, name) for name in ("runs", "samples", "numbers", "damaged", "extract", "same_code")
+        }
         say_json("verified", {"session": found.session.id, **counts, "manifest": manifest})
         return
     state = {True: ", with changes", False: "", None: ""}[manifest.git_dirty]
     typer.echo(f"{found.session.id}: {len(manifest.files)} files are what the manifest says.")
     typer.echo(f"{found.numbers:,} numbers of its report follow from {found.samples:,} samples of {found.runs} runs.")
+    for damaged in found.damaged:
+        typer.echo(f"Damaged, and left out of its report: {damaged}.")
     typer.echo(f"It has {found.extract}.")
     typer.echo(
         f"Packed by raymeter {manifest.raymeter}, code {manifest.code_hash}, revision {manifest.git_revision}{state}."

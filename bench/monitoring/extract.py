@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from bench import dashboards, http_client
 from bench.dashboards.queries import queries
 from bench.errors import RecordDamaged, TargetFailed
+from bench.files import read_plain
 from bench.model import Extract, Run, Spec
 from bench.monitoring import reconcile
 from bench.monitoring.prometheus import Prometheus
@@ -132,7 +133,7 @@ def check(path: Path, run: Run) -> None:
     if said is None or said.missing:
         return
     try:
-        file = path.read_bytes()
+        file = read_plain(path)
         lines = _unpacked(file).decode().splitlines()
     except (OSError, EOFError, zlib.error, ValueError) as error:
         raise RecordDamaged(f"{name} cannot be read, and run.json says that it is there: {error}.") from error

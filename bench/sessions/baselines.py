@@ -11,6 +11,7 @@ import msgspec
 from filelock import FileLock
 
 from bench.errors import BadInput, RecordDamaged, did_you_mean
+from bench.files import read_plain
 from bench.model import from_json
 from bench.sessions import store
 
@@ -23,7 +24,7 @@ def known(out: Path) -> dict[str, str]:
     store.check_there(out)
     path = out / FILE
     try:
-        return from_json(path.read_bytes(), dict[str, str]) if path.exists() else {}
+        return from_json(read_plain(path), dict[str, str]) if path.exists() else {}
     except (OSError, msgspec.DecodeError, ValueError) as error:
         raise RecordDamaged(
             f"{path} cannot be read: {error}.", "Mend it, or delete it and set the names anew."

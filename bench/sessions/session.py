@@ -12,14 +12,17 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
+
 from bench import http_client
 from bench.errors import AuthFailed, BadInput, BenchError, RecordDamaged, TargetFailed
 from bench.jobs.collect import Collector
 from bench.jobs.deliver import deliver, give_back
 from bench.jobs.submit import ENDED, JobsApi
-from bench.model import Closing, Extract, Gate, Line, Run, Sample, Session, Spec, Status, Topology, from_json
+from bench.model import Closing, Extract, Gate, Line, Run, Sample, Session, Spec, Status, Topology
 from bench.monitoring import clock_skew, extract, reconcile, window
 from bench.planning import needs
+from bench.sanitize import from_clean_json
 from bench.sessions import store
 from bench.sessions.gate import wait_for_quiet
 from bench.targets import Cluster, Target
@@ -77,7 +80,7 @@ class Work:
 
 
 def remaining(folder: Path, session: Session) -> Work:
-    """What `resume` would run. Runs that are ok or invalid stand; failed and stopped ones get a new attempt.
+    """What `resume` would run. Runs that are ok or invalid stand; failed, stopped and damaged ones get a new attempt.
 
     Raises BadInput where one of these was begun with another Spec.
     """
@@ -86,10 +89,13 @@ def remaining(folder: Path, session: Session) -> Work:
         last = store.latest_attempt(folder, spec)
         if last is None:
             new.append(spec)
-        elif store.load_run(folder, last).status in ("ok", "invalid"):
+            continue
+        status = store.run_or_damage(folder, last).status
+        if status in ("ok", "invalid"):
             kept.append(last)
         else:
-            if changed := store.changes(folder, last):
+            # Of a damaged one nothing is kept, whatever it was begun with.
+            if status != "damaged" and (changed := store.changes(folder, last)):
                 raise BadInput(
                     f"{last.id} is not what it was when it was begun: {'; '.join(changed)}.",
                     "Put that back, or start a new session for it: what is done belongs to the old one.",
@@ -196,9 +202,7 @@ def run_one(  # noqa: PLR0913, where, what, on what, and who is told: none of th
     if job_id and closing.status != "ok":
         closing = replace(closing, log_end=api.log_end(job_id)[-store.LOG_END_BYTES :])
     closing = _look_through_window(collector, _judge(path, closing, digests=digests), cluster)
-    closing = replace(closing, gate=gate, clock_offsets_seconds=offsets)
-    store.close_run(folder, spec, closing)
-    return closing
+    return store.close_run(folder, spec, replace(closing, gate=gate, clock_offsets_seconds=offsets))
 
 
 def _send_what_it_needs(folder: Path, spec: Spec, cluster: Cluster) -> None:
@@ -207,7 +211,9 @@ def _send_what_it_needs(folder: Path, spec: Spec, cluster: Cluster) -> None:
         deliver(data, cluster)
     for tried in store.attempts(folder, spec):
         done = store.run_folder(folder, tried) / store.FILES / store.DONE
-        if tried.attempt < spec.attempt and done.is_file() and done.stat().st_size:
+        is_given = tried.attempt < spec.attempt and done.is_file() and done.stat().st_size
+        # What a damaged attempt had done has no numbers any more: it is done again.
+        if is_given and store.run_or_damage(folder, tried).status != "damaged":
             give_back(done, tried, cluster)
 
 
@@ -328,7 +334,13 @@ def _data_digests(run: Run) -> Iterator[tuple[str, str]]:
 
 def _take_in(collector: Collector, listener: Listener, *, insist: bool = False) -> None:
     for text in collector.fetch_new(insist=insist).splitlines():
-        listener.line_came(collector.spec, from_json(text, Line))
+        try:
+            line = from_clean_json(text, Line)
+        except (msgspec.DecodeError, ValueError) as error:
+            raise RecordDamaged(
+                f"The cluster sent a line of {collector.spec.folder} that is not one: {error}."
+            ) from error
+        listener.line_came(collector.spec, line)
 
 
 def _take_in_last(collector: Collector, listener: Listener) -> None:
@@ -361,7 +373,10 @@ def _look_through_window(collector: Collector, closing: Closing, cluster: Cluste
     """What the window says of the run: whether it shows what the record has, which alerts it raised; its series are kept."""
     if closing.status == "stopped":
         return replace(closing, extract=Extract(missing="the run was stopped"))
-    lines = store.read_lines(collector.path / store.SAMPLES, is_closed=False)
+    try:
+        lines = list(store.read_lines(collector.path / store.SAMPLES, is_closed=False))
+    except RecordDamaged:
+        return replace(closing, reconciled=None, extract=Extract(missing="the record of the run is damaged"))
     samples = [line.sample for line in lines if line.sample]
     if cluster.prometheus_url is None:
         closing = replace(closing, extract=Extract(missing="there is no Prometheus beside this cluster"))

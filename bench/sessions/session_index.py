@@ -14,15 +14,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-
-import msgspec
+from typing import get_args
 
 from bench.errors import RecordDamaged
-from bench.model import Closing, Session, from_json
+from bench.model import Session, Status
 from bench.sessions import session_lock, store
 
 FILE = ".index.sqlite"
-VERSION = 1
+VERSION = 2
 BUSY_SECONDS = 10.0
 _TABLES = """
 create table if not exists sessions (
@@ -31,7 +30,7 @@ create table if not exists sessions (
     profile text not null default '', experiments text not null default '[]', topologies text not null default '[]',
     command text not null default '', planned integer not null default 0, ok integer not null default 0,
     invalid integer not null default 0, failed integer not null default 0, stopped integer not null default 0,
-    damage text not null default ''
+    damaged integer not null default 0, damage text not null default ''
 ) without rowid;
 create table if not exists numbers (
     folder text not null references sessions on delete cascade, experiment text, cell text, params text, metric text,
@@ -63,6 +62,7 @@ class Entry:
     invalid: int
     failed: int
     stopped: int
+    damaged: int  # runs whose end cannot be read
     damage: str
     running: bool = False  # now; a run of it that has not ended counts as stopped until it does
 
@@ -206,20 +206,21 @@ def _about(session: Session) -> dict[str, object]:
 
 
 def _endings(folder: Path, session: Session) -> dict[str, object]:
-    counts = dict.fromkeys(("ok", "invalid", "failed", "stopped"), 0)
+    counts: dict[str, int] = dict.fromkeys(get_args(Status), 0)
     is_closed = True
     for spec in session.specs:
         tried = store.latest_attempt(folder, spec)
         if tried is None:
             continue
-        path = store.run_folder(folder, tried) / "run.json"
-        if not path.exists():
-            counts["stopped"], is_closed = counts["stopped"] + 1, False
-            continue
         try:
-            counts[from_json(path.read_bytes(), Closing).status] += 1
-        except (OSError, msgspec.DecodeError, ValueError) as error:
-            raise RecordDamaged(f"{path} is not what it should be: {error}.") from error
+            found = store.ending(store.run_folder(folder, tried))
+        except store.OtherSchema:
+            raise
+        except RecordDamaged:
+            counts["damaged"], is_closed = counts["damaged"] + 1, False  # it may yet be mended
+            continue
+        counts[found.status if found else "stopped"] += 1
+        is_closed = is_closed and found is not None
     return {**counts, "is_closed": is_closed}
 
 

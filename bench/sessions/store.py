@@ -28,8 +28,9 @@ import msgspec
 
 from bench import stacks
 from bench.errors import BadInput, CannotWrite, RecordDamaged, did_you_mean
-from bench.files import replace_whole
-from bench.model import SCHEMA_VERSION, Closing, Line, Run, Session, Spec, as_builtins, from_json, to_json
+from bench.files import read_plain, replace_whole
+from bench.model import SCHEMA_VERSION, Closing, Line, Run, Session, Spec, as_builtins, to_json
+from bench.sanitize import clean_reason, clean_text, from_clean_json, to_clean_json
 
 T = TypeVar("T")
 
@@ -44,6 +45,10 @@ MOST_PROFILES = 64  # of one run
 DONE = "done.jsonl"  # among these: what the next attempt at the run is given back, so that it need not be done again
 DATA = "data "  # in front of a data set's name, among the checksums of a run
 _OF_RAYMETER = re.compile(r"^\d{8}-\d{6}-(confirm|selfcheck)-")  # sessions that no person planned
+
+
+class OtherSchema(RecordDamaged):
+    """A file was written by a raymeter whose records this one cannot read. Nothing is wrong with it."""
 
 
 def check_writable(folder: Path) -> None:
@@ -136,17 +141,20 @@ def append(path: Path, *, offset: int, content: bytes) -> int:
         raise CannotWrite(f"{path} cannot be written: {error.strerror}.", "Make room, then `bench resume`.") from error
 
 
-def close_run(folder: Path, spec: Spec, closing: Closing) -> None:
-    """Write how the run ended. After this it is never touched again."""
+def close_run(folder: Path, spec: Spec, closing: Closing) -> Closing:
+    """Write how the run ended, with clean text; what was written. After this it is never touched again."""
     path = run_folder(folder, spec)
-    if closing.log_end:
-        write_whole(path / "job.log", closing.log_end.encode())
-    write_whole(path / "run.json", _indented(replace(closing, log_end=closing.log_end[-2000:])))
+    log = clean_text(closing.log_end)
+    if log:
+        write_whole(path / "job.log", log.encode())
+    closing = replace(closing, reasons=tuple(map(clean_reason, closing.reasons)), log_end=log[-2000:])
+    write_whole(path / "run.json", msgspec.json.format(to_clean_json(closing), indent=2) + b"\n")
+    return closing
 
 
 def measure(path: Path) -> tuple[int, str]:
     """Whole lines in a samples.jsonl, and the SHA-256 of its bytes."""
-    content = path.read_bytes() if path.exists() else b""
+    content = read_plain(path) if path.exists() else b""
     return content.count(b"\n"), hashlib.sha256(content).hexdigest()
 
 
@@ -239,13 +247,7 @@ def readable(folder: Path) -> Iterator[None]:
 
 def load_session(folder: Path) -> Session:
     """The plan. Raises RecordDamaged."""
-    session = _read(folder / "session.json", Session)
-    if session.version != SCHEMA_VERSION:
-        raise RecordDamaged(
-            f"{folder / 'session.json'} has schema version {session.version}, and this raymeter reads {SCHEMA_VERSION}.",
-            "Use the version of raymeter that wrote it.",
-        )
-    return session
+    return _read(folder / "session.json", Session)
 
 
 def attempts(folder: Path, spec: Spec) -> Iterator[Spec]:
@@ -296,18 +298,20 @@ def load_run(folder: Path, spec: Spec) -> Run:
     """
     path = run_folder(folder, spec)
     with readable(path):
-        closing = _read(path / "run.json", Closing) if (path / "run.json").exists() else None
+        closing = ending(path)
+        if (path / "spec.json").exists():
+            _read(path / "spec.json", Spec)
         lines = list(read_lines(path / SAMPLES, is_closed=closing is not None))
-        found, profiles = measure(path / SAMPLES)[1], dict(_profiles(path / FILES))
-    if closing is not None and (len(lines), found) != (closing.lines, closing.sha256):
-        raise RecordDamaged(f"{path / SAMPLES} is not what run.json says: {len(lines)} of {closing.lines} lines.")
+        if closing is not None:
+            _check_whole(path / SAMPLES, closing)
+        profiles = dict(_profiles(path / FILES))
     digests = {line.digest[0]: line.digest[1] for line in lines if line.digest}
     data = {name.removeprefix(DATA): digest for name, digest in digests.items() if name.startswith(DATA)}
     facts = next((line.facts for line in lines if line.facts), None)
     return Run(
         spec=spec,
         status=closing.status if closing else "stopped",
-        reasons=closing.reasons if closing else ("it was cut off before it ended",),
+        reasons=tuple(map(clean_reason, closing.reasons)) if closing else ("it was cut off before it ended",),
         facts=replace(facts, data=data) if facts else None,
         samples=tuple(line.sample for line in lines if line.sample),
         usage=tuple(line.usage for line in lines if line.usage),
@@ -322,6 +326,27 @@ def load_run(folder: Path, spec: Spec) -> Run:
     )
 
 
+def ending(path: Path) -> Closing | None:
+    """How the run in the folder `path` ended; None: it was cut off before it could say so. Raises RecordDamaged."""
+    return _read(path / "run.json", Closing) if (path / "run.json").exists() else None
+
+
+def _check_whole(path: Path, closing: Closing) -> None:
+    """Raise RecordDamaged where a samples.jsonl is not the one that `closing` was written for, and say what became of it."""
+    content = read_plain(path) if path.exists() else b""
+    lines = content.count(b"\n")
+    if (lines, hashlib.sha256(content).hexdigest()) == (closing.lines, closing.sha256):
+        return
+    if lines != closing.lines:
+        raise RecordDamaged(f"{path} has {lines} of {closing.lines} lines.")
+    if hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest() == closing.sha256:
+        raise RecordDamaged(
+            f"{path} has CRLF line ends, to which something converted it, as git may.",
+            f"`dos2unix {path}` restores it.",
+        )
+    raise RecordDamaged(f"{path} was changed: its checksum is not the one in run.json.")
+
+
 def _profiles(folder: Path) -> Iterator[tuple[str, str]]:
     """By the names of their files, the profiles of a run. They come from a cluster: no more is read than may be there."""
     found = (path for path in sorted(folder.glob("profile.*")) if stacks.read_name(path.name))
@@ -333,13 +358,13 @@ def _profiles(folder: Path) -> Iterator[tuple[str, str]]:
 
 def read_lines(path: Path, *, is_closed: bool) -> Iterator[Line]:
     """The lines of a samples.jsonl in sequence. Half a line at the end of a run that was cut off is left out."""
-    content = path.read_bytes() if path.exists() else b""
+    content = read_plain(path) if path.exists() else b""
     whole, _, half = content.rpartition(b"\n")
     if half and is_closed:
         raise RecordDamaged(f"{path} ends in half a line.")
     for number, text in enumerate(whole.split(b"\n") if whole else (), start=1):
         try:
-            line = from_json(text, Line)
+            line = from_clean_json(text, Line)
         except (msgspec.DecodeError, ValueError) as error:
             raise RecordDamaged(f"{path}, line {number}: {error}.") from error
         if line.seq != number:
@@ -348,17 +373,51 @@ def read_lines(path: Path, *, is_closed: bool) -> Iterator[Line]:
 
 
 def load_runs(folder: Path, session: Session) -> list[Run]:
-    """Every attempt of every run that was begun, in the order of the plan."""
-    return [load_run(folder, tried) for spec in session.specs for tried in attempts(folder, spec)]
+    """Every attempt of every run that was begun, in the order of the plan. One whose record is damaged says so."""
+    return [run_or_damage(folder, tried) for spec in session.specs for tried in attempts(folder, spec)]
+
+
+def run_or_damage(folder: Path, spec: Spec) -> Run:
+    """One run; where its record cannot be read it is `damaged`, with the reason, and hides no other run.
+
+    The reason names files as they are called inside the session's folder, so that it is the same wherever that is.
+    Raises OtherSchema.
+    """
+    try:
+        return load_run(folder, spec)
+    except OtherSchema:
+        raise
+    except RecordDamaged as error:
+        what = error.what.removeprefix(f"{folder}{os.sep}")
+        return Run(spec=spec, status="damaged", reasons=(clean_reason(what),))
 
 
 def _read(path: Path, kind: type[T]) -> T:
     try:
-        return from_json(path.read_bytes(), kind)
+        content = read_plain(path)
+        _check_version(path, content)
+        return from_clean_json(content, kind)
     except OSError as error:
         raise RecordDamaged(f"{path} cannot be read: {error.strerror}.") from error
     except (msgspec.DecodeError, ValueError) as error:
         raise RecordDamaged(f"{path} is not what it should be: {error}.") from error
+
+
+@dataclass(frozen=True)
+class _Versioned:
+    """What every file of a record has or may leave out, of whatever version it is."""
+
+    version: int = SCHEMA_VERSION
+
+
+def _check_version(path: Path, content: bytes) -> None:
+    """Raise OtherSchema before anything else is looked at: what a later version writes need not be readable here."""
+    version = msgspec.json.decode(content, type=_Versioned).version
+    if version != SCHEMA_VERSION:
+        raise OtherSchema(
+            f"{path} has schema version {version}, and this raymeter reads {SCHEMA_VERSION}.",
+            "Use the version of raymeter that wrote it.",
+        )
 
 
 def _indented(value: object) -> bytes:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from fakes import FakeHead, FakeTarget, Heard, a_fake_target, good_driver
 
 from bench.errors import BadInput, CannotWrite
 from bench.jobs.recorder import Recorder
-from bench.model import Closing, Extract, Run, Session, Spec, to_json
+from bench.model import Closing, Extract, Line, Run, Session, Spec, to_json
 from bench.monitoring import extract, window
 from bench.sessions import gate, store
 from bench.sessions import session as sessions
@@ -398,3 +400,67 @@ def test_the_next_attempt_is_given_back_what_the_one_before_had_done(
     head.driver = looks
     again(folder, store.load_session(folder), target)
     assert found == [{store.DONE: "half\n"}]
+
+
+def a_line_with_null(spec: Spec, folder: Path) -> str:
+    """A driver of another raymeter, which writes NaN as null."""
+    if spec != SPECS[0]:
+        return good_driver(spec, folder)
+    Recorder(folder, spec)
+    line = to_json(Line(seq=1, sample=a_sample(1.0))).replace(b'"value":1.0', b'"value":null') + b"\n"
+    (folder / store.SAMPLES).write_bytes(line)
+    (folder / "run.json").write_bytes(to_json(Closing(status="ok", lines=1, sha256=sha256(line).hexdigest())))
+    return "SUCCEEDED"
+
+
+def test_a_line_that_cannot_be_read_ends_its_run_and_no_other_and_resume_does_that_run_again(
+    tmp_path: Path, head: FakeHead, target: FakeTarget
+) -> None:
+    head.driver = a_line_with_null
+    session = a_session(SPECS[:2])
+    folder = store.create(tmp_path / "results", session)
+    heard = again(folder, session, target)
+    assert [status for _, status in heard.ended] == ["failed", "ok"]
+    runs = store.load_runs(folder, session)
+    assert [run.status for run in runs] == ["damaged", "ok"]
+    assert "samples.jsonl, line 1" in runs[0].reasons[0]
+    head.driver = good_driver
+    assert [name for name, _ in again(folder, session, target).ended] == [f"{SPECS[0].id}.attempt-2"]
+    assert [run.status for run in store.load_runs(folder, session)] == ["damaged", "ok", "ok"]
+
+
+def test_a_value_that_is_no_finite_number_costs_its_run_nothing_else(
+    tmp_path: Path, head: FakeHead, target: FakeTarget
+) -> None:
+    def diverging(spec: Spec, folder: Path) -> str:
+        recorder = Recorder(folder, spec)
+        recorder.sample(a_sample(math.nan, turn=2))
+        recorder.sample(a_sample(math.inf, turn=3))
+        recorder.sample(a_sample(1000.0, turn=4))
+        recorder.close("ok", ())
+        return "SUCCEEDED"
+
+    head.driver = diverging
+    (run,) = do(tmp_path, target)
+    assert (run.status, run.reconciled) == ("ok", True)
+    assert [sample.reason or sample.value for sample in run.samples] == [
+        "not a finite number: nan",
+        "not a finite number: inf",
+        1000.0,
+    ]
+
+
+def test_what_a_damaged_attempt_had_done_is_not_given_to_the_next_one(
+    tmp_path: Path, target: FakeTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = a_session(SPECS[:1])
+    folder = store.create(tmp_path / "results", session)
+    again(folder, session, target)
+    path = store.run_folder(folder, SPECS[0])
+    (path / store.FILES).mkdir(exist_ok=True)
+    (path / store.FILES / store.DONE).write_text("{}\n")
+    samples = path / store.SAMPLES
+    samples.write_bytes(samples.read_bytes()[:-1])
+    monkeypatch.setattr(sessions, "give_back", lambda *_: pytest.fail("it was given back"))
+    again(folder, session, target)
+    assert [run.status for run in store.load_runs(folder, session)] == ["damaged", "ok"]

@@ -67,7 +67,7 @@ def test_damaged_files_are_refused_by_name(tmp_path: Path, name: str, damage: by
     folder = a_recorded_run(tmp_path)
     (folder / name).write_bytes(damage)
     with pytest.raises(RecordDamaged, match=name.rpartition("/")[2]):
-        store.load_runs(folder, store.load_session(folder))
+        store.load_run(folder, store.load_session(folder).specs[0])
 
 
 @pytest.mark.parametrize("name", ["run.json", "samples.jsonl"])
@@ -76,8 +76,8 @@ def test_a_file_that_may_not_be_read_is_damage_with_its_name(tmp_path: Path, nam
     path = store.run_folder(folder, a_spec()) / name
     path.unlink()
     path.mkdir()  # rights do not keep root out; that it is no file does
-    with pytest.raises(RecordDamaged, match=f"{name} cannot be read: Is a directory"):
-        store.load_runs(folder, store.load_session(folder))
+    with pytest.raises(RecordDamaged, match=f"{name} cannot be read: it is no regular file"):
+        store.load_run(folder, a_spec())
 
 
 def test_a_run_that_was_cut_off_keeps_its_whole_lines_and_is_stopped(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from bench.analysis.oversubscribed import oversubscribed as more_workers
 from bench.analysis.usage_tables import IDLE
 from bench.model import Session
 
+MOST_NAMED = 4  # runs in one sentence
 THROTTLED = 0.02  # 34 of 3,076 periods are no reason to worry, 40 % are
 
 
@@ -54,15 +55,32 @@ def digests_differ(evidence: Evidence) -> Iterator[Doubt]:
 
 def excluded_runs(evidence: Evidence) -> Iterator[Doubt]:
     """Runs whose numbers are not used, with the reasons, those that were done again too."""
-    bad = [run for run in evidence.attempts if run.status != "ok"]
+    bad = [run for run in evidence.attempts if run.status not in ("ok", "damaged")]
     if bad:
-        which = "; ".join(f"{run.spec.folder} ({not_usable(run)})" for run in bad[:4])
-        rest = f"; and {len(bad) - 4} more" if len(bad) > 4 else ""
+        which = "; ".join(f"{run.spec.folder} ({not_usable(run)})" for run in bad[:MOST_NAMED])
+        rest = f"; and {len(bad) - MOST_NAMED} more" if len(bad) > MOST_NAMED else ""
         good = {run.spec.id for run in evidence.usable}
         again = sum(run.spec.id in good for run in bad)
         then = f" {'All' if again == len(bad) else again} done again since." if again else ""
         text = f"{plural(len(bad), 'run')} left out: {which}{rest}.{then}"
         yield Doubt(severity="note" if again == len(bad) else "weakens", about=SESSION, text=text)
+
+
+def damaged_runs(evidence: Evidence) -> Iterator[Doubt]:
+    """Runs whose record cannot be read: which, why, and how to be rid of them."""
+    bad = [run for run in evidence.attempts if run.status == "damaged"]
+    if bad:
+        which = "; ".join(f"{run.spec.folder} ({'; '.join(run.reasons)})" for run in bad[:MOST_NAMED])
+        rest = f"; and {len(bad) - MOST_NAMED} more" if len(bad) > MOST_NAMED else ""
+        good = {run.spec.id for run in evidence.usable}
+        is_done_again = all(run.spec.id in good for run in bad)
+        then = (
+            "All were run again since."
+            if is_done_again
+            else f"`bench resume {evidence.session.id}` runs again what was damaged; what stays damaged stays left out."
+        )
+        text = f"{plural(len(bad), 'run')} damaged and left out: {which}{rest}. {then}"
+        yield Doubt(severity="note" if is_done_again else "weakens", about=SESSION, text=text)
 
 
 def pairs_apart(evidence: Evidence) -> Iterator[Doubt]:

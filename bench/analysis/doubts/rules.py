@@ -18,6 +18,7 @@ RULES: tuple[Rule, ...] = (
     host.vetoed_blocks,
     conditions.pairs_apart,
     conditions.excluded_runs,
+    conditions.damaged_runs,
     conditions.not_run,
     numbers.start_turns_it_round,
     numbers.overhead_dominated,
