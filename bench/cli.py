@@ -17,6 +17,7 @@ from bench import process_environment
 from bench.commands.streams import outlive_readers
 from bench.commands.talk import Level, set_level
 from bench.errors import BadInput, BenchError, CannotWrite, Stopped
+from bench.sanitize import clean_line
 
 NAMES = (
     *(
@@ -157,14 +158,14 @@ def main() -> None:
     except BenchError as error:
         if _debug:
             raise
-        typer.echo(f"bench: {error}", err=True)
+        typer.echo(f"bench: {clean_line(str(error))}", err=True)
         sys.exit(error.exit_code)
     except OSError as error:  # a disk, a folder or a socket that refuses, wherever that is met
         if _debug:
             raise
         where = f"{error.filename} cannot be used" if error.filename else "This machine refused something"
         refused = CannotWrite(f"{where}: {error.strerror or error}.", "Mend that; --debug shows where it was met.")
-        typer.echo(f"bench: {refused}", err=True)
+        typer.echo(f"bench: {clean_line(str(refused))}", err=True)
         sys.exit(refused.exit_code)
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+
+_TWO_STOPS = re.compile(
+    r"(?<=[^\s./`])\.\.(?=\s|$)"
+)  # of a sentence that ends in another one; no `..` of a path, no ellipsis
 
 
 class BenchError(Exception):
@@ -11,6 +16,7 @@ class BenchError(Exception):
     exit_code = 1
 
     def __init__(self, what: str, way_out: str = "") -> None:
+        what = _TWO_STOPS.sub(".", what)
         super().__init__(" ".join(part for part in (what, way_out) if part))
         self.what = what
         self.way_out = way_out

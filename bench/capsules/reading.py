@@ -25,7 +25,7 @@ from bench.capsules.packing import (
 )
 from bench.errors import RecordDamaged
 from bench.files import open_plain
-from bench.model import from_json
+from bench.sanitize import from_clean_json
 
 MOST_FILES = 100_000
 MOST_BYTES = 4 * 2**30  # of all files together, unpacked
@@ -98,7 +98,7 @@ def _manifest(path: Path, archive: zipfile.ZipFile, infos: dict[str, zipfile.Zip
         raise RecordDamaged(f"{path} has no {MANIFEST} of a likely size.", "It is no capsule.")
     try:
         with archive.open(info) as file:
-            manifest = from_json(file.read(MOST_OF_MANIFEST), Manifest)
+            manifest = from_clean_json(file.read(MOST_OF_MANIFEST), Manifest)
     except (zlib.error, zipfile.BadZipFile, EOFError, msgspec.DecodeError, ValueError) as error:
         raise RecordDamaged(f"{path}: {MANIFEST} is damaged: {error}.") from error
     if manifest.version != VERSION:

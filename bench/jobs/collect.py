@@ -11,7 +11,8 @@ import msgspec
 from bench import http_client
 from bench.errors import AuthFailed, RecordDamaged
 from bench.jobs import EXPORTER_HEADER
-from bench.model import Closing, Spec, from_json
+from bench.model import Closing, Spec
+from bench.sanitize import from_clean_json
 from bench.sessions.store import FILES, SAMPLES, append
 
 TIMEOUT_SECONDS = 10.0
@@ -46,7 +47,7 @@ class Collector:
         if answer is None:
             return None
         try:
-            return from_json(answer, Closing)
+            return from_clean_json(answer, Closing)
         except (msgspec.DecodeError, ValueError) as error:
             raise RecordDamaged(f"run.json of {self.spec.folder} is not what it should be: {error}.") from error
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bench.model import Closing, Facts, Line, NodeUsage, Sample, Spec, Status, from_json, to_json
+from bench.sanitize import clean_reason, to_clean_json
 from bench.sessions.store import FILES, SAMPLES, write_whole
 
 
@@ -30,7 +32,7 @@ class Recorder:
         self._write(facts=facts)
 
     def sample(self, sample: Sample) -> None:
-        self._write(sample=sample)
+        self._write(sample=replace(sample, reason=clean_reason(sample.reason)) if sample.reason else sample)
 
     def usage(self, usage: NodeUsage) -> None:
         self._write(usage=usage)
@@ -44,12 +46,13 @@ class Recorder:
     def close(self, status: Status, reasons: tuple[str, ...]) -> None:
         """Say how the run ended, and what the lines must be for it to be whole."""
         self._file.close()
-        closing = Closing(status=status, reasons=reasons, lines=self._seq, sha256=self._sha256.hexdigest())
-        write_whole(self._folder / "run.json", to_json(closing))
+        clean = tuple(clean_reason(reason) for reason in reasons)
+        closing = Closing(status=status, reasons=clean, lines=self._seq, sha256=self._sha256.hexdigest())
+        write_whole(self._folder / "run.json", to_clean_json(closing))
 
     def _write(self, **what: Any) -> None:
         with self._lock:
-            text = to_json(Line(seq=self._seq + 1, **what)) + b"\n"
+            text = to_clean_json(Line(seq=self._seq + 1, **what)) + b"\n"
             from_json(text, Line)  # raises here what would make the record unreadable: JSON turns NaN into null
             self._file.write(text)
             self._file.flush()

@@ -221,7 +221,7 @@ def newest(out: Path) -> Iterator[Path]:
 def _is_copy(folder: Path) -> bool:
     """Whether the session in `folder` is beside it too, in the folder with its own name."""
     try:
-        id_ = from_json((folder / "session.json").read_bytes(), _Named).id
+        id_ = from_clean_json(read_plain(folder / "session.json"), _Named).id
     except (OSError, msgspec.DecodeError, ValueError):
         return False  # who reads all of it will say what is wrong
     return id_ != folder.name and (folder.parent / id_ / "session.json").is_file()
