@@ -35,7 +35,7 @@ class DoesNotFit(BenchError):
 
 
 class TargetFailed(BenchError):
-    """A cluster could not be stood up, or did not stay up."""
+    """A cluster could not be stood up, did not stay up, or its clocks are over a second apart."""
 
     exit_code = 4
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from statistics import median
 
+from bench.analysis.core_shapes import of_each_node
 from bench.analysis.usage_tables import IDLE
 from bench.model import Run
 
@@ -30,6 +31,7 @@ class Circumstances:
     least_mhz: float | None  # of a node's CPUs, at the end of a sample
     most_mhz: float | None
     most_celsius: float | None
+    cores: str | None  # of each node: "2 performance 4.9 GHz cores of 2 threads"
     copy_bytes_per_second: float | None  # median over runs: what one core of the driver's node copies
 
 
@@ -47,6 +49,7 @@ def circumstances(topology: str, runs: Sequence[Run]) -> Circumstances:
         least_mhz=min(mhz, default=None),
         most_mhz=max(mhz, default=None),
         most_celsius=max([row[2] for row in rows if row[2] is not None], default=None),
+        cores=of_each_node(runs),
         copy_bytes_per_second=median(copied) if copied else None,
     )
 

@@ -13,6 +13,7 @@ from machines import ALL
 from bench import analysis
 from bench.analysis import facts as facts_of
 from bench.cores import cores, read_cpus, slices
+from bench.reports import render
 
 WORDS = ("unequal CPUs", "did not have the same CPUs", "physical core", "several kinds of cores")
 
@@ -102,6 +103,23 @@ def test_nodes_that_are_not_pinned_are_alike_and_what_the_scheduler_may_choose_i
     assert "may run on any of several kinds of cores (efficiency 3.6 GHz and performance 4.9 GHz)" in found[0][1]
     assert verdict == "slower"
     assert doubts_of(tmp_path / "xeon", "Xeon", {"single": [range(32)], "multi": [range(32), range(32)]})[0] == []
+
+
+def test_the_report_says_which_cores_the_nodes_had(tmp_path):
+    root = ALL["i7-12700"].write(tmp_path)
+    session, runs = made_up(cells=1, blocks=6)
+    cpus = {"single": [(0, 1)], "multi": [(0,), (2,)]}
+    told = []
+    for run in runs:
+        facts = a_facts(run.spec.topology)
+        nodes = [
+            replace(node, cores=cores(read_cpus(those, root)))
+            for node, those in zip(facts.nodes, cpus[run.spec.topology.name], strict=True)
+        ]
+        told.append(replace(run, facts=replace(facts, nodes=tuple(nodes))))
+    text = " ".join(render("text", analysis.build(session, told)).split())
+    assert "single: on 1 performance 4.9 GHz core of 2 threads;" in text
+    assert "multi: on 1 performance 4.9 GHz core with 1 of 2 threads each node" in text
 
 
 def test_two_sessions_on_other_kinds_of_cores_are_told_apart_and_older_records_are_not(tmp_path):

@@ -49,6 +49,8 @@ def circumstances(found: Circumstances) -> str:
         parts.append(f"CPUs at {' to '.join(ends)} MHz")
     if found.most_celsius is not None:
         parts.append(f"{found.most_celsius:.0f} degrees Celsius at most")
+    if found.cores is not None:
+        parts.append(f"on {found.cores}")
     if found.copy_bytes_per_second is not None:
         parts.append(f"a core copied memory at {quantity(_COPY, found.copy_bytes_per_second)}")
     return f"{found.topology}: {', '.join(parts)}"
