@@ -382,3 +382,23 @@ def test_the_options_of_a_target_come_back_from_a_session() -> None:
     options = Options(name="a", link_rate="1gbit")
     kept = {name: value for name, value in vars(options).items() if value is not None}
     assert msgspec.convert(kept, Options) == options
+
+
+def test_a_plan_names_the_cells_that_will_have_more_workers_than_cpus(bench: Typed) -> None:
+    one_node = (
+        "--target",
+        "local",
+        "--topology",
+        "single",
+        "--cpus",
+        "1",
+        "--memory-mib",
+        "1024",
+        "--object-store-mib",
+        "256",
+    )
+    code, out, _ = bench("plan", "inference", *one_node, "--set", "actors=1,8", "--set", "batch=1")
+    assert code == 0
+    cells = [line for line in out.splitlines() if "batch=" in line]
+    assert {line.endswith("(oversubscribed: 8 workers on 1 CPU)") for line in cells if "actors=8" in line} == {True}
+    assert not [line for line in cells if "actors=1 " in line and "oversubscribed" in line]

@@ -18,7 +18,7 @@ from bench.commands.options import AsJson, as_plan, asking, planned_options
 from bench.commands.paths import as_path
 from bench.commands.talk import say
 from bench.model import Session, Spec
-from bench.planning import budget, plan, plan_file
+from bench.planning import budget, needs, plan, plan_file
 from bench.planning.plan import Wish
 from bench.sessions import history, store
 from bench.sessions.history import PairSpread
@@ -98,7 +98,7 @@ def describe(session: Session, known: plan.Known, *, why: str) -> list[str]:
     minutes = {_by_cell(spec): _minutes(session, spec, known) for spec in first}
     width = max(map(len, minutes.values()))
     lines += [
-        f"  {spec.experiment} {spec.cell}  {minutes[_by_cell(spec)]:>{width}}  {_params(spec)}"
+        f"  {spec.experiment} {spec.cell}  {minutes[_by_cell(spec)]:>{width}}  {_params(spec)}{_oversubscribed(spec)}"
         for spec in sorted(first, key=_by_cell)
     ]
     lines += ["", f"Order ({plural(blocks, 'block')}, each topology on a fresh cluster)"]
@@ -156,6 +156,12 @@ def _minutes(session: Session, of: Spec, known: plan.Known) -> str:
     """How long all runs of one cell will take, without clusters."""
     own = [spec for spec in session.specs if (spec.experiment, spec.cell) == (of.experiment, of.cell)]
     return plan.in_words(sum(plan.run_seconds(session, spec, known) for spec in own))
+
+
+def _oversubscribed(spec: Spec) -> str:
+    """That a cell will have more workers than CPUs, before it is run."""
+    workers, cpus = needs.busy_workers(spec) or 0, spec.topology.totals["CPUs"]
+    return f" (oversubscribed: {plural(workers, 'worker')} on {plural(cpus, 'CPU')})" if workers > cpus else ""
 
 
 def _by_cell(spec: Spec) -> tuple[str, str]:
