@@ -19,6 +19,8 @@ STEADY_TURNS = 5  # no fewer are left of an invocation whose first turns are dis
 MOST_PRIMARY = 5  # comparisons of a session: more than that cannot all be the one that was asked
 
 NOT_FINITE = "not a finite number"  # how the reason begins of a sample whose value was NaN or infinite
+OUT_OF_RANGE = "not a number from 1e-100 to 1e+100"  # in size, nor 0: squares and ratios of it overflow, or are lost
+LEAST, MOST = 1e-100, 1e100
 
 T = TypeVar("T")
 
@@ -128,6 +130,7 @@ class Sample:
     """One value of one metric in one interval, or the reason that there is none.
 
     A value that is NaN or infinite becomes a reason: JSON has no such numbers, and no statistic of them means anything.
+    So does one so large or so small that statistics of it cannot be computed, as a loss has just before it is infinite.
     """
 
     metric: str
@@ -153,14 +156,15 @@ class Sample:
             raise ValueError(f"a sample of {self.metric} has either a value or a reason that there is none")
         if self.step is not None and not math.isfinite(self.step):
             raise ValueError(f"a sample of {self.metric} must have a finite step, got {self.step}")
-        if self.value is not None and not math.isfinite(self.value):
-            object.__setattr__(self, "reason", f"{NOT_FINITE}: {self.value}")
+        if self.value and not LEAST <= abs(self.value) <= MOST:
+            why = OUT_OF_RANGE if math.isfinite(self.value) else NOT_FINITE
+            object.__setattr__(self, "reason", f"{why}: {self.value}")
             object.__setattr__(self, "value", None)
 
     @property
     def is_not_finite(self) -> bool:
-        """Whether its value was NaN or infinite, as that of a training that diverged."""
-        return self.reason is not None and self.reason.startswith(NOT_FINITE)
+        """Whether its value was NaN, infinite or as good as that, as the loss of a training that diverged."""
+        return self.reason is not None and self.reason.startswith((NOT_FINITE, OUT_OF_RANGE))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

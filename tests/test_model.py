@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from analysis.made_up import made_up
 from builders import a_sample, a_spec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench import analysis, reports
 from bench.context import Measured
 from bench.jobs.recorder import Recorder
-from bench.model import Clock, Facts, Interval, Line, Metric, NodeUsage, from_json, to_json
+from bench.model import Clock, Facts, Interval, Line, Metric, NodeUsage, Run, Sample, from_json, to_json
 from bench.sessions import store
 
 ANY_NUMBER = st.floats(allow_nan=True, allow_infinity=True)
@@ -26,6 +29,29 @@ def test_a_value_that_is_no_finite_number_becomes_the_reason_that_there_is_none(
         assert (sample.value, sample.reason, sample.is_not_finite) == (None, f"not a finite number: {value}", True)
     assert not a_sample(1.0).is_not_finite
     assert not a_sample(None).is_not_finite
+
+
+@pytest.mark.parametrize("value", [1e308, -1e101, 5e-324])
+def test_a_value_that_no_statistic_can_be_computed_of_becomes_a_reason_too(value: float) -> None:
+    assert a_sample(value).reason == f"not a number from 1e-100 to 1e+100: {value}"
+    assert a_sample(value).is_not_finite
+    assert [a_sample(each).value for each in (0.0, 1e-99, -1e99)] == [0.0, 1e-99, -1e99]
+
+
+@pytest.mark.parametrize(
+    ("value", "is_everywhere"), [(1e100, True), (1e-100, True), (-1e100, False), (1e308, False), (math.nan, True)]
+)
+def test_every_report_is_made_whatever_the_values_are(value: float, is_everywhere: bool) -> None:
+    session, runs = made_up(cells=1, blocks=6)
+
+    def changed(run: Run, sample: Sample) -> Sample:
+        is_hit = sample.arm == "ray" and (is_everywhere or (run.spec.block == 2 and sample.turn == 2))
+        return replace(sample, value=value) if is_hit and sample.value is not None else sample
+
+    runs = [replace(run, samples=tuple(changed(run, sample) for sample in run.samples)) for run in runs]
+    report = analysis.build(session, runs)
+    for format in reports.FORMATS:
+        assert reports.render(format, report, runs)
 
 
 @given(value=ANY_NUMBER)
