@@ -15,13 +15,13 @@ from typing import Any
 
 from bench import stacks
 from bench.data import seeded
-from bench.effective_cpus import is_enough
+from bench.effective_cpus import effective_cpus, is_enough
 from bench.errors import RunInvalid
 from bench.experiments import Experiment, load
 from bench.experiments.kit.mishaps import Mishaps, Survives
 from bench.identity import CALLERS_CODE, IMAGES, code_hash
 from bench.jobs import incoming, memory_copy, profiling
-from bench.jobs.invocation import QUIET, Invocation, NodeProbe, look_at_clock
+from bench.jobs.invocation import QUIET, QUOTA_PERIOD_SECONDS, Invocation, NodeProbe, look_at_clock
 from bench.jobs.recorder import Recorder
 from bench.model import Facts, NodeFacts, Spec, from_json
 from bench.monitoring import clock_skew
@@ -76,7 +76,13 @@ def run(spec: Spec, experiment: Experiment, recorder: Recorder) -> list[str]:
     params = experiment.Params(**parameters.complete(experiment.Params, spec.params))
     probes = start_probes(spec)
     invocation = Invocation(
-        spec=spec, probes=probes, recorder=recorder, mishaps=planned_mishaps(spec, experiment, probes)
+        spec=spec,
+        probes=probes,
+        recorder=recorder,
+        mishaps=planned_mishaps(spec, experiment, probes),
+        # The answers of probes and what was recorded have used some of the quota of the period that they fall into, more
+        # of it before a watched interval than before another: each begins with a whole one.
+        pause_seconds=0.0 if effective_cpus().quota is None else QUOTA_PERIOD_SECONDS,
     )
     recorder.facts(collect_facts(spec, probes))
     invocation.measure_idle()

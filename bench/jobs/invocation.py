@@ -24,6 +24,7 @@ from bench.sessions.store import DATA, DONE, FILES
 T = TypeVar("T")
 
 IDLE_SECONDS = 2.0  # Ray reports its metrics once in that time
+QUOTA_PERIOD_SECONDS = 0.1  # after which a CPU quota is filled up again: the kernel's, Docker's and kubelet's default
 ROOM = 1.2  # more passes than the last turn says: a warm-up is slower than what comes after
 MOST_PASSES = 100_000
 CLOCK_LOOKS = 21
@@ -54,6 +55,7 @@ class Invocation:
     reasons: list[str] = field(default_factory=list)
     idle_by_plan: set[str] = field(default_factory=set)
     may_lose_nodes: bool = False
+    pause_seconds: float = 0.0  # before every interval, watched or not
     work_by_node: Counter[str] = field(default_factory=Counter)  # of the subject, warm-ups left out
     _digests: dict[str, str] = field(default_factory=dict)
     _passes: dict[tuple[str, str], int] = field(default_factory=dict)  # by arm and point
@@ -161,9 +163,11 @@ class Invocation:
             mishaps.begin()
         if arm.probed:
             self._begin_probes()
+            sleep(self.pause_seconds)
             results, interval = _timed(work, passes)
         else:
             with _silence():
+                sleep(self.pause_seconds)
                 results, interval = _timed(work, passes)
         for reason in mishaps.end() if mishaps else ():
             self.invalid(reason)

@@ -43,6 +43,9 @@ class Nodes:
     def trouble(self) -> str:
         return self.befell
 
+    def idle_load(self) -> None:
+        """Not measured."""
+
     def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:
         self.asked.append(tuple(words))
         return {

@@ -13,6 +13,7 @@ import pytest
 from builders import a_sample, a_spec
 
 from bench.experiments.kit.mishaps import Mishaps
+from bench.jobs import invocation as invocation_module
 from bench.jobs.invocation import QUIET, Invocation, InvocationTurn, look_at_clock
 from bench.jobs.recorder import Recorder
 from bench.model import Arm, Spec
@@ -101,6 +102,20 @@ def test_strikes_come_while_the_subject_is_at_work_and_in_no_warm_up(folder: Pat
     assert (begun, invocation.reasons) == ([], [])
     counted.measure(RAY, lambda: invocation.progress(1, 4), nobody)
     assert (begun, came, invocation.reasons) == ([1], [0.25], ["a strike never came"])
+
+
+def test_every_arm_waits_alike_for_a_whole_quota_before_its_interval_and_not_in_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    happened: list[object] = []
+    monkeypatch.setattr(invocation_module, "sleep", happened.append)
+    monkeypatch.setattr(Invocation, "_begin_probes", lambda self: happened.append("probes"))
+    invocation = an_invocation(folder)
+    invocation.pause_seconds = 0.1
+    turn: InvocationTurn = next(invocation.turns())
+    for arm in (RAY, UNWATCHED):
+        turn.measure(arm, lambda: happened.append("work"), nobody)
+    assert happened == ["probes", 0.1, "work", 0.1, "work"]
 
 
 def test_raymeter_is_silent_while_the_control_is_timed(folder: Path) -> None:
