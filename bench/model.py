@@ -282,6 +282,14 @@ class Line:
 
 
 @dataclass(frozen=True, kw_only=True)
+class IdleLoad:
+    """CPUs that a deployment uses on its machine while nothing runs, as measured after it was stood up."""
+
+    cpus: float  # of what stands beside Ray's nodes: Kubernetes' own processes, monitoring
+    ray_cpus: float  # of Ray's nodes
+
+
+@dataclass(frozen=True, kw_only=True)
 class Gate:
     """What the machine that the session runs on was like before a block began. None: not to be seen there."""
 
@@ -290,6 +298,7 @@ class Gate:
     busy: float | None  # share of all CPUs, in the last look
     pressure: float | None  # share of that time in which some task waited for a CPU
     boot_id: str  # of that machine: the nodes' is another one where they are elsewhere
+    deployment_cpus: float = 0.0  # that the deployment itself uses at rest: `is_quiet` is about what is beyond them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -320,6 +329,7 @@ class Closing:
         default_factory=dict
     )  # of head and Prometheus, from the client's
     extract: Extract | None = None  # None: written before there were any
+    idle_load: IdleLoad | None = None  # of the deployment; None: not measured there
     version: int = SCHEMA_VERSION
 
 
@@ -342,6 +352,7 @@ class Run:
         default_factory=dict
     )  # of head and Prometheus, from the client's
     extract: Extract | None = None  # of Prometheus; None: the run is older than these
+    idle_load: IdleLoad | None = None  # of its deployment; None: not measured there
     profiles: Mapping[str, str] = field(default_factory=dict)  # by name of file: stacks, as bench/stacks.py has them
 
     @cached_property

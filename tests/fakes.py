@@ -16,7 +16,7 @@ from builders import a_sample
 
 from bench.jobs.exporter import serve
 from bench.jobs.recorder import Recorder
-from bench.model import Line, Spec, Topology, from_json
+from bench.model import IdleLoad, Line, Spec, Topology, from_json
 from bench.targets import RAYS_OWN, Cluster, Standing
 
 TOKEN = "a-token-of-the-tests"
@@ -133,6 +133,7 @@ class FakeTarget:
     is_up: bool = False
     befell: str = ""  # the nodes
     why_ended: str = ""  # the head
+    load: IdleLoad | None = None  # of the deployment at rest
 
     def check(self, topology: Topology) -> None:
         pass
@@ -155,6 +156,9 @@ class FakeTarget:
 
     def ended(self) -> str:
         return self.why_ended
+
+    def idle_load(self) -> IdleLoad | None:
+        return self.load
 
     def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:
         return {}

@@ -10,7 +10,9 @@ share is laid to the others' charge, and the rest is own demand:
 
     pressure beyond own demand = time with a task waiting / time watched * (busy - own) / busy
 
-with `busy` the CPU seconds of the whole machine and `own` those of all of the run's nodes on it. Where the kernel counts no
+with `busy` the CPU seconds of the whole machine and `own` those of all of the run's nodes on it and of what the deployment
+uses beside them at rest, as it was measured after it was stood up: kubelet and API server of a cluster of kind are no
+disturbance that another block would be spared. What is used beyond that is the others'. Where the kernel counts no
 pressure, the time that the node's own threads waited in the run queue stands for it, all of the time at most. Where one of them cannot
 be counted nothing is laid to anybody's charge, and the report says that it could not be seen.
 """
@@ -24,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from bench.analysis.numbers import percent, plural
 from bench.analysis.statistics.grouped import known
 from bench.analysis.usage_tables import IDLE, Rows
-from bench.model import NodeUsage, Run
+from bench.model import IdleLoad, NodeUsage, Run
 
 MOST_STEAL = 0.02  # of the time of the CPUs that a node may run on
 MOST_PRESSURE = 0.20  # of the time, beyond the harness's own demand
@@ -45,7 +47,7 @@ class Conditions:
     throttled_periods: float | None
     pressure_cpu_seconds: float | None
     host_busy_seconds: float | None
-    own_cpu_seconds: float | None  # of all the run's nodes on this machine
+    own_cpu_seconds: float | None  # of all the run's nodes on this machine, and of the deployment beside them at rest
     swapped_bytes: float | None
     run_queue_wait_seconds: float | None = None  # of all the node's threads together
 
@@ -177,9 +179,18 @@ def _of_run(run: Run, counted: Mapping[str, Mapping[str, float | None]]) -> Iter
                 where=f"{name} of {run.spec.id}",
                 cpus=facts[name].cpus_allowed,
                 is_limited=facts[name].cpu_quota is not None,
-                own_cpu_seconds=_total(own[facts[name].boot_id]),
+                own_cpu_seconds=_total(
+                    [*own[facts[name].boot_id], _at_rest(run.idle_load, counted[name]["watched_seconds"])]
+                ),
                 **{field: counted[name][field] for field in _OF_MACHINE},
             )
+
+
+def _at_rest(load: IdleLoad | None, seconds: float | None) -> float | None:
+    """CPU seconds that the deployment uses at rest in a time so long; 0 where that was not measured."""
+    if load is None:
+        return 0.0
+    return None if seconds is None else load.cpus * seconds
 
 
 def _total(readings: Sequence[float | None]) -> float | None:
@@ -221,6 +232,7 @@ class Gates:
     elsewhere: bool  # the gate looked at a machine that has none of the nodes
     others_cpus_idle: float | None  # most that others used while nothing ran, and while something was timed
     others_cpus: float | None
+    deployment_cpus: float | None = None  # most that the deployment used at rest beside Ray's nodes, not others'
 
 
 def gates(runs: Iterable[Run], timed: Iterable[Conditions]) -> Gates | None:
@@ -237,6 +249,7 @@ def gates(runs: Iterable[Run], timed: Iterable[Conditions]) -> Gates | None:
         elsewhere=bool(machines) and not machines & {gate.boot_id for gate in by_block.values()},
         others_cpus_idle=_most_by_others(each for those in idle_conditions(runs) for each in those),
         others_cpus=_most_by_others(timed),
+        deployment_cpus=max((run.idle_load.cpus for run in runs if run.idle_load), default=None),
     )
 
 

@@ -136,7 +136,13 @@ def perform(  # noqa: PLR0913, as run_one
             if why := enough(group[0]):
                 return why  # before a wait that would be for nothing
             told = partial(listener.host_is_busy, block)
-            gates[block] = wait_for_quiet(stop.event, told, most_seconds=most_wait_seconds())
+            load = target.idle_load()
+            gates[block] = wait_for_quiet(
+                stop.event,
+                told,
+                most_seconds=most_wait_seconds(),
+                deployment_cpus=load.cpus + load.ray_cpus if load else 0.0,
+            )
         cluster: Cluster | None = None
         settings: Mapping[str, str] = {}  # of Ray, of that cluster
         for spec in group:
@@ -202,7 +208,8 @@ def run_one(  # noqa: PLR0913, where, what, on what, and who is told: none of th
     if job_id and closing.status != "ok":
         closing = replace(closing, log_end=api.log_end(job_id)[-store.LOG_END_BYTES :])
     closing = _look_through_window(collector, _judge(path, closing, digests=digests), cluster)
-    return store.close_run(folder, spec, replace(closing, gate=gate, clock_offsets_seconds=offsets))
+    closing = replace(closing, gate=gate, clock_offsets_seconds=offsets, idle_load=target.idle_load())
+    return store.close_run(folder, spec, closing)
 
 
 def _send_what_it_needs(folder: Path, spec: Spec, cluster: Cluster) -> None:

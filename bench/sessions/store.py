@@ -322,6 +322,7 @@ def load_run(folder: Path, spec: Spec) -> Run:
         gate=closing.gate if closing else None,
         clock_offsets_seconds=closing.clock_offsets_seconds if closing else {},
         extract=closing.extract if closing else None,
+        idle_load=closing.idle_load if closing else None,
         profiles=profiles,
     )
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Literal, Protocol, TypeVar
 
 from bench.errors import BadInput, BenchError, did_you_mean
-from bench.model import Topology
+from bench.model import IdleLoad, Topology
 from bench.targets.bounds import check_name
 
 A = TypeVar("A")
@@ -99,6 +99,10 @@ class Target(Protocol):
 
     def ended(self) -> str:
         """Why a cluster that does not answer will not answer again: its head has ended. Empty where it may come back."""
+        ...
+
+    def idle_load(self) -> IdleLoad | None:
+        """What this deployment uses at rest, as measured after it was stood up; None where that is not measured."""
         ...
 
     def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bench import analysis
 from bench.analysis import veto
 from bench.analysis.veto import Conditions
-from bench.model import Gate, NodeUsage, Run
+from bench.model import Gate, IdleLoad, NodeUsage, Run
 
 WATCHED = 10.0
 SOUND = Conditions(
@@ -123,6 +123,28 @@ def test_the_demand_of_all_nodes_on_one_machine_is_own_demand() -> None:
     assert [bool(judged([run]).reasons) for run in apart] == [run.spec.topology.name == "multi" for run in apart]
 
 
+@pytest.mark.parametrize(
+    ("deployment", "beyond", "is_vetoed"), [(0.0, 0.3, True), (0.3, 0.0, False), (0.3, 0.3, True), (0.2, 0.3, True)]
+)
+def test_what_the_deployment_uses_at_rest_is_own_demand_and_noise_beyond_it_still_vetoes(
+    deployment: float, beyond: float, *, is_vetoed: bool
+) -> None:
+    def on_busy_machine(row: NodeUsage) -> NodeUsage:
+        assert row.watched_seconds is not None
+        assert row.cpu_seconds is not None
+        counted = {"pressure_cpu_seconds": row.watched_seconds, "cpu_seconds": 0.2 * row.watched_seconds}
+        busy = (counted["cpu_seconds"] / row.watched_seconds * 2 + deployment + beyond) * row.watched_seconds
+        return replace(row, host_busy_seconds=busy, **counted)
+
+    _, runs = made_up(cells=1, blocks=1)
+    multi = [run for run in disturbed(runs, lambda _: True, on_busy_machine) if run.spec.topology.name == "multi"]
+    known = [replace(run, idle_load=IdleLoad(cpus=deployment, ray_cpus=0.1)) for run in multi]
+    assert bool(judged(known).reasons) is is_vetoed
+    assert judged(multi).reasons, "as long as nothing is known of the deployment, it counts as others'"
+    for each in veto.conditions(known)[0]:
+        assert each.others_cpus == pytest.approx(beyond, abs=1e-6)
+
+
 def test_three_per_cent_of_steal_in_one_run_takes_its_block_from_every_condition() -> None:
     session, runs = made_up(cells=3, blocks=7)
     first = next(run.spec.id for run in runs if run.spec.block == 4)
@@ -222,7 +244,12 @@ def test_the_gates_of_a_session_are_counted_by_block() -> None:
     assert (found.quiet, found.busy, found.waited_seconds, found.elsewhere) == (2, {2: 0.4}, 68.0, False)
     assert found.others_cpus_idle == pytest.approx(0.02 / 2.02)
     assert found.others_cpus == pytest.approx(0.02 / 0.52)
+    assert found.deployment_cpus is None
     assert veto.gates(runs, ()) is None
+    known = [replace(run, gate=quiet, idle_load=IdleLoad(cpus=0.1 * run.spec.block, ray_cpus=1.0)) for run in runs]
+    with_load = veto.gates(known, timed)
+    assert with_load is not None
+    assert with_load.deployment_cpus == pytest.approx(0.3)
     away = veto.gates([replace(run, gate=replace(busy, boot_id="of a laptop")) for run in runs], ())
     assert away is not None
     assert away.elsewhere

@@ -9,7 +9,7 @@ from analysis.made_up import ARMS, METRICS, MULTI, SINGLE, a_facts, made_up
 
 from bench import analysis
 from bench.analysis.statistics.stats import Estimate
-from bench.model import Gate
+from bench.model import Gate, IdleLoad
 from bench.reports import text
 from bench.reports.sections.tables import Axis
 
@@ -45,6 +45,17 @@ def one_block_disturbed(runs):
         else replace(run, gate=quiet)
         for run in runs
     ]
+
+
+def test_what_the_deployment_uses_at_rest_stands_beside_the_gate():
+    quiet = Gate(is_quiet=True, waited_seconds=0.0, busy=0.02, pressure=0.0, boot_id="boot-1")
+
+    def said(**kept):
+        return " ".join(rendered(lambda runs: [replace(run, gate=quiet, **kept) for run in runs], cells=1).split())
+
+    words = "the deployment itself uses 0.250 CPUs at rest beside Ray's nodes, which are not counted as others'"
+    assert words in said(idle_load=IdleLoad(cpus=0.25, ray_cpus=0.1))
+    assert "the deployment itself" not in said()
 
 
 GOLDENS = {

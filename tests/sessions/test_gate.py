@@ -17,7 +17,7 @@ QUIET, BUSY = Look(0.03, 0.01), Look(0.6, 0.4)
 
 def looks(monkeypatch: pytest.MonkeyPatch, *seen: Look) -> None:
     left: Iterator[Look] = iter(seen)
-    monkeypatch.setattr(gate, "look", lambda _pause: next(left))
+    monkeypatch.setattr(gate, "look", lambda _pause, _cpus: next(left))
 
 
 @pytest.mark.parametrize(
@@ -28,10 +28,30 @@ def looks(monkeypatch: pytest.MonkeyPatch, *seen: Look) -> None:
         (Look(0.0, 0.05), False),
         (Look(None, None), True),
         (Look(None, 0.5), False),
+        # A deployment that uses 20 % at rest: what is busy beyond that is judged, and the waiting that this share causes.
+        (Look(0.34, 0.1, deployment=0.2), True),
+        (Look(0.351, 0.0, deployment=0.2), False),
+        (Look(0.2, 0.9, deployment=0.2), True),
+        (Look(0.25, 0.24, deployment=0.2), True),
+        (Look(0.25, 0.26, deployment=0.2), False),
+        (Look(0.1, 0.9, deployment=0.2), True),
+        (Look(None, 0.5, deployment=0.2), False),
     ],
 )
 def test_a_machine_is_quiet_below_both_limits_and_what_cannot_be_seen_is_no_reason(seen: Look, is_quiet: bool) -> None:
     assert seen.is_quiet == is_quiet
+
+
+def test_what_the_deployment_uses_at_rest_is_told_recorded_and_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(gate.WAIT_VARIABLE, "0")
+    monkeypatch.setattr(gate, "look", lambda _pause, cpus: Look(0.3, 0.01, deployment=cpus / 2))
+    assert not wait_for_quiet(Event(), lambda _line: None).is_quiet
+    found = wait_for_quiet(Event(), lambda _line: None, deployment_cpus=0.4)
+    assert (found.is_quiet, found.busy, found.deployment_cpus) == (True, 0.3, 0.4)
+    assert Look(0.6, 0.3, deployment=0.2).words == (
+        "40% of all CPUs are busy beyond the 20% of the deployment itself (less than 15% is quiet),"
+        " tasks wait for a CPU 20% of the time (less than 5%)"
+    )
 
 
 def test_a_quiet_machine_is_not_waited_for_and_nobody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +94,7 @@ def test_the_wait_ends_when_the_session_is_stopped(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv(gate.WAIT_VARIABLE, "60")
     stop = Event()
 
-    def look(_pause: Callable[[float], object]) -> Look:
+    def look(_pause: Callable[[float], object], _cpus: float) -> Look:
         stop.set()
         return BUSY
 
@@ -94,7 +114,7 @@ def test_a_look_is_the_share_of_all_cpus_and_of_the_time(monkeypatch: pytest.Mon
     monkeypatch.setattr(gate, "monotonic", lambda: next(clock))
     monkeypatch.setattr(gate.os, "cpu_count", lambda: 4)
     paused: list[float] = []
-    assert gate.look(paused.append) == Look(busy=0.25, pressure=0.5)
+    assert gate.look(paused.append, 0.8) == Look(busy=0.25, pressure=0.5, deployment=0.2)
     assert paused == [gate.LOOK_SECONDS]
 
 

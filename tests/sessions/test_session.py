@@ -17,7 +17,7 @@ from fakes import FakeHead, FakeTarget, Heard, a_fake_target, good_driver
 
 from bench.errors import BadInput, CannotWrite
 from bench.jobs.recorder import Recorder
-from bench.model import Closing, Extract, Line, Run, Session, Spec, to_json
+from bench.model import Closing, Extract, IdleLoad, Line, Run, Session, Spec, to_json
 from bench.monitoring import extract, window
 from bench.sessions import gate, store
 from bench.sessions import session as sessions
@@ -111,11 +111,28 @@ def test_a_run_that_sets_ray_otherwise_gets_a_cluster_that_was_started_so(tmp_pa
     assert target.settings == [{}, {"object_manager_default_chunk_size": "1048576"}]
 
 
+def test_what_the_deployment_uses_at_rest_is_asked_before_each_block_and_kept_with_each_run(
+    tmp_path: Path, target: FakeTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[float] = []
+
+    def look(_pause: object, cpus: float) -> gate.Look:
+        given.append(cpus)
+        return gate.Look(0.01, 0.0)
+
+    monkeypatch.setattr(gate, "look", look)
+    target.load = IdleLoad(cpus=0.25, ray_cpus=0.5)
+    runs = do(tmp_path, target, SPECS)
+    assert given == [0.75] * len({spec.block for spec in SPECS})
+    assert {run.idle_load for run in runs} == {target.load}
+    assert {run.gate.deployment_cpus for run in runs if run.gate} == {0.75}
+
+
 def test_the_gate_is_passed_once_a_block_and_every_run_keeps_what_it_saw(
     tmp_path: Path, target: FakeTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = iter((gate.Look(0.9, 0.5), gate.Look(0.01, 0.0)))
-    monkeypatch.setattr(gate, "look", lambda _pause: next(seen))
+    monkeypatch.setattr(gate, "look", lambda _pause, _cpus: next(seen))
     session = a_session(SPECS)
     folder = store.create(tmp_path / "results", session)
     heard = again(folder, session, target)

@@ -29,6 +29,11 @@ def gate(seen: Gates) -> str:
     ]
     if used:
         parts.append(f"CPUs that others used there, at most: {', '.join(used)}")
+    if seen.deployment_cpus is not None:
+        parts.append(
+            f"the deployment itself uses {plain(seen.deployment_cpus)} CPUs at rest beside Ray's nodes, which are not"
+            " counted as others'"
+        )
     return "; ".join(parts)
 
 

@@ -102,6 +102,9 @@ class DockerTarget:
             return f"head ended: {why}" if (why := why_ended(head)) else ""
         return ""
 
+    def idle_load(self) -> None:
+        """Not measured: its monitoring is idle at rest."""
+
     def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:
         """What a command prints in each node's container."""
         said: dict[str, str] = {}

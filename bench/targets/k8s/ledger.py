@@ -13,7 +13,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from bench.model import Topology
+from bench.model import IdleLoad, Topology
 from bench.targets import Options, home
 
 KEPT_IN = "k8s"
@@ -32,6 +32,7 @@ class Ledger:
     ports: dict[str, int] = field(default_factory=dict)  # local ones, by what they lead to
     pods: str = ""  # marks the processes that forward to pods of the Ray cluster that there is
     services: str = ""  # and those that forward to what stays
+    idle_load: IdleLoad | None = None  # measured once, after the first Ray cluster was ready
 
 
 @dataclass(frozen=True)

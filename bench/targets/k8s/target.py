@@ -15,10 +15,11 @@ from pathlib import Path
 from bench import image as images
 from bench.errors import BadInput, BenchError, TargetFailed
 from bench.identity import CALLERS_CODE, IMAGES, SOURCE, code_hash
-from bench.model import Topology
+from bench.model import IdleLoad, Topology
 from bench.targets import RAYS_OWN, Cluster, Options, Standing, Target, memory_kills, node_names, processes
 from bench.targets.k8s import (
     fitting,
+    idle_load,
     image_delivery,
     kind,
     kuberay,
@@ -97,6 +98,10 @@ class K8sTarget:
                 with suppress(BenchError):
                     self._end_ray(kubectl)
                 raise
+            if self._ledger().idle_load is None:
+                pods = RayPods(kubectl, self._options.name)
+                load = idle_load.measure([place.name for place in pods.places()], pods.ask)
+                self._home.write(replace(self._ledger(), idle_load=load))
             return cluster
 
     def down(self) -> tuple[str, ...]:
@@ -157,6 +162,13 @@ class K8sTarget:
             found = RayPods(Kubectl(ledger.context), self._options.name).trouble()
             return found.what if found else ""
         return ""
+
+    def idle_load(self) -> IdleLoad | None:
+        """What the cluster's own processes, the monitoring and Ray's nodes use at rest, where this machine can see it."""
+        ledger = self._home.read()
+        if ledger is None or ledger.idle_load is None:
+            return None
+        return ledger.idle_load if ledger.topology else replace(ledger.idle_load, ray_cpus=0.0)
 
     def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:
         """What a command prints in each pod's container of Ray."""

@@ -113,6 +113,9 @@ class LocalTarget:
                 return "Ray on head has ended"
         return ""
 
+    def idle_load(self) -> None:
+        """Not measured: its nodes are all that there is."""
+
     def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:  # noqa: ARG002, the contract has it
         """Nodes here are processes of this machine: there is nothing to ask that this machine does not say."""
         return {}
