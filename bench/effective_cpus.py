@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+
+from bench import control_groups
 
 ROOT = Path("/")
 _CPUSETS = ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")  # cgroup v2, v1, and v1 of old kernels
@@ -44,7 +46,7 @@ def effective_cpus(root: Path = ROOT, *, affinity: Collection[int] | None = None
     """What this process can use; files of the kernel are read below `root`, and `affinity` stands in for the kernel's."""
     allowed = set(_affinity() if affinity is None else affinity)
     quotas: list[float] = []
-    for kind, folder in _groups(root):
+    for kind, folder in control_groups.folders(frozenset({"cpu", "cpuset"}), root):
         if (quota := _quota(kind, folder)) is not None:
             quotas.append(quota)
         cpuset = next((found for name in _CPUSETS if (found := parse_list(_text(folder / name)))), ())
@@ -83,39 +85,6 @@ def _affinity() -> Collection[int]:
     if hasattr(os, "sched_getaffinity"):
         return os.sched_getaffinity(0)
     return range(os.cpu_count() or 1)
-
-
-def _groups(root: Path) -> Iterator[tuple[str, Path]]:
-    """The folders of the control groups that limit this process, with their kind: its own and all parents that can be seen."""
-    groups = _own_groups(root)
-    for line in _text(root / "proc/self/mountinfo").splitlines():
-        before, _, after = line.partition(" - ")
-        fields, kind, options = before.split(), after.split()[:1], after.split()[-1:]
-        if len(fields) < 5 or kind not in (["cgroup"], ["cgroup2"]):
-            continue
-        controllers = {"cpu", "cpuset"}.intersection(options[0].split(",")) if kind == ["cgroup"] else {""}
-        mount_root, mount_point = PurePosixPath(fields[3]), root / fields[4].lstrip("/")
-        for controller in controllers:
-            yield from ((kind[0], folder) for folder in _upwards(groups.get(controller, "/"), mount_root, mount_point))
-
-
-def _own_groups(root: Path) -> dict[str, str]:
-    """This process's group by controller; that of cgroup v2 is under the empty name."""
-    found: dict[str, str] = {}
-    for line in _text(root / "proc/self/cgroup").splitlines():
-        _, controllers, path = (*line.split(":", 2), "", "")[:3]
-        found |= dict.fromkeys(controllers.split(","), path)
-    return found
-
-
-def _upwards(path: str, mount_root: PurePosixPath, mount_point: Path) -> Iterator[Path]:
-    """From a group's folder to the top of what is mounted. A group that is not below it is seen as its top, as in containers."""
-    below = PurePosixPath(path)
-    parts = below.relative_to(mount_root).parts if below.is_relative_to(mount_root) else ()
-    if ".." in parts:  # of another namespace
-        parts = ()
-    for depth in range(len(parts), -1, -1):
-        yield mount_point.joinpath(*parts[:depth])
 
 
 def _quota(kind: str, folder: Path) -> float | None:

@@ -105,6 +105,41 @@ def test_lists_are_read_and_written_as_the_kernel_does(text: str, cpus: tuple[in
     assert format_list(cpus) == text
 
 
+@pytest.mark.parametrize(
+    ("mounts", "groups", "files", "available"),
+    [
+        (V2, "0::/", {"memory.max": "1000", "memory.current": "400"}, 600),
+        (V2, "0::/", {"memory.max": "max", "memory.current": "400"}, None),
+        (V2, "0::/", {}, None),
+        (
+            V2,
+            "0::/",
+            {"memory.max": "1000", "memory.current": "900", "memory.stat": "file 500\ninactive_file 300"},
+            400,
+        ),
+        pytest.param(
+            V2,
+            "0::/job/step",
+            {"job/step/memory.max": "max", "job/memory.max": "1000", "job/memory.current": "100"},
+            900,
+            id="a parent's, as of Slurm and systemd",
+        ),
+        (V1, "2:memory:/", {"memory/memory.limit_in_bytes": "1000", "memory/memory.usage_in_bytes": "1200"}, 0),
+        (
+            V1,
+            "2:memory:/",
+            {"memory/memory.limit_in_bytes": f"{2**63 - 4096}", "memory/memory.usage_in_bytes": "4"},
+            None,
+        ),
+        ("", "", {}, None),
+    ],
+)
+def test_memory_is_limited_by_the_same_groups(
+    tmp_path: Path, mounts: str, groups: str, files: Mapping[str, str], available: int | None
+) -> None:
+    assert cgroups.available_memory_bytes(a_system(tmp_path, mounts, groups, files)) == available
+
+
 def test_this_process_has_what_the_kernel_says() -> None:
     assert set(effective_cpus().allowed) <= os.sched_getaffinity(0)
     assert effective_cpus().whole >= 0

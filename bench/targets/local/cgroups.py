@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench import control_groups
+
 PERIOD_MICROSECONDS = 100_000
 _WANTED = ("cpu", "cpuacct", "memory")
+_MEMORY_V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+_MEMORY_V2 = ("memory.max", "memory.current", "inactive_file")
 
 
 @dataclass(frozen=True)
@@ -106,17 +111,17 @@ def memory_events(where: Mounts, group: str) -> str:
     return _read(memory / group / "memory.oom_control") if memory else ""
 
 
-def available_memory_bytes(where: Mounts) -> int | None:
-    """What the control group at the root of what we see still lets us use; None where it has no limit."""
-    if where.unified:
-        limit, used = _read(where.unified / "memory.max"), _read(where.unified / "memory.current")
-    elif memory := where.controllers.get("memory"):
-        limit, used = _read(memory / "memory.limit_in_bytes"), _read(memory / "memory.usage_in_bytes")
-    else:
-        return None
-    if not limit.isdecimal() or not used.isdecimal() or int(limit) >= 2**60:
-        return None
-    return max(int(limit) - int(used), 0)
+def available_memory_bytes(root: Path = Path("/")) -> int | None:
+    """What the control groups that limit this process, its own and all parents, still let it use; None without a limit."""
+    left = []
+    for kind, folder in control_groups.folders(frozenset({"memory"}), root):
+        files = _MEMORY_V2 if kind == "cgroup2" else _MEMORY_V1
+        limit, used = (_read(folder / name) for name in files[:2])
+        if limit.isdecimal() and used.isdecimal() and int(limit) < 2**60:
+            cached = re.search(rf"^{files[2]} (\d+)$", _read(folder / "memory.stat"), re.MULTILINE)
+            in_use = int(used) - (int(cached[1]) if cached else 0)  # the kernel drops such cache where memory is wanted
+            left.append(max(int(limit) - in_use, 0))
+    return min(left, default=None)
 
 
 def _delegate(root: Path, group: str) -> None:

@@ -298,7 +298,7 @@ def _check_room(topology: Topology) -> None:
             "Ask for fewer nodes or CPUs.",
         )
     available = psutil.virtual_memory().available
-    if (limit := cgroups.available_memory_bytes(cgroups.mounts())) is not None:
+    if (limit := cgroups.available_memory_bytes()) is not None:
         available = min(available, limit)
     if wanted["memory"] > available:
         raise DoesNotFit(
