@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import unicodedata
+from io import StringIO
 from pathlib import Path
 
 import pytest
-from builders import a_sample, a_spec
+from builders import a_sample, a_session, a_spec
 from command_line import Typed, typist
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up_sessions import a_session_on_disk
 
+from bench.commands.progress import Progress
+from bench.commands.talk import say
 from bench.errors import BenchError
 from bench.jobs.recorder import Recorder
 from bench.model import Closing, Sample, as_builtins, to_json
+from bench.planning.plan import Known
 from bench.sanitize import clean_line, clean_reason, clean_text, from_clean_json, to_clean_json
 from bench.sessions import store
 
@@ -126,3 +130,18 @@ def test_a_record_of_others_reaches_no_report_and_no_terminal_as_it_is(
 
 def test_a_failure_is_told_in_one_clean_line() -> None:
     assert clean_line(f"{HOSTILE}\nTry again.\r\n") == f"{CLEAN} Try again."
+
+
+def test_what_is_said_beside_an_answer_is_clean(capsys: pytest.CaptureFixture[str]) -> None:
+    say(f"{HOSTILE}\nnext")
+    assert capsys.readouterr().err == f"{CLEAN}\nnext\n"
+
+
+def test_a_bar_shows_brackets_of_others_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    ended = Closing(status="failed", reasons=("[/red] of [bold]x[/]",), lines=0, sha256="")
+    session = a_session()
+    with Progress(session, todo=session.specs, known=Known()) as bar:
+        bar._bar.console.file = page = StringIO()
+        bar.run_ended(session.specs[0], ended)
+    assert "[/red] of [bold]x[/]" in page.getvalue()

@@ -12,6 +12,7 @@ from bench.commands.answers import say_json
 from bench.commands.on_records import DEFAULT_OUT, AsJson, Out, Since
 from bench.errors import BadInput, did_you_mean
 from bench.model import Status as Ending
+from bench.sanitize import clean_line
 from bench.sessions import session_index, store
 from bench.sessions.session_index import Entry, Filters
 
@@ -137,7 +138,7 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
 
 def _session(entry: Entry) -> str:
     if entry.damage:
-        return f"{entry.folder}  damaged: {entry.damage}"
+        return clean_line(f"{entry.folder}  damaged: {entry.damage}")
     if entry.running:  # the run in progress has no ending yet
         entry = replace(entry, stopped=max(entry.stopped - 1, 0))
     counts = ["running"] if entry.running else []

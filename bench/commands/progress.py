@@ -148,7 +148,7 @@ class Progress:
         if level() < at:
             return
         if self._bar:
-            self._bar.console.print(text, style="dim", highlight=False)
+            self._bar.console.print(text, style="dim", highlight=False, markup=False)
             self._bar.update(self._task, completed=self._ended, eta=self._eta())
         elif is_step or self._ended == 0 or level() == Level.VERBOSE:
             say(text)

@@ -6,6 +6,8 @@ from enum import IntEnum
 
 import typer
 
+from bench.sanitize import clean_text
+
 
 class Level(IntEnum):
     """How much is said; errors always are."""
@@ -32,4 +34,4 @@ def level() -> Level:
 def say(text: str, *, at: Level = Level.USUAL) -> None:
     """A line of talk, where as much as that is asked for."""
     if _level >= at:
-        typer.echo(text, err=True)
+        typer.echo(clean_text(text), err=True)

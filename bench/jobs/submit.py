@@ -30,6 +30,7 @@ NOT_OF_THE_HEAD = (404, 502, 503, 504)  # answers to a submission that come from
 TIMEOUT_SECONDS = 10.0
 READY_SECONDS = 60.0
 LOG_BYTES = 200_000
+QUOTE = '"'
 PADDING = "RAYMETER_PADDING"
 MOST_PADDING_BYTES = 4096
 
@@ -143,12 +144,14 @@ class JobsApi:
             if not answer.ok:
                 return ""
             # A worker may have printed without end: keep the last part, whatever comes.
-            kept = b""
+            kept, is_whole = b"", True
             for part in answer.iter_content(65536):
-                kept = (kept + part)[-LOG_BYTES:]
+                kept, is_whole = (kept + part)[-LOG_BYTES:], is_whole and len(kept + part) <= LOG_BYTES
             text = kept.decode(errors="replace")
-            is_whole = text.startswith("{")
-            return cast(str, json.loads(text)["logs"]) if is_whole else text.replace("\\n", "\n").removesuffix('"}')
+            if is_whole:
+                return cast(str, json.loads(text)["logs"])
+            # The end of a JSON string. A quotation mark at its begin has lost its backslash.
+            return cast(str, json.loads(f'"{text.removesuffix("}").removeprefix(QUOTE)}'))
         except (http_client.RequestException, ValueError, KeyError):
             return ""
 

@@ -12,7 +12,7 @@ from filelock import FileLock
 
 from bench.errors import BadInput, RecordDamaged, did_you_mean
 from bench.files import read_plain
-from bench.model import from_json
+from bench.sanitize import from_clean_json
 from bench.sessions import store
 
 FILE = "baselines.json"
@@ -24,7 +24,7 @@ def known(out: Path) -> dict[str, str]:
     store.check_there(out)
     path = out / FILE
     try:
-        return from_json(read_plain(path), dict[str, str]) if path.exists() else {}
+        return from_clean_json(read_plain(path), dict[str, str]) if path.exists() else {}
     except (OSError, msgspec.DecodeError, ValueError) as error:
         raise RecordDamaged(
             f"{path} cannot be read: {error}.", "Mend it, or delete it and set the names anew."
@@ -55,7 +55,8 @@ def take_away(out: Path, name: str) -> None:
 
 def find(out: Path, name: str) -> Path:
     """The folder of the session that `name` means: a baseline, or else as `store.find` has it. Raises BadInput."""
-    names = known(out)
+    # What can be no baseline's name is found also where the file of names is damaged.
+    names = known(out) if _NAME.fullmatch(name) and name != "latest" else {}
     if name not in names:
         return store.find(out, name)
     folder = out / names[name]

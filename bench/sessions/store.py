@@ -354,7 +354,7 @@ def _profiles(folder: Path) -> Iterator[tuple[str, str]]:
     for path in itertools.islice(found, MOST_PROFILES):
         if path.is_file() and not path.is_symlink():
             with path.open("rb") as file:
-                yield path.name, file.read(stacks.MOST_BYTES).decode(errors="replace")
+                yield path.name, clean_text(file.read(stacks.MOST_BYTES).decode(errors="replace"))
 
 
 def read_lines(path: Path, *, is_closed: bool) -> Iterator[Line]:

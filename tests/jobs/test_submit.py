@@ -136,6 +136,16 @@ def test_a_log_without_end_is_cut(tmp_path: Path) -> None:
     assert end.endswith("the last words")
 
 
+@pytest.mark.parametrize("length", [10, *range(submit.LOG_BYTES - 8, submit.LOG_BYTES + 8)])
+def test_a_log_is_what_was_printed_wherever_it_is_cut(tmp_path: Path, length: int) -> None:
+    last = '{"a": "\x1b[36mred"}\n'
+    head = FakeHead(tmp_path, log='""""' + "x" * (length - 4) + last)
+    head.jobs["j"] = "FAILED"
+    with serving(head) as address:
+        end = JobsApi(address, TOKEN).log_end("j")
+    assert end.endswith(f"xxx{last}")
+
+
 def test_a_driver_is_told_in_its_environment_what_a_shell_leaves_as_it_is(tmp_path: Path) -> None:
     told = {"A": "1", "IMAGES": '{"head": "sha256:1 with local code"}'}
     shown = tmp_path / "python"

@@ -213,6 +213,12 @@ def test_a_pipe_in_the_place_of_any_file_of_the_results_is_not_waited_for(
     assert bench("compare", OTHER, OTHER)[0] in (0, 8)
 
 
+def test_a_session_is_found_also_where_the_names_of_baselines_are_damaged(folder: Path, bench: Typed) -> None:
+    (folder.parent / "baselines.json").write_text("{")
+    assert bench("compare", OTHER, SESSION)[0] == 0
+    assert bench("compare", "main", SESSION)[0] == 8
+
+
 def test_only_a_regular_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"content")
     assert read_plain(tmp_path / "file") == b"content"
