@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import sys
 import time
 import traceback
@@ -43,6 +44,9 @@ def main(spec_text: str) -> int:
     spec = from_json(spec_text, Spec)
     folder = Path(os.environ["RAYMETER_RECORDS"]) / spec.session / "runs" / spec.folder
     os.environ[seeded.FOLDER_VARIABLE] = str(Path(os.environ["RAYMETER_RECORDS"]) / incoming.FOLDER)
+    signal.signal(
+        signal.SIGTERM, lambda number, _frame: sys.exit(128 + number)
+    )  # until Ray sets a handler that does the same
     recorder = Recorder(folder, spec)
     (Path(os.environ["RAYMETER_RECORDS"]) / QUIET).unlink(missing_ok=True)  # of a driver that was killed
     try:
@@ -54,6 +58,9 @@ def main(spec_text: str) -> int:
     except RunInvalid as error:
         recorder.close("invalid", (str(error),))
         return 1
+    except SystemExit:  # so Ray ends a driver that gets SIGTERM, which is what stops a job
+        recorder.close("stopped", ("its driver was told to end by SIGTERM",))
+        raise
     except Exception as error:  # noqa: BLE001, whatever broke, the record must say so before the driver ends
         traceback.print_exc()
         is_memory = (

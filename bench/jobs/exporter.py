@@ -26,7 +26,7 @@ from urllib.parse import parse_qs, urlsplit
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from bench.errors import AuthFailed
-from bench.jobs import EXPORTER_HEADER, TIME_HEADER, incoming
+from bench.jobs import EXPORTER_HEADER, TIME_HEADER, driver_lock, incoming
 from bench.jobs.invocation import QUIET
 from bench.jobs.metrics_page import MetricsPage
 from bench.sessions.store import DONE, FILES
@@ -62,7 +62,7 @@ class Window:
         query = parse_qs(url.query)
         if url.path == "/healthz":
             return Answer(200, b"ok\n")
-        if (self.records / QUIET).exists() and query.get("insist") != ["1"]:
+        if self._is_silent() and query.get("insist") != ["1"]:
             return Answer(503, b"silent while an interval is timed without raymeter\n")
         if url.path == "/metrics":
             return Answer(200, self.metrics.text(), CONTENT_TYPE_LATEST)
@@ -96,6 +96,14 @@ class Window:
         except OSError as error:
             return Answer(507, f"it cannot be written here ({error.strerror})\n".encode())
         return Answer(201, b"taken\n")
+
+    def _is_silent(self) -> bool:
+        """Whether a driver asks for silence. One that was killed meanwhile needs none."""
+        try:
+            run = (self.records / QUIET).read_text()
+        except OSError:
+            return False
+        return not (run and driver_lock.has_ended(self.records / run))
 
     def _refusal(self, authorization: str) -> Answer | None:
         given = authorization.removeprefix("Bearer ")

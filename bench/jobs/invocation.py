@@ -28,7 +28,7 @@ QUOTA_PERIOD_SECONDS = 0.1  # after which a CPU quota is filled up again: the ke
 ROOM = 1.2  # more passes than the last turn says: a warm-up is slower than what comes after
 MOST_PASSES = 100_000
 CLOCK_LOOKS = 21
-QUIET = "quiet"  # while this file stands in the records folder the exporter answers nobody
+QUIET = "quiet"  # while this file stands in the records folder the exporter answers nobody. It names the run
 PROBE_TIMEOUT_SECONDS = 30.0
 PROGRESS_SECONDS = 1.0  # between two words on how far long work is
 
@@ -166,7 +166,7 @@ class Invocation:
             sleep(self.pause_seconds)
             results, interval = _timed(work, passes)
         else:
-            with _silence():
+            with self._silence():
                 sleep(self.pause_seconds)
                 results, interval = _timed(work, passes)
         for reason in mishaps.end() if mishaps else ():
@@ -225,6 +225,17 @@ class Invocation:
             )
             self.recorder.usage(usage)
 
+    @contextmanager
+    def _silence(self) -> Iterator[None]:
+        """Nothing of raymeter's works while this lasts: the probes watch nothing, and the exporter turns askers away."""
+        records = Path(os.environ["RAYMETER_RECORDS"])
+        sign = records / QUIET
+        sign.write_text(os.path.relpath(self.recorder.files.parent, records))
+        try:
+            yield
+        finally:
+            sign.unlink(missing_ok=True)
+
     def _spilled_bytes(self, probe: NodeProbe) -> int:
         from ray._private.internal_api import node_stats
 
@@ -271,17 +282,6 @@ def _step(clock: Callable[[], float]) -> float:
     while (now := clock()) == begin:
         pass
     return now - begin
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Nothing of raymeter's works while this lasts: the probes watch nothing, and the exporter turns askers away."""
-    sign = Path(os.environ["RAYMETER_RECORDS"]) / QUIET
-    sign.touch()
-    try:
-        yield
-    finally:
-        sign.unlink(missing_ok=True)
 
 
 def _add_up(shares: Iterator[Mapping[str, float]]) -> Counter[str]:

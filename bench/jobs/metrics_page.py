@@ -17,6 +17,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from bench import experiments
+from bench.jobs import driver_lock
 from bench.model import Closing, Line, NodeUsage, Sample, Spec, from_json
 from bench.monitoring.reconcile import Key, key_of
 from bench.sessions.store import SAMPLES
@@ -52,7 +53,10 @@ FAMILIES = {
         (*RUN_LABELS, "phase"),
     ),
     "bench_run_begun_timestamp_seconds": ("When a run's record was begun.", RUN_LABELS),
-    "bench_run_ended_timestamp_seconds": ("When a run's record was closed.", RUN_LABELS),
+    "bench_run_ended_timestamp_seconds": (
+        "When a run's record was closed, or last written to by a driver that was killed.",
+        RUN_LABELS,
+    ),
     "bench_run_lines": ("Lines of a run's record that the exporter has read.", RUN_LABELS),
     "bench_run_lines_closed": ("Lines that a run wrote, by its own word when it closed.", RUN_LABELS),
     "bench_metric_info": (
@@ -86,7 +90,8 @@ class Followed:
         """Take in the lines that are new."""
         if self.closing is not None and self.lines >= self.closing.lines:
             return
-        # First whether it is over, then the lines: all of them were there before it was.
+        # First whether its driver has ended, then whether it is over, then the lines: all of them were there before it was.
+        is_lost = driver_lock.has_ended(self.folder)
         ended = self.folder / "run.json"
         if self.closing is None and ended.exists():
             self.closing, self.ended = from_json(ended.read_bytes(), Closing), ended.stat().st_mtime
@@ -99,6 +104,8 @@ class Followed:
             self.offset += len(whole)
             for text in whole.splitlines():
                 self._take_in(from_json(text, Line))
+        if is_lost and self.closing is None:
+            self.ended = max(each.stat().st_mtime for each in (path, self.folder) if each.exists())
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -108,12 +115,15 @@ class Followed:
 
     @property
     def status(self) -> str:
-        return self.closing.status if self.closing else "running"
+        """A driver that was killed could not say how its run ended."""
+        if self.closing:
+            return self.closing.status
+        return "running" if self.ended is None else "failed"
 
     @property
     def phase(self) -> str | None:
         """None when it is over."""
-        if self.closing:
+        if self.ended is not None:
             return None
         return "steady" if self.is_steady else "warm-up" if self.last_turn else "start-up"
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bench.jobs import driver_lock
 from bench.model import Closing, Facts, Line, NodeUsage, Sample, Spec, Status, from_json, to_json
 from bench.sanitize import clean_reason, to_clean_json
 from bench.sessions.store import FILES, SAMPLES, write_whole
@@ -19,6 +20,7 @@ class Recorder:
 
     def __init__(self, folder: Path, spec: Spec) -> None:
         folder.mkdir(parents=True)
+        self._driver_lock = driver_lock.hold(folder)  # before there is a record to be seen
         write_whole(folder / "spec.json", to_json(spec))
         self.files = folder / FILES
         self.files.mkdir()
@@ -49,6 +51,8 @@ class Recorder:
         clean = tuple(clean_reason(reason) for reason in reasons)
         closing = Closing(status=status, reasons=clean, lines=self._seq, sha256=self._sha256.hexdigest())
         write_whole(self._folder / "run.json", to_clean_json(closing))
+        (self._folder / driver_lock.LOCK).unlink(missing_ok=True)  # the record says how it ended
+        self._driver_lock.close()
 
     def _write(self, **what: Any) -> None:
         with self._lock:
