@@ -13,6 +13,7 @@ from datetime import timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
+from bench.experiments.kit.interfaces import interface_of
 from bench.experiments.network import payload
 from bench.experiments.network.points import WORD_BYTES, Point
 from bench.experiments.network.ways import Way
@@ -41,16 +42,6 @@ def join(rank: int, *, own_address: str, store_address: str, port: int) -> None:
     dist.init_process_group(
         "gloo", init_method=f"tcp://{store_address}:{port}", rank=rank, world_size=2, timeout=TIMEOUT
     )
-
-
-def interface_of(address: str) -> str:
-    """The interface that has `address`. Raises OSError where none has."""
-    import psutil
-
-    for name, addresses in psutil.net_if_addrs().items():
-        if any(one.address == address for one in addresses):
-            return str(name)
-    raise OSError(f"no interface has the address {address}")
 
 
 def leave() -> None:

@@ -10,6 +10,7 @@ from datetime import timedelta
 from time import monotonic, process_time
 from typing import TYPE_CHECKING, Any
 
+from bench.experiments.kit.interfaces import interface_of
 from bench.experiments.parameter_server import models
 from bench.experiments.parameter_server.learner import Batch, Batches, Learner
 from bench.experiments.parameter_server.lines import Address, Line
@@ -142,12 +143,13 @@ class Host:
 
     def join(self, meeting: str, *, rank: int, workers: int) -> None:
         """Meet the others at an address, with a second network for torch's DistributedDataParallel over gloo."""
+        import ray
         import torch.distributed as dist
         from torch.nn.parallel import DistributedDataParallel
 
         if dist.is_initialized():
             dist.destroy_process_group()  # one of those that met has died
-        os.environ["GLOO_SOCKET_IFNAME"] = _interface()
+        os.environ["GLOO_SOCKET_IFNAME"] = interface_of(ray.util.get_node_ip_address())
         dist.init_process_group(
             "gloo", init_method=meeting, rank=rank, world_size=workers, timeout=timedelta(seconds=GLOO_SECONDS)
         )
@@ -283,15 +285,3 @@ class _Calls:
 
     def close(self) -> None:
         """Nothing to do: Ray keeps the lines."""
-
-
-def _interface() -> str:
-    """The network interface that has this node's address, for gloo would look up the host's name instead."""
-    import psutil
-    import ray
-
-    node = ray.util.get_node_ip_address()
-    for name, addresses in psutil.net_if_addrs().items():
-        if any(address.address == node for address in addresses):
-            return name
-    raise RuntimeError(f"no network interface has the address {node}")
