@@ -160,6 +160,9 @@ class FakeTarget:
     def idle_load(self) -> IdleLoad | None:
         return self.load
 
+    def note(self) -> str:
+        return ""
+
     def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:
         return {}
 

@@ -67,7 +67,7 @@ def _replay(
         for topology in {spec.topology.name: spec.topology for spec in session.specs}.values():
             chosen.target.check(topology)
         with created(out, session) as folder:
-            say(f"Target {chosen.target.name}: {chosen.why}. Session {session.id}, kept in {folder}.")
+            say(f"{chosen.describe()} Session {session.id}, kept in {folder}.")
             session, runs = measure(folder, session, remaining(folder, session), target=chosen.target)
         text, here = report(folder, session, runs), analysis.build(session, runs)
         reports.append(here)

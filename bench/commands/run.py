@@ -42,7 +42,7 @@ def _run(wish: Wish, options: Options, out: Path, as_json: AsJson = False) -> No
     for topology in topologies:
         target.check(topology)
     with created(out, session) as folder:
-        say(f"Target {target.name}: {chosen.why}. Session {session.id}, kept in {folder}.")
+        say(f"{chosen.describe()} Session {session.id}, kept in {folder}.")
         for dropped in session.dropped:
             say(f"No room in the budget: {dropped}.")
         carry_on(folder, session, remaining(folder, session), target=target, as_json=as_json)

@@ -51,7 +51,7 @@ def _selfcheck(
     for topology in plan.topologies(wish):
         chosen.target.check(topology)
     with created(out, session) as folder:
-        say(f"Target {chosen.target.name}: {chosen.why}. Session {session.id}, kept in {folder}.")
+        say(f"{chosen.describe()} Session {session.id}, kept in {folder}.")
         _, runs = measure(folder, session, remaining(folder, session), target=chosen.target)
     if broken := [run for run in runs if run.status != "ok"]:
         raise RunFailed(

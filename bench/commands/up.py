@@ -49,7 +49,7 @@ def command(
     chosen = choice.target
     (shape,) = plan.topologies(wish)
     chosen.check(shape)
-    say(f"Target {chosen.name}: {choice.why}.")
+    say(choice.describe())
     with o.changing(chosen.name, choice.options.name, force=force):
         standing = chosen.status()
         cluster = standing.cluster

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from bench.errors import BenchError
 from bench.experiments import NAMES, load
 from bench.monitoring import clock_skew, scraping
 from bench.targets import Cluster, Options
+from bench.targets.local import run_folders
 
 LEAST_FREE_BYTES = 2**30
 PINNED = ("ray", "numpy", "prometheus-client", "typer")
@@ -33,11 +34,21 @@ def machine() -> Iterator[Finding]:
     memory = psutil.virtual_memory()
     yield Finding("memory", "good" if memory.available > 4 * 2**30 else "note", _gib(memory.available, memory.total))
     yield _room("/dev/shm", Path("/dev/shm"), "Make it larger, or ask for less with --object-store-mib.")
-    yield _room("Ray's files", Path(tempfile.gettempdir()), "Make room, or set TMPDIR to a short path elsewhere.")
+    yield rays_files()
     used = psutil.swap_memory().used
     yield Finding(
         "swap", "good" if not used else "note", f"{used / 2**20:.0f} MiB in use", "End what needs it." if used else ""
     )
+
+
+def rays_files() -> Finding:
+    """Whether there is a folder for Ray's files whose path Ray can use, with room in it."""
+    try:
+        parent = run_folders.choose()
+    except BenchError as error:
+        return Finding("Ray's files", "bad", error.what.rstrip("."), error.way_out)
+    found = _room("Ray's files", Path(parent.path), "Make room, or set TMPDIR to a short path elsewhere.")
+    return replace(found, level="note", to_do=parent.note) if found.level == "good" and parent.note else found
 
 
 def steady() -> Iterator[Finding]:

@@ -105,6 +105,10 @@ class Target(Protocol):
         """What this deployment uses at rest, as measured after it was stood up; None where that is not measured."""
         ...
 
+    def note(self) -> str:
+        """What it does otherwise than asked on this machine, in a sentence; empty where nothing."""
+        ...
+
     def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:
         """What a command prints on each node, by the node's name.
 
@@ -160,6 +164,11 @@ class Choice:
     target: Target
     options: Options
     why: str
+
+    def describe(self) -> str:
+        """Which target, why it is this one, and what it does otherwise than asked."""
+        said = f"Target {self.target.name}: {self.why}."
+        return f"{said} {note}" if (note := self.target.note()) else said
 
 
 def choose(name: str, options: Options) -> Choice:

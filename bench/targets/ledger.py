@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -65,7 +64,7 @@ class Ledger:
     link: str
     link_rate: str | None
     subnet: str | None
-    run_folder: str  # short: Ray puts Unix sockets there, and 107 characters is all that they may have
+    run_folder: str  # see local/run_folders.py
     topology: Topology
     nodes: tuple[Node, ...]
     ray_settings: Mapping[str, str] = field(default_factory=dict)  # Ray's own, without the RAY_ before them
@@ -88,9 +87,9 @@ def new_id() -> str:
     return secrets.token_hex(4)
 
 
-def run_folder(ledger_id: str) -> str:
-    """The short folder that Ray's own files of this ledger go to."""
-    return str(Path(tempfile.gettempdir()) / f"rm-{ledger_id}")
+def run_folder(ledger_id: str, parent: str) -> str:
+    """The folder that Ray's own files of this ledger go to."""
+    return str(Path(parent) / f"rm-{ledger_id}")
 
 
 def boot_id() -> str:

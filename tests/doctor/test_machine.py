@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,6 +22,7 @@ from bench.cores import read_cpus
 from bench.doctor.finding import Finding
 from bench.effective_cpus import EffectiveCpus
 from bench.targets import Cluster
+from bench.targets.local.run_folders import Parent
 
 TOKEN = "of-the-doctor"
 
@@ -46,7 +48,7 @@ def test_a_disk_without_room_is_named(
     monkeypatch: pytest.MonkeyPatch, free_bytes: dict[str, int], bad: set[str]
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", disks(**free_bytes))
-    monkeypatch.setattr(doctor.tempfile, "gettempdir", lambda: "/some/temp")
+    monkeypatch.setattr(doctor.run_folders, "choose", lambda: Parent("/some/temp"))
     found = list(doctor.machine())
     assert {finding.about for finding in found if finding.level == "bad"} == bad
     assert all(finding.to_do for finding in found if finding.level == "bad")
@@ -89,6 +91,21 @@ def test_clocks_that_are_apart_are_bad(offsets: Mapping[str, float], level: str,
     found = doctor.clocks(offsets)
     assert (found.about, found.level, found.seen) == ("clocks", level, seen)
     assert bool(found.to_do) == (level != "good")
+
+
+def test_a_temporary_folder_that_ray_cannot_use_is_noted_with_what_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", f"/tmp/{'x' * 100}")
+    found = doctor.rays_files()
+    assert (found.about, found.level) == ("Ray's files", "note")
+    assert found.seen.endswith("free in /tmp")
+    assert "has 105 bytes" in found.to_do
+
+
+def test_no_folder_for_rays_files_is_bad(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor.run_folders, "unfit", lambda path: f"{path} is too long")
+    found = doctor.rays_files()
+    assert (found.about, found.level) == ("Ray's files", "bad")
+    assert "Set TMPDIR" in found.to_do
 
 
 def test_one_cpu_and_swap_in_use_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:

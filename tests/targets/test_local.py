@@ -6,7 +6,6 @@ import random
 import shlex
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,7 +22,7 @@ from bench.errors import BadInput, DoesNotFit, TargetFailed
 from bench.model import Topology, to_json
 from bench.targets import Cluster, Options, create, processes
 from bench.targets.ledger import Home, Ledger, Node, Ports, boot_id, run_folder
-from bench.targets.local import namespaces
+from bench.targets.local import namespaces, run_folders
 from bench.targets.local import target as local
 
 ONE_NODE = replace(a_topology(cpus=1), memory_bytes_per_node=2 * 2**30, object_store_bytes_per_node=100 * 2**20)
@@ -222,7 +221,7 @@ def test_on_loopback_two_nodes_take_the_place_of_one():
         replaced = ledger_of("loop").id
         cluster = target.up(TWO_NODES)
         assert not processes.find("loop", replaced)
-        assert not Path(run_folder(replaced)).exists()
+        assert not Path(run_folder(replaced, run_folders.choose().path)).exists()
         assert cluster.nodes == ("head", "worker-1")
         assert cluster.link == "loopback, no bytes counted"
         ledger_id = ledger_of("loop").id
@@ -272,12 +271,11 @@ def test_too_little_shared_memory_is_refused_with_both_numbers(monkeypatch: pyte
 
 
 def test_too_little_disk_for_rays_files_is_refused_with_its_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", None)  # it is asked for once, and kept
+    monkeypatch.setattr(run_folders, "choose", lambda: run_folders.Parent(str(tmp_path)))
     usage = local.shutil.disk_usage
 
-    def disk_usage(folder: Path):
-        return usage(folder)._replace(free=900 * 2**20) if folder == tmp_path else usage(folder)
+    def disk_usage(folder: object):
+        return usage(folder)._replace(free=900 * 2**20) if str(folder) == str(tmp_path) else usage(folder)
 
     monkeypatch.setattr(local.shutil, "disk_usage", disk_usage)
     with pytest.raises(DoesNotFit, match=rf"what it spills in {tmp_path}, and 900 MiB are free there\. Make room"):
@@ -398,7 +396,7 @@ def assert_nothing_left(appliance: str, ledger_id: str | None) -> None:
     assert not Home(appliance).path.exists()
     if ledger_id is not None:
         assert not namespaces.existing(ledger_id, 2)
-        assert not Path(run_folder(ledger_id)).exists()
+        assert not Path(run_folder(ledger_id, run_folders.choose().path)).exists()
         for controller in ("cpu", "cpuacct", "memory", "."):
             assert f"{appliance}-{ledger_id}" not in listing(f"/sys/fs/cgroup/{controller}/raymeter")
 
@@ -423,7 +421,7 @@ def test_status_says_why_what_was_stood_up_is_not_up(boot: str, words: str):
         link="loopback",
         link_rate=None,
         subnet=None,
-        run_folder=run_folder("gone0000"),
+        run_folder=run_folder("gone0000", run_folders.choose().path),
         topology=TWO_NODES,
         nodes=nodes,
     )

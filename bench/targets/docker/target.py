@@ -105,6 +105,10 @@ class DockerTarget:
     def idle_load(self) -> None:
         """Not measured: its monitoring is idle at rest."""
 
+    def note(self) -> str:
+        """Nothing: what is unusual about this machine, its containers do not see."""
+        return ""
+
     def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:
         """What a command prints in each node's container."""
         said: dict[str, str] = {}

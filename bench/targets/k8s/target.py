@@ -170,6 +170,10 @@ class K8sTarget:
             return None
         return ledger.idle_load if ledger.topology else replace(ledger.idle_load, ray_cpus=0.0)
 
+    def note(self) -> str:
+        """Nothing: what is unusual about this machine, its containers do not see."""
+        return ""
+
     def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:
         """What a command prints in each pod's container of Ray."""
         ledger = self._home.read()

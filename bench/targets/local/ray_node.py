@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from bench.targets.ledger import Home, Ledger, Node
-from bench.targets.local import namespaces
+from bench.targets.local import interpreter, namespaces
 from bench.targets.local.running import RUN_FOLDER
 from bench.targets.processes import APPLIANCE, LEDGER
 
@@ -23,7 +22,7 @@ def ray_command(ledger: Ledger, node: Node) -> list[str]:
     is_head = node is ledger.head
     return [
         *_inside(ledger, node),
-        *(sys.executable, "-m", "bench.targets.ray_start"),
+        *(interpreter.path(Path(ledger.run_folder)), "-m", "bench.targets.ray_start"),
         *([] if is_head else ["--after", gcs_address]),
         *("start", "--block", "--disable-usage-stats"),
         *(_head_options(ledger) if is_head else [f"--address={gcs_address}"]),
@@ -54,7 +53,7 @@ def exporter_command(ledger: Ledger, home: Home) -> list[str]:
     """What starts the exporter, beside the head."""
     return [
         *_inside(ledger, ledger.head),
-        *(sys.executable, "-m", "bench.jobs.exporter", "--records", str(home.records)),
+        *(interpreter.path(Path(ledger.run_folder)), "-m", "bench.jobs.exporter", "--records", str(home.records)),
         *("--host", _listens_on(ledger), "--port", str(ledger.head.ports.exporter)),
     ]
 
@@ -69,6 +68,7 @@ def environment(ledger: Ledger, node: Node, home: Home, outer: Mapping[str, str]
     }
     return kept | {
         "HOME": str(home.ray_home),
+        "TMPDIR": ledger.run_folder,  # processes of experiments have sockets too
         APPLIANCE: ledger.appliance,
         LEDGER: ledger.id,
         "RAYMETER_NODE": node.name,

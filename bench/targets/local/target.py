@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -21,7 +20,7 @@ from bench.model import Topology
 from bench.targets import RAYS_OWN, Cluster, Options, Standing, Target, memory_kills, node_names, processes, readiness
 from bench.targets.bounds import check_sizes, mib
 from bench.targets.ledger import Home, Ledger, Node, Ports, boot_id, new_id, now, run_folder
-from bench.targets.local import cgroups, namespaces, ports, ray_node, running
+from bench.targets.local import cgroups, interpreter, namespaces, ports, ray_node, run_folders, running
 
 DEADLINE_SECONDS = 120.0
 HEAD_PROCESS = "gcs_server"
@@ -116,6 +115,10 @@ class LocalTarget:
     def idle_load(self) -> None:
         """Not measured: its nodes are all that there is."""
 
+    def note(self) -> str:
+        """Where Ray's files go, if not to the temporary folder."""
+        return run_folders.choose().note
+
     def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:  # noqa: ARG002, the contract has it
         """Nodes here are processes of this machine: there is nothing to ask that this machine does not say."""
         return {}
@@ -209,14 +212,15 @@ class LocalTarget:
             link=(f"veth at {rate}" if rate else "veth") if subnet else "loopback, no bytes counted",
             link_rate=rate,
             subnet=subnet,
-            run_folder=run_folder(ledger_id),
+            run_folder=run_folder(ledger_id, run_folders.choose().path),
             topology=topology,
             nodes=nodes,
         )
 
     def _start(self, ledger: Ledger) -> None:
         ledger = _with_cgroups(ledger)
-        Path(ledger.run_folder).mkdir(mode=0o700)
+        run_folders.make(Path(ledger.run_folder))
+        interpreter.link(Path(ledger.run_folder))
         for node in ledger.nodes:
             self._start_one(ledger, node, node.name, ray_node.ray_command(ledger, node))
         command = ray_node.exporter_command(ledger, self._home)
@@ -271,7 +275,7 @@ class LocalTarget:
             token=self._home.token(),
             nodes=tuple(node.name for node in ledger.nodes),
             link=ledger.link,
-            python=sys.executable,
+            python=interpreter.path(Path(ledger.run_folder)),
         )
 
 
@@ -312,7 +316,7 @@ def _check_room(topology: Topology) -> None:
             f" and {mib(free)} are free in /dev/shm; beyond that Ray would put them on a disk.",
             "Ask for smaller stores, or enlarge /dev/shm (docker run --shm-size).",
         )
-    folder = Path(run_folder("")).parent
+    folder = run_folders.choose().path
     if (free := shutil.disk_usage(folder).free) < LEAST_FREE_BYTES:
         raise DoesNotFit(
             f"Ray keeps its logs and what it spills in {folder}, and {mib(free)} are free there.",
