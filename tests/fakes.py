@@ -134,6 +134,7 @@ class FakeTarget:
     befell: str = ""  # the nodes
     why_ended: str = ""  # the head
     load: IdleLoad | None = None  # of the deployment at rest
+    not_started: str = ""  # why no worker starts
 
     def check(self, topology: Topology) -> None:
         pass
@@ -159,6 +160,9 @@ class FakeTarget:
 
     def idle_load(self) -> IdleLoad | None:
         return self.load
+
+    def failed_starts(self) -> str:
+        return self.not_started
 
     def note(self) -> str:
         return ""

@@ -190,11 +190,20 @@ def run_one(  # noqa: PLR0913, where, what, on what, and who is told: none of th
     collector = Collector(exporter_url=cluster.exporter_url, token=cluster.token, spec=spec, path=path)
     job_id = ""
     offsets = clock_skew.measure(cluster)
+    before = target.failed_starts()  # of runs that this cluster has had
     try:
         clock_skew.check(offsets)
         _send_what_it_needs(folder, spec, cluster)
         job_id = api.submit(spec, python=cluster.python, environment=cluster.environment)
-        closing = _follow(api, job_id, collector, ended=target.ended, listener=listener, stop=stop)
+        closing = _follow(
+            api,
+            job_id,
+            collector,
+            ended=target.ended,
+            failed_starts=lambda: "" if (reason := target.failed_starts()) == before else reason,
+            listener=listener,
+            stop=stop,
+        )
     except (AuthFailed, TargetFailed) as error:
         closing = _closed_here(path, "failed", str(error))
         store.close_run(folder, spec, replace(closing, gate=gate, clock_offsets_seconds=offsets))
@@ -224,18 +233,20 @@ def _send_what_it_needs(folder: Path, spec: Spec, cluster: Cluster) -> None:
             give_back(done, tried, cluster)
 
 
-def _follow(
+def _follow(  # noqa: PLR0913, as run_one
     api: JobsApi,
     job_id: str,
     collector: Collector,
     *,
     ended: Callable[[], str],
+    failed_starts: Callable[[], str],
     listener: Listener,
     stop: Stop,
 ) -> Closing:
     """Poll the record, and now and then the job, until the run has ended, was stopped, was lost, or is late.
 
     A cluster that does not answer may come back while the deadline lasts: its job goes on, and so does its record.
+    Raises TargetFailed where the cluster cannot start the workers that the run begins with.
     """
     spec, path = collector.spec, collector.path
     heard = time.monotonic()
@@ -254,6 +265,7 @@ def _follow(
                 collector.fetch_files()
                 status, message = api.status(job_id)
                 ask_again = time.monotonic() + STATUS_SECONDS
+                _refuse_failed_starts(api, job_id, collector, failed_starts)
                 if status in ENDED:
                     return _end_of_job(collector, message, listener=listener)
             heard, silence = time.monotonic(), ""
@@ -269,9 +281,19 @@ def _follow(
             return _cut_short(api, job_id, collector, "stopped", "it was stopped by the user", listener=listener)
         if time.monotonic() > deadline:
             late = f"it did not end within its deadline of {spec.deadline_seconds:g} s"
-            reason = ": ".join(filter(None, (late, silence or api.waiting())))
+            reason = ": ".join(filter(None, (late, silence or failed_starts() or api.waiting())))
             return _cut_short(api, job_id, collector, "failed", reason, listener=listener)
         stop.event.wait(POLL_SECONDS)
+
+
+def _refuse_failed_starts(api: JobsApi, job_id: str, collector: Collector, failed_starts: Callable[[], str]) -> None:
+    """Raise TargetFailed where a run has recorded nothing yet and nodes could not start workers.
+
+    Ray waits for each of them for a minute, and tries again and again.
+    """
+    if not collector.offset and (reason := failed_starts()):
+        _end_job(api, job_id)
+        raise TargetFailed(f"The cluster cannot start workers: {reason}.", "Correct that, then `bench resume`.")
 
 
 def _cut_short(

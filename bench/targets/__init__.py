@@ -105,6 +105,10 @@ class Target(Protocol):
         """What this deployment uses at rest, as measured after it was stood up; None where that is not measured."""
         ...
 
+    def failed_starts(self) -> str:
+        """Why nodes could not start workers, in the words of their raylets; empty where they could, or cannot be asked."""
+        ...
+
     def note(self) -> str:
         """What it does otherwise than asked on this machine, in a sentence; empty where nothing."""
         ...

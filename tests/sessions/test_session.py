@@ -15,7 +15,7 @@ import pytest
 from builders import a_sample, a_session, a_spec, a_topology
 from fakes import FakeHead, FakeTarget, Heard, a_fake_target, good_driver
 
-from bench.errors import BadInput, CannotWrite
+from bench.errors import BadInput, CannotWrite, TargetFailed
 from bench.jobs.recorder import Recorder
 from bench.model import Closing, Extract, IdleLoad, Line, Run, Session, Spec, to_json
 from bench.monitoring import extract, window
@@ -200,6 +200,31 @@ def test_a_driver_that_hangs_fails_at_its_deadline_with_its_samples_kept_and_who
     (run,) = do(tmp_path, target, (a_spec(deadline_seconds=0.5),))
     assert (run.status, len(run.samples)) == ("failed", 1)
     assert run.reasons == ("it did not end within its deadline of 0.5 s: an actor of 4 CPUs waited",)
+
+
+def test_a_cluster_that_cannot_start_workers_ends_the_session_with_its_words(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    def waits_for_workers(spec: Spec, folder: Path) -> str:
+        target.not_started = "head: worker process 7 ended before it had registered: bash: No such file"
+        time.sleep(8)
+        return "SUCCEEDED"
+
+    head.driver = waits_for_workers
+    with pytest.raises(TargetFailed, match=r"cannot start workers: head: worker process 7 .*: No such file\. Correct"):
+        do(tmp_path, target, SPECS[:2])
+    session = a_session(SPECS[:2])
+    (run,) = store.load_runs(tmp_path / "results" / session.id, session)
+    assert run.status == "failed"
+    assert "No such file" in run.reasons[0]
+    assert set(head.jobs.values()) == {"STOPPED"}
+
+
+def test_a_worker_that_did_not_start_in_an_earlier_run_is_nothing_to_the_next(
+    tmp_path: Path, target: FakeTarget
+) -> None:
+    target.not_started = "head: worker process 7 ended before it had registered"
+    assert [run.status for run in do(tmp_path, target, SPECS[:1])] == ["ok"]
 
 
 def test_lines_that_were_lost_on_the_way_make_a_run_invalid(tmp_path: Path, target: FakeTarget, head: FakeHead) -> None:

@@ -14,7 +14,7 @@ from bench.cores import Cpu
 from bench.errors import BadInput, BenchError, CannotWrite, DoesNotFit, TargetFailed
 from bench.identity import CALLERS_CODE, code_hash
 from bench.model import Topology, from_json
-from bench.targets import RAYS_OWN, Cluster, Options, Standing, memory_kills
+from bench.targets import RAYS_OWN, Cluster, Options, Standing, memory_kills, worker_starts
 from bench.targets.bounds import check_sizes, mib
 from bench.targets.docker import engine, plan, windows
 from bench.targets.docker.plan import LINK, Plan
@@ -104,6 +104,12 @@ class DockerTarget:
 
     def idle_load(self) -> None:
         """Not measured: its monitoring is idle at rest."""
+
+    def failed_starts(self) -> str:
+        """What the raylets' logs say of workers that did not start."""
+        with suppress(BenchError):
+            return worker_starts.describe(self.ask_nodes(worker_starts.COMMAND))
+        return ""
 
     def note(self) -> str:
         """Nothing: what is unusual about this machine, its containers do not see."""

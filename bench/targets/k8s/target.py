@@ -16,7 +16,17 @@ from bench import image as images
 from bench.errors import BadInput, BenchError, TargetFailed
 from bench.identity import CALLERS_CODE, IMAGES, SOURCE, code_hash
 from bench.model import IdleLoad, Topology
-from bench.targets import RAYS_OWN, Cluster, Options, Standing, Target, memory_kills, node_names, processes
+from bench.targets import (
+    RAYS_OWN,
+    Cluster,
+    Options,
+    Standing,
+    Target,
+    memory_kills,
+    node_names,
+    processes,
+    worker_starts,
+)
 from bench.targets.k8s import (
     fitting,
     idle_load,
@@ -169,6 +179,12 @@ class K8sTarget:
         if ledger is None or ledger.idle_load is None:
             return None
         return ledger.idle_load if ledger.topology else replace(ledger.idle_load, ray_cpus=0.0)
+
+    def failed_starts(self) -> str:
+        """What the raylets' logs say of workers that did not start."""
+        with suppress(BenchError):
+            return worker_starts.describe(self.ask_nodes(worker_starts.COMMAND))
+        return ""
 
     def note(self) -> str:
         """Nothing: what is unusual about this machine, its containers do not see."""

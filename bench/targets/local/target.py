@@ -17,7 +17,18 @@ from bench import cores
 from bench.effective_cpus import effective_cpus
 from bench.errors import BadInput, BenchError, DoesNotFit
 from bench.model import Topology
-from bench.targets import RAYS_OWN, Cluster, Options, Standing, Target, memory_kills, node_names, processes, readiness
+from bench.targets import (
+    RAYS_OWN,
+    Cluster,
+    Options,
+    Standing,
+    Target,
+    memory_kills,
+    node_names,
+    processes,
+    readiness,
+    worker_starts,
+)
 from bench.targets.bounds import check_sizes, mib
 from bench.targets.ledger import Home, Ledger, Node, Ports, boot_id, new_id, now, run_folder
 from bench.targets.local import cgroups, interpreter, namespaces, ports, ray_node, run_folders, running
@@ -114,6 +125,15 @@ class LocalTarget:
 
     def idle_load(self) -> None:
         """Not measured: its nodes are all that there is."""
+
+    def failed_starts(self) -> str:
+        """What the raylets' logs say of workers that did not start."""
+        with suppress(BenchError):
+            ledger = self._home.read()
+            folders = {node.name: Path(ray_node.temp_dir(ledger, node)) for node in ledger.nodes} if ledger else {}
+            logs = {name: folder / "session_latest" / "logs" for name, folder in folders.items()}
+            return worker_starts.describe({name: worker_starts.failed(folder) for name, folder in logs.items()})
+        return ""
 
     def note(self) -> str:
         """Where Ray's files go, if not to the temporary folder."""

@@ -1,0 +1,61 @@
+"""Tells from a raylet's logs which worker processes ended before they had registered: Ray itself says so after a minute.
+
+Run on a node as `python -m bench.targets.worker_starts` it prints the reason, or nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import psutil
+
+LOGS = Path("/tmp/ray/session_latest/logs")
+COMMAND = ("python", "-m", "bench.targets.worker_starts")
+MOST_CHARACTERS = 300
+
+_STARTED = re.compile(r"Started worker process with pid (\d+) worker_id=([0-9a-f]+)")
+_LATE = re.compile(r"worker process\(\d+\) have not registered within the timeout")
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
+
+
+def failed(logs: Path, is_alive: Callable[[int], bool] = _is_alive) -> str:
+    """Why workers of the node with these logs did not start, in the words of its raylet; empty where all did."""
+    text = _read(logs / "raylet.out")
+    ended = [
+        pid for pid, worker in _STARTED.findall(text) if not is_alive(int(pid)) and not any(logs.glob(f"*{worker}*"))
+    ]
+    late = _LATE.findall(text)
+    if not ended and not late:
+        return ""
+    who = f"worker process {ended[-1]} ended before it had registered" if ended else late[-1].strip()
+    return f"{who}: {_last_line(_read(logs / 'raylet.err')) or 'its raylet does not say why'}"
+
+
+def describe(by_node: Mapping[str, str]) -> str:
+    """What each node says, in one line; empty where none has anything to say."""
+    return "; ".join(f"{node}: {reason.strip()}" for node, reason in by_node.items() if reason.strip())
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def _last_line(text: str) -> str:
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    return lines[-1][-MOST_CHARACTERS:] if lines else ""
+
+
+if __name__ == "__main__":
+    sys.stdout.write(failed(LOGS))
