@@ -2,7 +2,8 @@
 
 An experiment says so, if it has to, in `check_fits(params, topology)`, which raises, in `data_sets(params)`, which names sets, in
 `breaks_cluster(params)`: whether it takes nodes away or adds some on purpose, in `ray_settings(params)`: what its nodes are
-started with, and in `busy_workers(params, topology)`: how many workers compute at once, where params say so. One that has `CHAOS` takes a plan of
+started with, in `busy_workers(params, topology)`: how many workers compute at once, where params say so, and in
+`check_input(params)`, which raises where a file of the user's own on this machine is not good. One that has `CHAOS` takes a plan of
 `bench/experiments/kit/chaos.py`: see `bench/experiments/kit/mishaps.py`.
 """
 
@@ -32,6 +33,9 @@ def check(spec: Spec, topologies: Sequence[Topology], target: str) -> None:
     if refuse is not None:
         for topology in topologies:
             refuse(experiment.Params(**spec.params), topology)
+    check_input: Callable[[Any], None] | None = getattr(experiment, "check_input", None)
+    if check_input is not None and target == "local":  # whose driver runs here, and sees the same files
+        check_input(experiment.Params(**spec.params))
     seeded_files(spec)
 
 

@@ -190,7 +190,10 @@ class TestRefused:
         vectors[3, 1] = value
         found = open_input(str(npy(tmp_path / "x", vectors)), 3, 4)
         assert len(found.read(0)) == 3
-        with pytest.raises(BadInput, match="a value of vectors 3 to 6 is no finite float32"):
+        with pytest.raises(
+            BadInput,
+            match=r"vector 3 \(the first is 0\) has a value that is no finite float32, as have 0 more of the 3",
+        ):
             found.read(1)
 
     @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from bench.context import Measured, NodeSlot
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import clustering_kernels as experiment
 from bench.experiments.clustering import kernels, points, workers
-from bench.experiments.clustering.workers import Job, Shape
+from bench.experiments.clustering.workers import Checked, Job, Shape
 from bench.experiments.clustering_kernels import ARMS, Checks, Params
 from bench.model import Interval, Topology
 
@@ -87,6 +87,15 @@ def jobs_of(params: Params, inertia: float = 10.0) -> list[Job]:
     ]
 
 
+def checked(params: Params, problem: str = "") -> list[Checked]:
+    return [
+        Checked(
+            number=number, problem=problem if number == 3 else "", empty_clusters=number % 2, is_compared=number > 0
+        )
+        for number in range(params.jobs)
+    ]
+
+
 def timed(jobs: list[Job], arm: str = "lloyd") -> Measured[list[Job]]:
     return Measured(results=[jobs, jobs], interval=Interval(0, 4), arm=arm, turn=1, warmup=False)
 
@@ -119,34 +128,28 @@ class TestChecks:
         return Told()
 
     def test_the_numbers_are_those_of_all_passes(self, context: Any) -> None:
-        found = {each.metric: each.value for each in Checks(SMALL, context).samples(timed(jobs_of(SMALL)))}
+        found = {
+            each.metric: each.value for each in Checks(SMALL, context).samples(timed(jobs_of(SMALL)), checked(SMALL))
+        }
         assert found == {
             "jobs_per_second": 10 / 4,
             "point_iterations_per_second": 10 / 4 * 300 * 6,
             "cpu_seconds_per_job": 0.5,
             "projected_hours": pytest.approx(8_000_000 / 2.5 / 3600),
             "inertia_per_job": 10.0,
+            "empty_clusters_per_job": 2 / 5,
+            "compared_share": 4 / 5,
         }
 
-    def test_kernels_that_do_not_agree_make_the_run_invalid(self, context: Any) -> None:
-        checks = Checks(SMALL, context)
-        list(checks.samples(timed(jobs_of(SMALL, 10.0))))
-        assert [each.reason for each in checks.samples(timed(jobs_of(SMALL, 10.009), "gemm")) if each.reason] == []
-        found = list(checks.samples(timed(jobs_of(SMALL, 10.011), "elkan")))
+    def test_a_job_that_is_wrong_makes_the_run_invalid_and_is_named(self, context: Any) -> None:
+        found = list(Checks(SMALL, context).samples(timed(jobs_of(SMALL), "gemm"), checked(SMALL, "it is wrong")))
         assert all(each.value is None for each in found)
-        assert context.reasons[0].startswith("the inertia of job 0 is 10.011 by elkan and 10 by lloyd")
-
-    @pytest.mark.parametrize("inertia", [float("nan"), float("inf")])
-    def test_an_inertia_that_is_no_number_is_not_close_to_one(self, context: Any, inertia: float) -> None:
-        checks = Checks(SMALL, context)
-        list(checks.samples(timed(jobs_of(SMALL))))
-        list(checks.samples(timed(jobs_of(SMALL, inertia), "gemm")))
-        assert context.is_invalid
+        assert context.reasons == ["job 3 by gemm: it is wrong"]
 
     @pytest.mark.parametrize("lost", ["missing", "twice"])
     def test_a_job_that_is_missing_or_done_twice_makes_the_run_invalid(self, context: Any, lost: str) -> None:
         jobs = jobs_of(SMALL)
-        list(Checks(SMALL, context).samples(timed(jobs[1:] if lost == "missing" else [*jobs, jobs[0]])))
+        list(Checks(SMALL, context).samples(timed(jobs[1:] if lost == "missing" else [*jobs, jobs[0]]), checked(SMALL)))
         assert context.reasons == [
             "lloyd: 4 of 5 jobs were done, 4 answered"
             if lost == "missing"
@@ -155,10 +158,14 @@ class TestChecks:
 
     def test_other_labels_by_the_same_kernel_make_the_run_invalid(self, context: Any) -> None:
         checks = Checks(SMALL, context)
-        list(checks.samples(timed(jobs_of(SMALL))))
-        list(checks.samples(timed([replace(job, labels_sha256="other") for job in jobs_of(SMALL)], "gemm")))
+        list(checks.samples(timed(jobs_of(SMALL)), checked(SMALL)))
+        list(
+            checks.samples(
+                timed([replace(job, labels_sha256="other") for job in jobs_of(SMALL)], "gemm"), checked(SMALL)
+            )
+        )
         assert not context.is_invalid
-        list(checks.samples(timed([replace(job, labels_sha256="other") for job in jobs_of(SMALL)])))
+        list(checks.samples(timed([replace(job, labels_sha256="other") for job in jobs_of(SMALL)]), checked(SMALL)))
         assert context.is_invalid
 
 

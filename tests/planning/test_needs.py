@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fakes import FakeHead, Heard, a_fake_target
 from made_sets import a_seeded_mnist
 
-from bench.errors import DataMissing, DoesNotFit
+from bench.errors import BadInput, DataMissing, DoesNotFit
 from bench.planning import plan
 from bench.planning.plan import Wish
 from bench.sessions import store
@@ -51,3 +52,19 @@ def test_a_seeded_set_is_on_the_head_before_its_run_begins(tmp_path: Path, monke
         perform(folder, session, (again,), target=target, listener=heard, stop=Stop())
     assert heard.ended == [(again.folder, "failed")]
     assert "bench data seed mnist PATH" in store.load_run(folder, again).reasons[0]
+
+
+@pytest.mark.parametrize("of", ["clustering", "clustering-kernels"])
+def test_a_file_of_the_users_own_is_read_before_anything_starts_where_the_driver_runs_here(
+    of: str, tmp_path: Path
+) -> None:
+    vectors = np.zeros((110, 4), dtype=np.float32)
+    vectors[71, 2] = np.nan
+    np.save(tmp_path / "mine.npy", vectors)
+    sets = [f"input={tmp_path}/mine.npy", "points=22", "dimensions=4", "clusters=3", "jobs=5"]
+    wish = Wish(experiments=(of,), cpus=2, sets=(*sets, *(["source=local"] if of == "clustering" else [])))
+    with pytest.raises(BadInput, match=r"vector 71 \(the first is 0\) has a value that is no finite float32"):
+        plan.make(wish)
+    with pytest.raises(DataMissing, match="cannot be read on the node of the driver"):
+        plan.make(replace(wish, sets=(f"input={tmp_path}/other.npy", *wish.sets[1:])))
+    assert plan.make(replace(wish, target="docker")).specs  # its nodes have files of their own

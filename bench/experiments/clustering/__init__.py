@@ -13,7 +13,7 @@ from bench.context import Context
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import Profile
 from bench.experiments.clustering import split
-from bench.experiments.clustering.inputs import check_path, open_input
+from bench.experiments.clustering.inputs import check_path, open_jobs
 from bench.experiments.clustering.kernels import Kernel
 from bench.experiments.clustering.metrics import CHECKED_SHARE, JOBS_PER_SECOND, METRICS, of_crew, of_round
 from bench.experiments.clustering.site import Source
@@ -29,6 +29,7 @@ __all__ = [
     "Params",
     "breaks_cluster",
     "check_fits",
+    "check_input",
     "guess_pass_seconds",
     "run",
 ]
@@ -134,14 +135,7 @@ def given_by(params: Params, context: Context) -> Given | None:
     """
     if not params.input:
         return None
-    found = open_input(params.input, params.points, params.dimensions)
-    if found.jobs < params.jobs:
-        raise BadInput(
-            f"input={params.input} has {found.vectors} vectors: {found.jobs} jobs of {params.points}, not {params.jobs}.",
-            "Lower jobs or points.",
-        )
-    for job in range(params.jobs):
-        found.read(job)
+    found = open_jobs(params.input, params.points, params.dimensions, params.jobs)
     context.data(params.input, found.sha256)  # two folders may have files of one name
     return Given(path=params.input, sha256=found.sha256)
 
@@ -205,6 +199,12 @@ def check_fits(params: Params, topology: Topology) -> None:
             f"chaos={params.chaos} strikes nodes besides the head, and {topology.name} has none.",
             "Take --topology multi, or another plan.",
         )
+
+
+def check_input(params: Params) -> None:
+    """Raise BadInput or DataMissing where the user's own file, which lies on this machine, is not what it should be."""
+    if params.input:
+        open_jobs(params.input, params.points, params.dimensions, params.jobs)
 
 
 def breaks_cluster(params: Params) -> bool:

@@ -57,9 +57,11 @@ class Input:
             raise BadInput(
                 f"input={self.name}: it ends before vector {begin + self.points}, which its header promises."
             )
-        if not np.isfinite(found).all():
+        finite = np.isfinite(found).all(axis=1)
+        if not finite.all():
             raise BadInput(
-                f"input={self.name}: a value of vectors {begin} to {begin + self.points} is no finite float32.",
+                f"input={self.name}: vector {begin + int(finite.argmin())} (the first is 0) has a value that is no finite"
+                f" float32, as have {int((~finite).sum()) - 1} more of the {self.points} of its job.",
                 "Leave such vectors out of the file.",
             )
         return found
@@ -78,6 +80,19 @@ def open_input(path: str, points: int, dimensions: int, *, sha256: str | None = 
     if vectors < points:
         raise BadInput(f"input={path}: it has {vectors} vectors, and one job takes {points}.", "Lower points.")
     return Input(name=Path(path).name, sha256=sha256, vectors=vectors, dimensions=dimensions, points=points, rows=rows)
+
+
+def open_jobs(path: str, points: int, dimensions: int, jobs: int) -> Input:
+    """The file at `path`, with every vector of so many jobs read and found good. Raises BadInput or DataMissing."""
+    found = open_input(path, points, dimensions)
+    if found.jobs < jobs:
+        raise BadInput(
+            f"input={path} has {found.vectors} vectors: {found.jobs} jobs of {points}, not {jobs}.",
+            "Lower jobs or points.",
+        )
+    for job in range(jobs):
+        found.read(job)
+    return found
 
 
 def check_path(path: str) -> None:

@@ -1,7 +1,8 @@
 """One job: k-means of a few thousand vectors, by several ways to compute the same.
 
-All begin with the same centres, do the same number of Lloyd's iterations and leave a cluster without points where it is.
-So their inertia, the sum of squared distances of the points to their centres, agrees but for rounding.
+All begin with the same centres and do the same number of Lloyd's iterations. So their inertia, the sum of squared distances
+of the points to their centres, agrees but for rounding, unless a tie or a cluster without points leaves it open which way to
+go: numpy's leave such a cluster where it is, scikit-learn's move it to a point that is far from its centre.
 """
 
 from __future__ import annotations

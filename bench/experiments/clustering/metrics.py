@@ -100,7 +100,7 @@ CHECKED_SHARE = Metric(
     unit="",
     better="higher",
     kind="ratio",
-    help="Of the jobs: whose results were compared with those of another kernel, or have a sum that is known beforehand.",
+    help="Of the jobs: whose results were checked against the same iterations in float64, or have a sum that is known beforehand.",
 )
 KEPT = Metric(
     name="jobs_kept",

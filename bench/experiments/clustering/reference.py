@@ -1,4 +1,4 @@
-"""What a round must come to, by another way than the one it was done by: sums in closed form, or another kernel.
+"""What a round must come to, by another way than the one it was done by: sums in closed form, or Lloyd's iterations in float64.
 
 The reference is computed by the driver, off the clock, once an invocation. Where all clusterings would take it too long it
 does evenly spaced ones, and says what share of all that is.
@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from bench.experiments.clustering import kernels, split, work
+from bench.experiments.clustering import split, work
+from bench.experiments.clustering.expected import Expected, expect
 from bench.experiments.clustering.split import Part
 from bench.experiments.clustering.work import Job
 
@@ -18,14 +19,8 @@ if TYPE_CHECKING:
     from bench.experiments.clustering.kernels import Points
 
 MOST_SECONDS = 10.0  # at clusterings of the reference, in each invocation
-UPDATE_SECONDS = 3e-10  # of the other kernel, on a CPU of 2025: a value of a vector, for a cluster, in an iteration
+UPDATE_SECONDS = 3e-10  # in float64, on a CPU of 2025: a value of a vector, for a cluster, in an iteration
 FEWEST_JOBS = 3
-TOLERANCE = 1e-3  # of an inertia: kernels round differently
-
-
-def other(kernel: kernels.Kernel) -> kernels.Kernel:
-    """One that shares no code with `kernel`: numpy's against scikit-learn's."""
-    return "gemm" if kernel in ("lloyd", "elkan") else "lloyd"
 
 
 def chosen(job: Job, jobs: int, most_seconds: float = MOST_SECONDS) -> list[int]:
@@ -37,12 +32,12 @@ def chosen(job: Job, jobs: int, most_seconds: float = MOST_SECONDS) -> list[int]
 
 @dataclass(kw_only=True)
 class Reference:
-    """Inertias of some jobs, or of all, by another kernel; computed when they are first asked for."""
+    """Inertias of some jobs, or of all, by float64; computed when they are first asked for."""
 
     job: Job
     jobs: int
     jobs_per_part: int
-    _inertias: dict[int, float] = field(default_factory=dict)
+    _inertias: dict[int, Expected] = field(default_factory=dict)
 
     @property
     def share(self) -> float:
@@ -64,20 +59,15 @@ class Reference:
                 continue
             for number in range(part.first, part.first + part.jobs):
                 again, value = self._inertias.get(number), found[number - part.first]
-                if again is not None and abs(value - again) > TOLERANCE * again:  # never so for one set aside
-                    yield (
-                        f"job {number} has an inertia of {value:g}, and by {other(self.job.kernel)} of {again:g}"
-                        " (a cluster without points is one reason)"
-                    )
+                if again is not None and not np.isnan(value) and again.differs(value):  # NaN: it was set aside
+                    yield f"job {number} has an inertia of {value:g}, and {again.meant}"
 
-    def _compute(self) -> Iterator[tuple[int, float]]:
+    def _compute(self) -> Iterator[tuple[int, Expected]]:
         numbers = set(chosen(self.job, self.jobs))
         for part in split.parts(self.jobs, self.jobs_per_part):
             for number in sorted(numbers.intersection(range(part.first, part.first + part.jobs))):
                 yield number, self._again(part, number)
 
-    def _again(self, part: Part, number: int) -> float:
+    def _again(self, part: Part, number: int) -> Expected:
         vectors: Points = work.vectors_of(self.job, part, None)(number)
-        return kernels.cluster(
-            other(self.job.kernel), vectors, clusters=self.job.clusters, iterations=self.job.iterations
-        ).inertia
+        return expect(vectors, clusters=self.job.clusters, iterations=self.job.iterations)

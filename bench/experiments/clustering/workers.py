@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from bench.context import NodeSlot
 from bench.errors import RunInvalid
-from bench.experiments.clustering import kernels, points, work
+from bench.experiments.clustering import expected, kernels, points, work
 from bench.experiments.clustering.kernels import AnyKernel
 from bench.experiments.kit.placement import Span, get_in_time, on, shares
 
 if TYPE_CHECKING:
-    from bench.experiments.clustering.kernels import Points
+    from bench.experiments.clustering.expected import Expected
+    from bench.experiments.clustering.kernels import Clustering, Points
 
 READY_SECONDS = 120.0
 SLOWEST_POINT_ITERATIONS_PER_SECOND = 1e4  # of a worker that is alive, with 20 clusters of 16 values
@@ -54,6 +55,18 @@ class Job:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Checked:
+    """What was found of a job that is done, off the clock."""
+
+    number: int
+    problem: str  # empty: none
+    empty_clusters: int
+    is_compared: (
+        bool  # with the inertia by float64: where ties or clusters without points leave it open, it is bounded only
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Ready:
     """What a worker is like when it can begin."""
 
@@ -75,6 +88,8 @@ class Worker:
         self._span = span
         self._given = given
         self._points = {number: self._make(number) for number in range(*span)}
+        self._last: dict[int, Clustering] = {}  # by the kernel that ran last
+        self._expected: dict[int, Expected] = {}
 
     def ready(self) -> Ready:
         """What is here, and how many native threads a kernel may use."""
@@ -87,6 +102,26 @@ class Worker:
     def run(self, kernel: str) -> list[Job]:
         """Every job of this worker, once."""
         return [self._do(kernel, number, held) for number, held in self._points.items()]
+
+    def check(self) -> list[Checked]:
+        """Each job as the last kernel did it."""
+        return [self._check(number, held, self._last[number]) for number, held in self._points.items()]
+
+    def _check(self, number: int, held: Points, found: Clustering) -> Checked:
+        if number not in self._expected:
+            self._expected[number] = expected.expect(
+                held, clusters=self._shape.clusters, iterations=self._shape.iterations
+            )
+        meant = self._expected[number]
+        problem = expected.wrong_with(held, found)
+        if not problem and meant.differs(found.inertia):
+            problem = f"its inertia is {found.inertia:.6g}, and {meant.meant}"
+        return Checked(
+            number=number,
+            problem=problem,
+            empty_clusters=expected.empty_clusters(found, self._shape.clusters),
+            is_compared=not meant.why_open,
+        )
 
     def _make(self, number: int) -> Points:
         if self._given is not None:
@@ -101,6 +136,7 @@ class Worker:
             cast(AnyKernel, kernel), held, clusters=self._shape.clusters, iterations=self._shape.iterations
         )
         seconds = process_time() - begin
+        self._last[number] = found
         labels_sha256 = hashlib.sha256(found.labels.tobytes()).hexdigest()
         return Job(number=number, labels_sha256=labels_sha256, inertia=found.inertia, cpu_seconds=seconds)
 
@@ -128,6 +164,13 @@ class Workers:
         longest = max(stop - start for _, (start, stop) in self.seats) * self.shape.longest_seconds
         answers = get_in_time([actor.run.remote(kernel) for actor in self.actors], longest, f"Jobs by {kernel}")
         return list(chain.from_iterable(answers))
+
+    def check(self) -> list[Checked]:
+        """All jobs as the last kernel did them; off the clock."""
+        longest = max(stop - start for _, (start, stop) in self.seats) * self.shape.longest_seconds
+        return list(
+            chain.from_iterable(get_in_time([a.check.remote() for a in self.actors], longest, "Checks of jobs"))
+        )
 
     def credit(self, _: object) -> Mapping[str, float]:
         """Jobs done on each node."""
