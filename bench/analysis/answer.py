@@ -197,10 +197,15 @@ def _network(cells: Sequence[CellReport]) -> str:
         for row in cell.usage:
             if row.metric.name.startswith("wire_bytes_per_"):
                 sent = [
-                    f"{quantity(row.metric, side.estimate.value)} on {topology}"
+                    f"{_sent(row, side.estimate.value)} on {topology}"
                     for topology, side in row.sides.items()
                     if side.estimate and is_enough(side.estimate)
                 ]
                 if sent:
                     return f"Each {cell.unit} sent over the network: {', '.join(sent)}."
     return ""
+
+
+def _sent(row: MetricRow, value: float) -> str:
+    """Bytes beyond the idle baseline: where idle traffic varies more than the work sends, their number says nothing."""
+    return quantity(row.metric, value) if value > 0 else "no more than when idle"

@@ -8,7 +8,9 @@ import pytest
 from analysis.made_up import ARMS, SINGLE, made_up
 
 from bench import analysis
+from bench.analysis.usage_tables import IDLE
 from bench.model import Run, Session
+from bench.reports import FORMATS
 
 JUDGES = ("is not the best way", "of what the CPUs can do", "sent over the network", "go best on")
 
@@ -56,6 +58,24 @@ def test_a_cell_whose_own_numbers_are_refused_is_not_judged_by_its_peers() -> No
     spilled = [replace(run, usage=tuple(replace(row, spilled_bytes=1) for row in run.usage)) for run in runs]
     assert "is not the best way" in analysis.build(session, runs).answer[0]
     assert "is not the best way" not in " ".join(analysis.build(session, spilled).answer)
+
+
+def test_bytes_below_the_idle_baseline_are_no_negative_bytes() -> None:
+    arms = tuple(arm for arm in ARMS if arm.role == "subject")
+    session, runs = made_up(cells=1, topologies=(SINGLE,), arms=arms)
+    found = analysis.build(session, runs)
+    assert "sent over the network: " in found.answer[-1]
+    chatty = [
+        replace(run, usage=tuple(replace(row, sent_bytes=10**9 if row.arm == IDLE else 0) for row in run.usage))
+        for run in runs
+    ]
+    quiet = analysis.build(session, chatty)
+    assert quiet.answer[-1] == "Each input sent over the network: no more than when idle on single."
+    (row,) = [row for row in quiet.cells[0].usage if row.metric.name == "wire_bytes_per_input"]
+    assert row.sides["single"].estimate.value < 0  # the number itself is in the tables, with its reason
+    assert "below 0, since idle traffic varies more than the work sends: wire bytes" in " ".join(
+        FORMATS["text"](quiet).split()
+    )
 
 
 def test_what_stands_beside_a_lone_topology_is_named() -> None:

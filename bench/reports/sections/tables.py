@@ -206,12 +206,15 @@ def costs(cell: CellReport, topologies: Sequence[str]) -> Table | None:
 
 
 def not_counted(cell: CellReport) -> Iterator[str]:
-    """The names of what was 0, and of what could not be counted."""
+    """The names of what was 0, of what could not be counted, and of what idle traffic hides."""
     zero = [row for row in cell.usage if _counted(row.sides) and not is_used(row)]
     unknown = [row for row in cell.usage if not _counted(row.sides)]
     for words, rows in (("zero", zero), ("not counted here", unknown)):
         if rows:
             yield (f"{words}: {', '.join(label(row.metric) for row in rows)}")
+    below = [row for row in cell.usage if any(side.estimate and side.estimate.value < 0 for side in row.sides.values())]
+    if below:
+        yield f"below 0, since idle traffic varies more than the work sends: {', '.join(label(row.metric) for row in below)}"
 
 
 def _counted(sides: Mapping[str, Side]) -> bool:
