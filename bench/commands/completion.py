@@ -22,6 +22,7 @@ CHOICES = {
     "target": ("auto", *NAMES),
     "isolation": get_args(Isolation),
     "profile_with": tuple(PROFILERS),
+    "delimiter": ("comma", "semicolon", "tab"),
 }
 """Of options that take one of a few words."""
 

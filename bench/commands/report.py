@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from bench.commands import completion
 from bench.commands.answers import refuse_beside_json, say_json
 from bench.commands.options import DEFAULT_OUT, AllowNoise, AllowUnequal, AsJson, Out, Price, SessionName
 from bench.commands.paths import as_path
@@ -22,6 +23,15 @@ Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="FILE", help="Write there, not to the terminal.", parser=as_path),
 ]
+Delimiter = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Delimiter of CSV: comma, semicolon or tab. [default: comma]",
+        autocompletion=completion.one_of("delimiter"),
+    ),
+]
+DecimalComma = Annotated[bool, typer.Option("--decimal-comma", help="Write 0,5 for 0.5 in CSV, between semicolons.")]
 
 
 def command(
@@ -32,6 +42,8 @@ def command(
     allow_noise: AllowNoise = False,
     allow_unequal: AllowUnequal = False,
     price_per_cpu_hour: Price = None,
+    delimiter: Delimiter = "",
+    decimal_comma: DecimalComma = False,
     as_json: AsJson = False,
 ) -> None:
     """Print what a session means: both topologies side by side, intervals, verdicts and doubts.
@@ -45,6 +57,7 @@ def command(
             f"There is no format {format}.",
             f"{did_you_mean(format, reports.FORMATS)}There are: {', '.join(reports.FORMATS)}.",
         )
+    layout = _layout(format, delimiter, decimal_comma=decimal_comma)
     if as_json:
         refuse_beside_json(format, output)
     folder = store.find(out, session)
@@ -60,8 +73,26 @@ def command(
     if as_json:
         say_json("report", found)
         return
-    text = reports.render(format, found, runs)
+    text = reports.render(format, found, runs, **layout)
     if output is None:
         typer.echo(text, nl=not text.endswith("\n"))  # OpenMetrics ends where it says so
     else:
         store.write_whole(output, text.encode())
+
+
+def _layout(format: str, delimiter: str, *, decimal_comma: bool) -> dict[str, str]:
+    """How the CSV is written. Raises BadInput."""
+    from bench.reports.csv import DELIMITERS
+
+    if not delimiter and not decimal_comma:
+        return {}
+    if format != "csv":
+        raise BadInput(f"--delimiter and --decimal-comma are for CSV, not for {format}.", "Add --format csv.")
+    name = delimiter or "semicolon"
+    if name not in DELIMITERS:
+        raise BadInput(
+            f"--delimiter must be one of {', '.join(DELIMITERS)}, got {name!r}.", did_you_mean(name, DELIMITERS).strip()
+        )
+    if decimal_comma and name == "comma":
+        raise BadInput("--decimal-comma: a comma cannot be the delimiter too.", "Use --delimiter semicolon or tab.")
+    return {"delimiter": DELIMITERS[name], "decimal": "," if decimal_comma else "."}

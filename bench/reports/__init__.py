@@ -28,6 +28,9 @@ OF_TWO_SESSIONS: dict[str, Callable[[TwoSessions], str]] = {
 }
 
 
-def render(format: str, report: Report, runs: Sequence[Run] = ()) -> str:
-    """`report` in one of FORMATS. `runs` are those it was built from: their profiles, and in some their samples too."""
-    return FORMATS[format](report, runs)
+def render(format: str, report: Report, runs: Sequence[Run] = (), **layout: str) -> str:
+    """`report` in one of FORMATS. `runs` are those it was built from: their profiles, and in some their samples too.
+
+    `layout`: how it is written, where the format has more than one way.
+    """
+    return FORMATS[format](report, runs, **layout)

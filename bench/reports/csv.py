@@ -48,18 +48,29 @@ COLUMNS = (
 )
 WHAT = ("median", "ratio", "invocation", "share", "node", "curve", "ledger", "cost")
 _MEASURES = tuple(field.name for field in fields(NodeRow) if field.name not in ("topology", "node", "n"))
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "\uff1d",
+    "\uff0b",
+    "\uff0d",
+    "\uff20",
+)  # the full-width ones too: Excel takes them in Japanese
+_BLANK_FORMULA = ("\t", "\n")
+DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t"}
 
 Line = dict[str, object]
 
 
-def render(report: Report, _: Sequence[Run] = ()) -> str:
+def render(report: Report, _: Sequence[Run] = (), *, delimiter: str = ",", decimal: str = ".") -> str:
     """COLUMNS, then a line a median, ratio, invocation's value, arm's share, node's measure and step of a curve.
 
-    What is not known is empty. Numbers are as exact as in the JSON.
+    What is not known is empty. Numbers are as exact as in the JSON. `decimal` stands before the fraction of a number.
     """
     page = StringIO()
-    writer = csv.DictWriter(page, COLUMNS, restval="", lineterminator="\n")
+    writer = csv.DictWriter(page, COLUMNS, restval="", lineterminator="\n", delimiter=delimiter)
     writer.writeheader()
     for cell in report.cells:
         about: Line = {
@@ -71,16 +82,21 @@ def render(report: Report, _: Sequence[Run] = ()) -> str:
         }
         own = [each for each in report.costs if (each.experiment, each.cell) == (cell.experiment, cell.cell)]
         for line in (*_lines(cell), *map(_of_cost, own)):
-            writer.writerow({name: _safe(value) for name, value in (about | line).items()})
+            writer.writerow({name: _safe(value, decimal) for name, value in (about | line).items()})
     return page.getvalue()
 
 
-def _safe(value: object) -> object:
-    """Words that a spreadsheet would take for a formula get a ' in front; None is empty."""
+def _safe(value: object, decimal: str) -> object:
+    """Words that a spreadsheet would take for a formula get a ' in front, behind blanks too; None is empty."""
     if isinstance(value, str):
-        return f"'{value}" if value.startswith(_FORMULA) else value
+        value = value.replace("\r\n", "\n").replace(
+            "\r", "\n"
+        )  # a lone \r is not quoted, and ends a row in a spreadsheet
+        return f"'{value}" if value.startswith(_BLANK_FORMULA) or value.lstrip().startswith(_FORMULA) else value
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, float) and decimal != ".":
+        return repr(value).replace(".", decimal)
     return "" if value is None else value
 
 

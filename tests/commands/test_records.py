@@ -286,3 +286,29 @@ def test_json_of_what_is_up_keeps_the_token_to_itself() -> None:
     said = json.dumps(plain("local", Standing(cluster=cluster)), default=str)
     assert "http://d" in said
     assert "a-secret" not in said
+
+
+def test_csv_is_written_for_spreadsheets_of_other_locales(bench: Typed) -> None:
+    usual, comma, tab = (
+        bench("report", SECOND, "--format", "csv", *more)[1]
+        for more in ([], ["--decimal-comma"], ["--delimiter", "tab"])
+    )
+    assert usual.startswith("session,experiment,")
+    assert comma.startswith("session;experiment;")
+    assert tab.startswith("session\texperiment\t")
+    assert len(usual.splitlines()) == len(comma.splitlines()) == len(tab.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--decimal-comma"], "--delimiter and --decimal-comma are for CSV, not for text. Add --format csv."),
+        (["--format", "csv", "--delimiter", ";"], "--delimiter must be one of comma, semicolon, tab, got ';'."),
+        (["--format", "csv", "--delimiter", "tabs"], "got 'tabs'. Did you mean tab?"),
+        (["--format", "csv", "--delimiter", "comma", "--decimal-comma"], "a comma cannot be the delimiter too."),
+    ],
+)
+def test_a_layout_that_cannot_be_meant_is_refused(bench: Typed, words: list[str], said: str) -> None:
+    code, out, err = bench("report", SECOND, *words)
+    assert (code, out) == (2, "")
+    assert said in err

@@ -5,6 +5,7 @@ import math
 from dataclasses import replace
 from io import StringIO
 
+import pytest
 from analysis import made_up_ledger
 from analysis.made_up import made_up
 
@@ -69,3 +70,40 @@ def test_the_parts_of_the_network_ledger_add_up_to_its_gap():
     parts = [float(line["value"]) for line in lines.values() if line["value"] and line["topology"] == "multi-single"]
     assert len(parts) > 3
     assert math.isclose(sum(parts), gap, rel_tol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "words", ["=1+1", "+1", "-1", "@SUM(A1)", " =1+1", "\t=1", "\n=1", "\xa0@a", "\uff1d1"], ids=ascii
+)
+def test_words_that_some_spreadsheet_would_run_are_quoted_behind_blanks_too(words):
+    session, runs = made_up(cells=1, blocks=1)
+    (line, *_) = lines_of(analysis.build(replace(session, id=words), runs))
+    assert line["session"] == f"'{words}"
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_a_decimal_comma_changes_no_number(delimiter):
+    report = analysis.build(*made_up(cells=2))
+    text = FORMATS["csv"](report, delimiter=delimiter, decimal=",")
+    lines = list(csv.DictReader(StringIO(text), delimiter=delimiter))
+    usual = lines_of(report)
+    numbers = ("value", "low", "high", "level", "p", "p_adjusted", "smallest_effect")
+    assert any("," in line["value"] for line in lines)
+    assert not any("." in line[name] for line in lines for name in numbers)
+    back = [
+        {name: line[name].replace(",", ".") if name in numbers else line[name] for name in COLUMNS} for line in lines
+    ]
+    assert back == usual
+
+
+def test_semicolons_alone_leave_the_numbers_as_they_are():
+    report = analysis.build(*made_up(cells=1))
+    text = FORMATS["csv"](report, delimiter=";")
+    assert list(csv.DictReader(StringIO(text), delimiter=";")) == lines_of(report)
+
+
+@pytest.mark.parametrize(("words", "read"), [("a\r=1", "a\n=1"), ("\r=1", "'\n=1"), ("a\r\nb", "a\nb")], ids=ascii)
+def test_a_carriage_return_begins_no_row(words, read):
+    session, runs = made_up(cells=1, blocks=1)
+    lines = lines_of(analysis.build(replace(session, id=words), runs))
+    assert {line["session"] for line in lines} == {read}
