@@ -17,7 +17,7 @@ from bench.targets.k8s.rendering import RAY_CLUSTER
 READY_SECONDS = 180.0
 GONE_SECONDS = 60.0
 PATIENCE_SECONDS = 5.0  # a pod may be unschedulable for a moment, while another one lets go of its node
-POLL_SECONDS = 0.5
+POLL_SECONDS = 1.0  # each look is a process of kubectl and work of the API server, beside Ray that starts
 RAY_CLUSTERS = "rayclusters.ray.io"
 
 
