@@ -103,7 +103,7 @@ class DockerTarget:
         return ""
 
     def idle_load(self) -> None:
-        """Not measured: its monitoring is idle at rest."""
+        """Not measured: beside the nodes there is no cluster of others, and its monitoring only scrapes."""
 
     def failed_starts(self) -> str:
         """What the raylets' logs say of workers that did not start."""

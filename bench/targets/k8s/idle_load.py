@@ -47,8 +47,6 @@ def measure(
     """What containers called `nodes` use now; `ask_pods` runs a command in Ray's. None where it cannot be counted."""
     with suppress(BenchError):
         containers = _containers(nodes)
-        if not containers:
-            return None
         pause(SETTLE_SECONDS)
         ray_before = _of_ray(ask_pods)
         readings = [_read(containers)]
@@ -91,14 +89,10 @@ def _of_ray(ask_pods: Callable[[Sequence[str]], Mapping[str, str]]) -> Reading:
 
 
 def _containers(nodes: Sequence[str]) -> list[Container]:
-    """Those that are called as the nodes are; none unless every node is one."""
-    import docker
-
+    """Those that are called as the nodes are. Raises TargetFailed where a node is none of this engine's containers."""
     client = engine.connect()
-    try:
+    with engine.in_words("the containers of the Kubernetes nodes"):
         return [client.containers.get(name) for name in nodes]
-    except docker.errors.NotFound:
-        return []
 
 
 def _read(containers: Sequence[Container]) -> Reading:
