@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from readme import ROOT, commands
 
-ROOT = Path(__file__).parents[2]
-FENCE = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
 BY_CI = {  # what .ci/run does, since a test cannot run the tests: the line of it that shows so
     "pip install go-task-bin && task bench": 'step "task bench" run_task bench',
     "pip install go-task-bin && task test": 'step "task test" run_task test',
@@ -32,11 +30,6 @@ BY_OTHERS = {  # what tests under tests/e2e/ do on a Docker engine or a Kubernet
     "k8s": ("TARGET=k8s", "--target k8s", "kubectl", "kind", "bench manifest"),
 }
 BY_USERS = ("registry.example",)  # what takes a registry of the user's own
-
-
-def commands() -> list[str]:
-    blocks = FENCE.findall((ROOT / "README.md").read_text())
-    return [line for block in blocks for line in block.splitlines() if line and not line.startswith("#")]
 
 
 def is_for_others(command: str) -> bool:
