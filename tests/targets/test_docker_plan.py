@@ -107,7 +107,7 @@ def test_ray_has_the_same_settings_as_on_the_target_local() -> None:
     here = plan.environment(replace(a_plan(topology), ray_settings=ledger.ray_settings), "head")
     assert here["RAY_max_direct_call_object_size"] == "1"
     places = {"HOME", "RAY_AUTH_TOKEN_PATH", "RAYMETER_RECORDS", "RAYMETER_LINK", "RAYMETER_LEDGER",
-              "RAYMETER_RUN_FOLDER",
+              "RAYMETER_RUN_FOLDER", "TMPDIR",
               "RAYMETER_NODE_CGROUP", "RAYMETER_IMAGE_DIGEST", "DASHBOARD_METRIC_PORT"}  # fmt: skip
     assert {k: v for k, v in local.items() if k not in places} == {k: v for k, v in here.items() if k not in places}
     # Without it the probe takes the root of what it sees, which is the container.
