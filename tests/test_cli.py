@@ -12,14 +12,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from builders import a_session, a_spec, a_topology
+from analysis.made_up import a_facts
+from builders import a_sample, a_session, a_spec, a_topology
 from command_line import Typed, typist
 from fakes import FakeHead, FakeTarget, a_fake_target, good_driver
 from filelock import FileLock
 
-from bench import cli, targets
+from bench import cli, identity, targets
 from bench.commands import run
 from bench.errors import TargetFailed
+from bench.jobs.recorder import Recorder
 from bench.model import Spec
 from bench.sessions import session, session_lock, store
 from bench.targets import Choice, Cluster, Options
@@ -289,6 +291,42 @@ def test_resume_does_what_is_missing_and_then_has_nothing_to_do(bench, target: F
     code, _, err = bench("resume", "s1")
     assert code == 2
     assert "lacks nothing" in err
+
+
+def test_resume_tells_before_it_starts_that_the_code_has_changed(
+    bench: Typed, target: FakeTarget, head: FakeHead, tmp_path: Path
+) -> None:
+    def with_facts(spec: Spec, folder: Path) -> str:
+        recorder = Recorder(folder, spec)
+        recorder.facts(a_facts(spec.topology, code_hash="of-before"))
+        recorder.sample(a_sample())
+        recorder.close("ok", ())
+        return "SUCCEEDED"
+
+    specs = tuple(a_spec(id=f"b0{block}-single-inference-c01", params={}, block=block) for block in (1, 2))
+    folder = store.create(tmp_path / "results", a_session(specs))
+    head.driver = lambda spec, into: with_facts(spec, into) if spec.block == 1 else "FAILED"
+    assert bench("resume", "s1")[0] == 6
+    ups = len(target.ups)
+    told = bench("resume", "s1")[2].splitlines()
+    (line,) = [line for line in told if line.startswith("Changed since the earlier runs: ")]
+    assert f"raymeter code was of-before and is {identity.code_hash()}" in line
+    assert told.index(line) < next(number for number, line in enumerate(told) if "standing up" in line)
+    assert len(target.ups) == ups + 1
+
+    plan = json.loads((folder / "session.json").read_text())
+    for spec in plan["specs"]:
+        spec["params"] = {"batch": 60}
+    (folder / "session.json").write_text(json.dumps(plan))
+    said = "Run b01-single-inference-c01 was started with different settings (params.batch was None and is 60)"
+    code, out, err = bench("resume", "s1")
+    assert (code, out) == (8, "")
+    assert said in err
+    assert said in bench("show", "s1")[1]
+    assert said in " ".join(bench("report", "s1")[1].split())
+    packed = bench("export", "s1")[1].strip()
+    assert "different settings" in " ".join("".join(bench("verify", packed)[1:]).split())
+    assert len(target.ups) == ups + 1
 
 
 def test_a_plan_says_what_runs_in_which_order_and_how_long(bench) -> None:  # type: ignore[no-untyped-def]

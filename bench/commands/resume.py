@@ -10,13 +10,15 @@ from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName, typed_
 from bench.commands.run import carry_on, is_precise, left_out
 from bench.commands.talk import say
 from bench.errors import BadInput
-from bench.sessions import session_lock, store
+from bench.sessions import changed, session_lock, store
 from bench.sessions.session import remaining
 from bench.targets import Options, create
 
 
 def command(session: SessionName, as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
     """Run exactly what a session lacks: what was never begun, stopped, failed or damaged, or left out when it ended early.
+
+    Says first what has changed since: code, versions. A plan that was changed is refused.
 
     Example: bench resume latest
     """
@@ -31,6 +33,8 @@ def command(session: SessionName, as_json: AsJson = False, out: Out = DEFAULT_OU
         say(f"It ended early: {planned.ended}.")
         planned = replace(planned, ended="", precision=None if is_precise(folder, planned) else planned.precision)
     say(f"This adds {left_out(folder, planned)}.")
+    if differ := changed.since(store.load_runs(folder, planned), is_local=planned.target == "local"):
+        say(f"Changed since the earlier runs: {'; '.join(differ)}. To compare like with like, start a new session.")
     target = create(planned.target, msgspec.convert(dict(planned.options), Options))
     for topology in {spec.topology.name: spec.topology for spec in work.todo}.values():
         target.check(topology)

@@ -15,7 +15,7 @@ from typing import Protocol
 import msgspec
 
 from bench import http_client
-from bench.errors import AuthFailed, BadInput, BenchError, RecordDamaged, TargetFailed
+from bench.errors import AuthFailed, BenchError, RecordDamaged, TargetFailed
 from bench.jobs.collect import Collector
 from bench.jobs.deliver import deliver, give_back
 from bench.jobs.submit import ENDED, JobsApi
@@ -82,24 +82,20 @@ class Work:
 def remaining(folder: Path, session: Session) -> Work:
     """What `resume` would run. Runs that are ok or invalid stand; failed, stopped and damaged ones get a new attempt.
 
-    Raises BadInput where one of these was begun with another Spec.
+    Raises RecordDamaged where the plan was changed since any of its runs was started.
     """
+    store.check_cells(session)
     kept, again, new = [], [], []
     for spec in session.specs:
         last = store.latest_attempt(folder, spec)
         if last is None:
             new.append(spec)
             continue
+        store.check_unchanged(folder, last)
         status = store.run_or_damage(folder, last).status
         if status in ("ok", "invalid"):
             kept.append(last)
         else:
-            # Of a damaged one nothing is kept, whatever it was begun with.
-            if status != "damaged" and (changed := store.changes(folder, last)):
-                raise BadInput(
-                    f"{last.id} is not what it was when it was begun: {'; '.join(changed)}.",
-                    "Put that back, or start a new session for it: what is done belongs to the old one.",
-                )
             again.append(replace(last, attempt=last.attempt + 1))
     return Work(kept=tuple(kept), again=tuple(again), new=tuple(new))
 

@@ -17,7 +17,7 @@ import itertools
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -266,14 +266,47 @@ def latest_attempt(folder: Path, spec: Spec) -> Spec | None:
     return max(attempts(folder, spec), key=lambda tried: tried.attempt, default=None)
 
 
+def check_unchanged(folder: Path, tried: Spec) -> None:
+    """Raise RecordDamaged where the plan has other settings for the attempt `tried` than those that it was started with."""
+    if changed := changes(folder, tried):
+        raise RecordDamaged(
+            f"Run {tried.folder} was started with different settings ({'; '.join(changed)}).",
+            f"Restore them in {folder / 'session.json'}, or start a new session.",
+        )
+
+
 def changes(folder: Path, tried: Spec) -> list[str]:
-    """What is not as it was when the attempt `tried` was begun: `params.jobs was 48 and is 60`."""
+    """What the plan has changed since the attempt `tried` was started: `params.jobs was 48 and is 60`."""
     begun = run_folder(folder, tried) / "spec.json"
     if not begun.exists():  # it was cut off before it could say: nothing was done
         return []
-    was, now = (_flat(spec) for spec in (_read(begun, Spec), tried))
+    try:
+        was = _read(begun, Spec)
+    except RecordDamaged:  # as whoever reads the run will say
+        return []
+    return _differences(was, tried, but=("session",))  # its name is no setting
+
+
+def check_cells(session: Session) -> None:
+    """Raise RecordDamaged where runs of one cell, which are compared with each other, have different settings."""
+    first: dict[tuple[str, str, str], Spec] = {}
+    for spec in session.specs:
+        known = first.setdefault((spec.experiment, spec.cell, spec.topology.name), spec)
+        if differ := _differences(known, spec, but=("id", "session", "block", "attempt")):
+            raise RecordDamaged(
+                f"Runs {known.id} and {spec.id} of one cell have different settings ({'; '.join(differ)}).",
+                "Restore them in session.json, or start a new session.",
+            )
+
+
+def _differences(one: Spec, other: Spec, *, but: Collection[str]) -> list[str]:
+    if one == other:
+        return []
+    was, now = _flat(one), _flat(other)
     return [
-        f"{name} was {was.get(name)} and is {now.get(name)}" for name in now | was if was.get(name) != now.get(name)
+        f"{name} was {was.get(name)} and is {now.get(name)}"
+        for name in now | was
+        if name not in but and was.get(name) != now.get(name)
     ]
 
 
@@ -296,6 +329,7 @@ def load_run(folder: Path, spec: Spec) -> Run:
 
     A run without run.json was cut off: what it had measured is kept, and it is `stopped`.
     """
+    check_unchanged(folder, spec)
     path = run_folder(folder, spec)
     with readable(path):
         closing = ending(path)

@@ -15,7 +15,7 @@ import pytest
 from builders import a_sample, a_session, a_spec, a_topology
 from fakes import FakeHead, FakeTarget, Heard, a_fake_target, good_driver
 
-from bench.errors import BadInput, CannotWrite, TargetFailed
+from bench.errors import CannotWrite, RecordDamaged, TargetFailed
 from bench.jobs.recorder import Recorder
 from bench.model import Closing, Extract, IdleLoad, Line, Run, Session, Spec, to_json
 from bench.monitoring import extract, window
@@ -104,7 +104,13 @@ def test_every_topology_of_every_block_gets_a_fresh_cluster(tmp_path: Path, targ
 def test_a_run_that_sets_ray_otherwise_gets_a_cluster_that_was_started_so(tmp_path: Path, target: FakeTarget) -> None:
     chunks = (5 * 2**20, 5 * 2**20, 2**20, 2**20)
     specs = tuple(
-        replace(SPECS[0], id=f"b01-single-network-c0{number}", experiment="network", params={"chunk_bytes": chunk})
+        replace(
+            SPECS[0],
+            id=f"b01-single-network-c0{number}",
+            cell=f"c0{number}",
+            experiment="network",
+            params={"chunk_bytes": chunk},
+        )
         for number, chunk in enumerate(chunks, start=1)
     )
     assert [run.status for run in do(tmp_path, target, specs)] == ["ok"] * 4
@@ -282,18 +288,38 @@ def test_resume_runs_exactly_what_is_missing(tmp_path: Path, target: FakeTarget,
     assert remaining(folder, session).todo == ()
 
 
-def test_resume_of_a_spec_that_was_changed_is_refused_with_the_difference(
-    tmp_path: Path, target: FakeTarget, head: FakeHead
+@pytest.mark.parametrize("status", ["SUCCEEDED", "FAILED"])
+def test_a_plan_that_was_changed_since_a_run_was_started_is_refused_with_the_difference(
+    tmp_path: Path, target: FakeTarget, head: FakeHead, status: str
 ) -> None:
-    head.driver = lambda _spec, _folder: "FAILED"
+    if status == "FAILED":
+        head.driver = lambda _spec, _folder: status
     session = a_session(SPECS)
     folder = store.create(tmp_path / "results", session)
     perform(folder, session, SPECS[:1], target=target, listener=Heard(), stop=Stop())
-    changed = replace(SPECS[0], params={**SPECS[0].params, "inputs": 7}, samples=SPECS[0].samples + 1)
-    with pytest.raises(BadInput) as refused:
-        remaining(folder, replace(session, specs=(changed, *SPECS[1:])))
-    assert f"samples was {SPECS[0].samples} and is {changed.samples}" in str(refused.value)
-    assert "params.inputs was " in str(refused.value)
+
+    def changed(spec: Spec) -> Spec:
+        return replace(spec, params={**spec.params, "inputs": 7}, samples=spec.samples + 1)
+
+    edited = replace(session, specs=tuple(map(changed, SPECS)))
+    with pytest.raises(RecordDamaged) as refused:
+        remaining(folder, edited)
+    (run,) = store.load_runs(folder, edited)  # for reports, exports and the rest
+    assert run.status == "damaged"
+    for said in (str(refused.value), *run.reasons):
+        assert f"Run {SPECS[0].id} was started with different settings (" in said
+        assert f"samples was {SPECS[0].samples} and is {SPECS[0].samples + 1}" in said
+        assert "params.inputs was " in said
+    assert "Restore them in " in str(refused.value)
+
+
+def test_runs_of_one_cell_that_were_given_different_settings_before_they_began_are_refused(tmp_path: Path) -> None:
+    session = a_session((a_spec(), a_spec(id="b02-single-inference-c01", block=2, params={"batch": 2})))
+    folder = store.create(tmp_path / "results", session)
+    with pytest.raises(
+        RecordDamaged, match=r"b02-single-inference-c01 of one cell have different settings \(params\.batch"
+    ):
+        remaining(folder, session)
 
 
 def test_a_stop_ends_the_job_keeps_what_was_measured_and_can_be_resumed(
