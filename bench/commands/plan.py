@@ -67,6 +67,8 @@ def _plan(
     if save:
         store.write_whole(save, plan_file.written(as_plan(wish, options, out), save.name).encode())
         say(f"Run it with: bench run --plan {shlex.quote(str(save))}")
+    for twin in plan.twins(wish):
+        say(twin)
     if as_json:
         say_json("plan", {"why": chosen.why, "seconds": plan.estimate_seconds(session, known), "session": session})
         return

@@ -43,6 +43,8 @@ def _run(wish: Wish, options: Options, out: Path, as_json: AsJson = False) -> No
         target.check(topology)
     with created(out, session) as folder:
         say(f"{chosen.describe()} Session {session.id}, kept in {folder}.")
+        for twin in plan.twins(wish):
+            say(twin)
         for dropped in session.dropped:
             say(f"No room in the budget: {dropped}.")
         carry_on(folder, session, remaining(folder, session), target=target, as_json=as_json)

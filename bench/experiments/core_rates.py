@@ -6,7 +6,7 @@ those who answer on the last. Every answer is counted and checked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -166,6 +166,11 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
                     yield from _samples(timed, rate, context)
             yield from responses.measure(turn)
         yield from responses.percentiles()
+
+
+def without_effect(params: Params) -> Collection[str]:
+    """How long a load lasts that never comes."""
+    return ("open_loop_seconds",) if params.open_loop == "off" else ()
 
 
 def guess_pass_seconds(params: Params) -> float:

@@ -2,14 +2,14 @@
 
 An experiment says so, if it has to, in `check_fits(params, topology)`, which raises, in `data_sets(params)`, which names sets, in
 `breaks_cluster(params)`: whether it takes nodes away or adds some on purpose, in `ray_settings(params)`: what its nodes are
-started with, in `busy_workers(params, topology)`: how many workers compute at once, where params say so, and in
-`check_input(params)`, which raises where a file of the user's own on this machine is not good. One that has `CHAOS` takes a plan of
+started with, in `busy_workers(params, topology)`: how many workers compute at once, where params say so, in `without_effect(params)`:
+which params change nothing beside the others, and in `check_input(params)`, which raises where a file of the user's own on this machine is not good. One that has `CHAOS` takes a plan of
 `bench/experiments/kit/chaos.py`: see `bench/experiments/kit/mishaps.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,12 @@ def busy_workers(spec: Spec) -> int | None:
     experiment = load(spec.experiment)
     count: Callable[[Any, Topology], int] | None = getattr(experiment, "busy_workers", None)
     return count(experiment.Params(**spec.params), spec.topology) if count is not None else None
+
+
+def without_effect(experiment: Any, params: Any) -> Collection[str]:
+    """Names of the parameters of `params` that change nothing beside the others, where the experiment says so."""
+    name: Callable[[Any], Collection[str]] | None = getattr(experiment, "without_effect", None)
+    return name(params) if name is not None else ()
 
 
 def breaks_cluster(spec: Spec) -> bool:

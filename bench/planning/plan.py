@@ -6,7 +6,8 @@ import itertools
 import math
 import random
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -144,7 +145,28 @@ def chosen_levels(wish: Wish, of: str) -> Levels:
 
 
 def cells(of: str, name: str, chosen: Levels) -> list[dict[str, Value]]:
-    """The params of each cell of a profile, with what was chosen in place of what the profile says."""
+    """The params of each cell of a profile, with what was chosen in place of what the profile says.
+
+    Of cells that differ in nothing that has an effect there is the first: the others would measure the same again, and be
+    reported as a comparison.
+    """
+    return [cell for cell, twin in _combinations(of, name, chosen) if twin is None]
+
+
+def twins(wish: Wish) -> Iterator[str]:
+    """In words, which of the cells that were asked for are left out since they differ in nothing that has an effect."""
+    for of in dict.fromkeys(wish.experiments):
+        left_out: Counter[str] = Counter()
+        for cell, twin in _combinations(of, wish.profile, chosen_levels(wish, of)):
+            if twin is not None and (names := [name for name in cell if cell[name] != twin[name]]):
+                left_out[", ".join(names)] += 1
+        for differing, count in left_out.items():
+            what = "1 cell is" if count == 1 else f"{count} cells are"
+            yield f"{of}: {what} left out, which would differ from others in {differing} alone: that has no effect there."
+
+
+def _combinations(of: str, name: str, chosen: Levels) -> Iterator[tuple[dict[str, Value], dict[str, Value] | None]]:
+    """Each combination of values, and the earlier one that has the same effect, if there is one."""
     subject = experiment(of)
     _check_many(sum(math.prod(map(len, {**grid, **chosen}.values())) for grid in profile(name, of).grids))
     found: dict[tuple[tuple[str, Value], ...], dict[str, Value]] = {}
@@ -152,9 +174,10 @@ def cells(of: str, name: str, chosen: Levels) -> list[dict[str, Value]]:
         levels = {**grid, **chosen}
         for values in itertools.product(*levels.values()):
             cell = parameters.complete(subject.Params, dict(zip(levels, values, strict=True)))
-            subject.Params(**cell)  # refuses what does not go together
-            found.setdefault(tuple(cell.items()), cell)
-    return list(found.values())
+            idle = needs.without_effect(subject, subject.Params(**cell))  # Params refuses what does not go together
+            effect = tuple((name, value) for name, value in cell.items() if name not in idle)
+            yield cell, found.get(effect)
+            found.setdefault(effect, cell)
 
 
 def make(wish: Wish, *, now: datetime | None = None, suffix: str | None = None) -> Session:

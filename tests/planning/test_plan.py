@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from dataclasses import replace
 
@@ -12,9 +13,12 @@ from hypothesis import strategies as st
 
 from bench.effective_cpus import EffectiveCpus, effective_cpus
 from bench.errors import BadInput, DoesNotFit
+from bench.experiments import NAMES
+from bench.model import Value
 from bench.planning import needs, plan
 from bench.planning.plan import Wish
 
+ONE = {"batch": (10,), "inputs": (100,), "data_path": ("local",)}  # of the profile's grids, what makes them one
 A_WISH = Wish(experiments=("inference",), cpus=2)
 
 
@@ -184,3 +188,37 @@ def test_a_quota_counts_and_is_named_where_it_is_too_small(monkeypatch: pytest.M
 def test_single_is_given_the_cpus_that_the_nodes_of_multi_have() -> None:
     assert [each.shares for each in plan.topologies(Wish(experiments=(), cpus=4))] == [2, 0]
     assert [each.shares for each in plan.topologies(Wish(experiments=(), cpus=3, topology="single"))] == [0]
+
+
+@pytest.mark.parametrize(
+    ("of", "chosen", "cells", "left_out"),
+    [
+        ("inference", {**ONE, "open_loop": ("off",), "open_loop_seconds": (1.0, 2.0)}, 1, "open_loop_seconds"),
+        (
+            "inference",
+            {**ONE, "open_loop": ("off", "poisson"), "open_loop_seconds": (1.0, 2.0)},
+            3,
+            "open_loop_seconds",
+        ),
+        ("core-rates", {"open_loop": ("off",), "open_loop_seconds": (1.0, 2.0)}, 1, "open_loop_seconds"),
+        ("parameter-server", {"transport": ("inline", "sharded"), "shards": (1, 2)}, 3, "shards"),
+        ("clustering", {"job": ("kmeans", "spin"), "kernel": ("lloyd", "gemm")}, 3, "kernel"),
+        ("clustering", {"job": ("kmeans", "spin"), "job_ms": (1.0, 2.0)}, 3, "job_ms"),
+        ("clustering", {"jobs_per_part": (1,), "part_mib": (1, 2)}, 1, "part_mib"),
+        ("clustering", {"jobs_per_part": (0,), "part_mib": (1, 2)}, 2, ""),
+    ],
+)
+def test_cells_that_differ_in_nothing_that_has_an_effect_are_one_and_it_is_said(
+    of: str, chosen: dict[str, tuple[Value, ...]], cells: int, left_out: str
+) -> None:
+    assert len(plan.cells(of, "tiny", chosen)) == cells
+    said = list(plan.twins(Wish(experiments=(of,), levels={of: chosen})))
+    asked = math.prod(map(len, chosen.values()))
+    assert len(said) == (asked > cells)
+    assert all(f"{asked - cells} cell" in each and f"in {left_out} alone" in each for each in said)
+
+
+def test_no_profile_has_cells_that_differ_in_nothing() -> None:
+    for of in NAMES:
+        for name in plan.experiment(of).PROFILES:
+            assert list(plan.twins(Wish(experiments=(of,), profile=name))) == [], f"{of} {name}"

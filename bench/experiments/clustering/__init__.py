@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -32,6 +32,7 @@ __all__ = [
     "check_input",
     "guess_pass_seconds",
     "run",
+    "without_effect",
 ]
 
 RAY = Arm(name="ray", help="Actors that pull parts as they have room; a ledger; a merge.", role="subject")
@@ -205,6 +206,13 @@ def check_input(params: Params) -> None:
     """Raise BadInput or DataMissing where the user's own file, which lies on this machine, is not what it should be."""
     if params.input:
         open_jobs(params.input, params.points, params.dimensions, params.jobs)
+
+
+def without_effect(params: Params) -> Collection[str]:
+    """Parameters of another kind of job, and the size of parts where a number of jobs is given or there is no input."""
+    idle = {"kernel", "points", "dimensions", "clusters", "iterations"} if params.job != "kmeans" else set()
+    idle |= {"job_ms"} if params.job in ("kmeans", "empty") else set()
+    return idle | ({"part_mib"} if params.jobs_per_part or params.job != "kmeans" else set())
 
 
 def breaks_cluster(params: Params) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -246,6 +246,11 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
     for timed in kept.values():
         yield from over_turns(timed, latencies)
     yield from responses.percentiles()
+
+
+def without_effect(params: Params) -> Collection[str]:
+    """How long a load lasts that never comes."""
+    return ("open_loop_seconds",) if params.open_loop == "off" else ()
 
 
 def guess_pass_seconds(params: Params) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -18,7 +18,18 @@ from bench.experiments.parameter_server import metrics, models, wire
 from bench.experiments.parameter_server.metrics import ARMS, METRICS
 from bench.model import Arm, Sample, Topology, Value
 
-__all__ = ["ARMS", "CHAOS", "METRICS", "PROFILES", "Params", "check_fits", "data_sets", "guess_pass_seconds", "run"]
+__all__ = [
+    "ARMS",
+    "CHAOS",
+    "METRICS",
+    "PROFILES",
+    "Params",
+    "check_fits",
+    "data_sets",
+    "guess_pass_seconds",
+    "run",
+    "without_effect",
+]
 
 CHAOS = mishaps.Survives(kinds=("worker",), workers="Host.train")
 SNAPSHOTS_BYTES = 1536 * 2**20  # that a server may keep of one training
@@ -185,6 +196,11 @@ def check_fits(params: Params, topology: Topology) -> None:
             " MiB.",
             "Lower batch or workers, or give the nodes more with --memory-mib.",
         )
+
+
+def without_effect(params: Params) -> Collection[str]:
+    """The number of servers, where there is one whatever it says."""
+    return ("shards",) if params.transport != "sharded" else ()
 
 
 def guess_pass_seconds(params: Params) -> float:
