@@ -6,7 +6,6 @@ import itertools
 import math
 import random
 import secrets
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -156,12 +155,14 @@ def cells(of: str, name: str, chosen: Levels) -> list[dict[str, Value]]:
 def twins(wish: Wish) -> Iterator[str]:
     """In words, which of the cells that were asked for are left out since they differ in nothing that has an effect."""
     for of in dict.fromkeys(wish.experiments):
-        left_out: Counter[str] = Counter()
+        left_out: dict[
+            str, set[tuple[Value, ...]]
+        ] = {}  # by the names that differ; grids of a profile may repeat a cell
         for cell, twin in _combinations(of, wish.profile, chosen_levels(wish, of)):
             if twin is not None and (names := [name for name in cell if cell[name] != twin[name]]):
-                left_out[", ".join(names)] += 1
-        for differing, count in left_out.items():
-            what = "1 cell is" if count == 1 else f"{count} cells are"
+                left_out.setdefault(", ".join(names), set()).add(tuple(cell.values()))
+        for differing, those in left_out.items():
+            what = "1 cell is" if len(those) == 1 else f"{len(those)} cells are"
             yield f"{of}: {what} left out, which would differ from others in {differing} alone: that has no effect there."
 
 
