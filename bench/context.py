@@ -104,7 +104,8 @@ class Turn(Protocol):
     ) -> Measured[T]:
         """Do `work` until the sample is long enough, with clock and probes around it.
 
-        `work` returns when every result is in hand, counted and checked. `credit` says, after the clock has
+        `work` returns when every result is in hand, counted and checked: a run whose results hold references, futures or generators
+        is invalid, and so is one whose credit is less work than its headline says was done. `credit` says, after the clock has
         stopped, how much of one pass each node (by name) did, in what the headline counts: inputs, where it is
         inputs/s. Reports divide bytes and CPU time by it. `point` names the point of a sweep that this is.
         """

@@ -94,6 +94,12 @@ class SelfcheckFailed(BenchError):
     exit_code = 13
 
 
+class NothingMeasured(BenchError):
+    """Every run was done, and none has a value of its experiment's headline metric."""
+
+    exit_code = 14
+
+
 class Stopped(BenchError):
     """The user ended it; what was done is kept."""
 

@@ -16,6 +16,8 @@ import msgspec
 SCHEMA_VERSION = 1
 STEADY_TURNS = 5  # no fewer are left of an invocation whose first turns are discarded beyond those declared
 
+WORK_TOLERANCE = 0.01  # of the headline's own count: what is rounded, or cut off at the end of an interval
+
 MOST_PRIMARY = 5  # comparisons of a session: more than that cannot all be the one that was asked
 
 NOT_FINITE = "not a finite number"  # how the reason begins of a sample whose value was NaN or infinite
@@ -398,6 +400,7 @@ class Session:
     budget_seconds: float | None = None  # of the whole session, clusters and waits included
     price_per_cpu_hour: str = ""  # 0.04 EUR; empty: reports say nothing of cost
     precision: float | None = None  # of every headline's ratio, at which no block is added: 0.03 is 3 % to each side
+    unfit: tuple[str, ...] = ()  # cells of the profile that these nodes are too small for, each with the reason
     dropped: tuple[str, ...] = ()  # what was asked for and is not in the plan, since the budget has no room for it
     ended: str = ""  # why it is complete without the runs that it lacks
     revision: str = ""  # of the checkout that planned it: "3121e6e4f0ab with changes"; empty: it was none

@@ -43,6 +43,7 @@ class FakeHead:
     jobs: dict[str, str] = field(default_factory=dict)
     accepted: list[str] = field(default_factory=list)
     bodies: list[dict[str, Any]] = field(default_factory=list)  # of those jobs
+    raised: list[dict[str, Any]] = field(default_factory=list)  # tasks
     log: str = "the driver's log"
 
     def post(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
@@ -67,6 +68,8 @@ class FakeHead:
             self.jobs[job_id] = status
 
     def get(self, path: str) -> tuple[int, Any]:
+        if path.startswith("/api/v0/tasks?") and "job_id" in path:
+            return 200, {"data": {"result": {"result": self.raised}}}
         job_id = path.removeprefix("/api/jobs/").removesuffix("/logs")
         if not job_id:
             return 200, [{"submission_id": each, "status": status} for each, status in self.jobs.items()]
@@ -75,7 +78,12 @@ class FakeHead:
         if path.endswith("/logs"):
             return 200, {"logs": self.log}
         metadata = next((body["metadata"] for body in self.bodies if body["submission_id"] == job_id), {})
-        return 200, {"status": self.jobs[job_id], "message": "Driver exited with code 3", "metadata": metadata}
+        return 200, {
+            "status": self.jobs[job_id],
+            "message": "Driver exited with code 3",
+            "metadata": metadata,
+            "job_id": "02000000",
+        }
 
 
 @contextmanager

@@ -94,6 +94,7 @@ class Report:
     stamps: tuple[str, ...] = ()  # on every page and row: "emulated multi-node", "unequal"
     ended: str = ""  # why the session is complete without all that it planned
     left_out_blocks: int = 0  # not begun, since it ended early
+    unfit: tuple[str, ...] = ()  # cells of the profile that the nodes are too small for
     dropped: tuple[str, ...] = ()  # asked for, and not planned: the budget had no room
     price_per_cpu_hour: str = ""  # 0.04 EUR
     costs: tuple[Cost, ...] = ()  # where there is a price
@@ -219,6 +220,7 @@ def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Doub
         noise=evidence.veto.noise if evidence.veto.is_noisy else "",
         stamps=tuple(_stamps(evidence, facts)),
         ended=session.ended,
+        unfit=session.unfit,
         dropped=session.dropped,
         price_per_cpu_hour=session.price_per_cpu_hour,
         costs=tuple(costs(cells, evidence.topologies, session.price_per_cpu_hour)),

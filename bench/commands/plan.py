@@ -112,6 +112,7 @@ def describe(session: Session, known: plan.Known, *, why: str) -> list[str]:
     seconds = plan.estimate_seconds(session, known)
     basis = f"{measured} of them by what earlier sessions took" if measured else "a guess: no earlier session says"
     lines += ["", f"{len(specs)} runs, about {plan.in_words(seconds)} ({basis})."]
+    lines += [f"Left out, since the nodes are too small: {cell}." for cell in session.unfit]
     if session.budget_seconds is not None:
         lines.append(f"The budget is {plan.in_words(session.budget_seconds)}, and the session ends in time.")
         lines += [f"Dropped, since it has no room: {dropped}." for dropped in session.dropped]

@@ -17,9 +17,9 @@ from bench.commands import progress
 from bench.commands.answers import say_json
 from bench.commands.options import AsJson, as_options, asking, typed_command
 from bench.commands.talk import say
-from bench.errors import DoesNotFit, RecordDamaged, RunFailed, RunInvalid, Stopped
+from bench.errors import DoesNotFit, NothingMeasured, RecordDamaged, RunFailed, RunInvalid, Stopped
 from bench.model import Run, Session
-from bench.planning import budget, plan
+from bench.planning import budget, needs, plan
 from bench.planning.budget import Limits
 from bench.planning.plan import Wish
 from bench.sessions import history, session_lock, store
@@ -45,6 +45,8 @@ def _run(wish: Wish, options: Options, out: Path, as_json: AsJson = False) -> No
         say(f"{chosen.describe()} Session {session.id}, kept in {folder}.")
         for twin in plan.twins(wish):
             say(twin)
+        for cell in session.unfit:
+            say(f"Left out, since the nodes are too small: {cell}.")
         for dropped in session.dropped:
             say(f"No room in the budget: {dropped}.")
         carry_on(folder, session, remaining(folder, session), target=target, as_json=as_json)
@@ -77,10 +79,12 @@ def carry_on(folder: Path, session: Session, work: Work, *, target: Target, as_j
 
 
 def measure(folder: Path, session: Session, work: Work, *, target: Target) -> tuple[Session, list[Run]]:
-    """Do what is left of a session, whose deployment is held. Raises Stopped.
+    """Do what is left of a session, whose deployment is held. Raises DoesNotFit before anything starts, and Stopped.
 
     Returns the session, which may say that it ended early, and all of its runs.
     """
+    for spec in work.todo:
+        needs.check_fits(spec, [spec.topology])  # a plan that is resumed or replayed was made by other code, perhaps
     store.end_early(folder, "")
     ended = _perform(folder, session, work, target=target)
     session = store.end_early(folder, ended)
@@ -152,14 +156,16 @@ def report(folder: Path, session: Session, runs: list[Run]) -> str:
 
 
 def judge(session: Session, runs: list[Run]) -> None:
-    """The exit code: a number that cannot be trusted must not look like a success."""
+    """The exit code: a number that cannot be trusted, and one that is not there, must not look like a success."""
     last = store.last_attempts(runs)
-    failed = [run for run in last if run.status == "failed"]
+    # One that was stopped, and not by the user of this session, has ended as badly.
+    failed = [run for run in last if run.status == "failed" or (run.status == "stopped" and not session.ended)]
     invalid = [run for run in last if run.status == "invalid"]
     damaged = [run for run in last if run.status == "damaged"]
     if failed:
         raise RunFailed(
-            f"{len(failed)} of {len(session.specs)} runs failed; the first, {failed[0].spec.id}: {failed[0].reasons[0]}.",
+            f"{len(failed)} of {len(session.specs)} runs failed; the first, {failed[0].spec.id}:"
+            f" {'; '.join(failed[0].reasons[:1]) or 'it left no word'}.",
             f"See it with `bench show {session.id} {failed[0].spec.folder}`; try them again with `bench resume {session.id}`.",
         )
     if invalid:
@@ -174,6 +180,26 @@ def judge(session: Session, runs: list[Run]) -> None:
             f" {damaged[0].reasons[0]}.",
             f"Run them again with `bench resume {session.id}`.",
         )
+    if without := list(_without_headline(session, last)):
+        raise NothingMeasured(
+            f"No run measured {' or '.join(without)}.", f"See why with `bench show {session.id} {last[0].spec.folder}`."
+        )
+
+
+def _without_headline(session: Session, runs: list[Run]) -> Iterator[str]:
+    """The headline of every experiment in `runs` that none of them has a value of, with the first reason."""
+    for experiment in dict.fromkeys(run.spec.experiment for run in runs):
+        headline = session.metrics[experiment][0].name
+        samples = [
+            sample
+            for run in runs
+            if run.spec.experiment == experiment
+            for sample in run.samples
+            if sample.metric == headline and not sample.warmup
+        ]
+        if not any(sample.value is not None for sample in samples):
+            why = next((sample.reason for sample in samples if sample.reason), "")
+            yield f"the {headline} of {experiment}" + (f" ({why})" if why else "")
 
 
 @contextmanager

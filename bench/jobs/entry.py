@@ -21,7 +21,7 @@ from bench.errors import RunInvalid
 from bench.experiments import Experiment, load
 from bench.experiments.kit.mishaps import Mishaps, Survives
 from bench.identity import CALLERS_CODE, IMAGES, code_hash
-from bench.jobs import incoming, memory_copy, profiling
+from bench.jobs import incoming, memory_copy, profiling, work_checks
 from bench.jobs.invocation import QUIET, QUOTA_PERIOD_SECONDS, Invocation, NodeProbe, look_at_clock
 from bench.jobs.recorder import Recorder
 from bench.model import Facts, NodeFacts, Spec, from_json
@@ -95,8 +95,12 @@ def run(spec: Spec, experiment: Experiment, recorder: Recorder) -> list[str]:
     invocation.measure_idle()
     before = _alive_nodes()
     end_profile = profile_driver(spec)
+    shares: dict[str, list[float]] = {}
+    headline = experiment.METRICS[0]
     for sample in experiment.run(params, invocation):
         recorder.sample(sample)
+        if (share := work_checks.credited_share(sample, headline, invocation.credited)) is not None:
+            shares.setdefault(sample.arm, []).append(share)
     end_profile()
     lost = keep_profiles(spec, invocation.probes, recorder) if spec.profile_with else []
     reasons = [*invocation.reasons, *lost]
@@ -104,10 +108,24 @@ def run(spec: Spec, experiment: Experiment, recorder: Recorder) -> list[str]:
         ray.shutdown()
         return reasons
     reasons += [f"node {name} was lost during the run" for name in sorted(before.keys() - _alive_nodes().keys())]
-    busy = [probe.slot.name for probe in probes if probe.slot.name not in invocation.idle_by_plan]
-    reasons += idle_nodes(invocation.work_by_node, busy)
+    reasons += work_not_done(spec, experiment, invocation, shares)
     ray.shutdown()
     return reasons
+
+
+def work_not_done(
+    spec: Spec, experiment: Experiment, invocation: Invocation, shares: Mapping[str, Sequence[float]]
+) -> list[str]:
+    """The reasons why the headline is not that of work which the nodes did. `shares`: credited work by the headline's, by arm."""
+    busy = [probe.slot.name for probe in invocation.probes if probe.slot.name not in invocation.idle_by_plan]
+    reasons = idle_nodes(invocation.work_by_node, busy)
+    if spec.params.get("chaos"):
+        return reasons  # what a node did that was lost, or joined, nobody says
+    if spec.attempt == 1 and invocation.total_work == 0:  # a later attempt may find all of it done
+        reasons.append("no node was credited with any work")
+    empty = {arm.name for arm in experiment.ARMS if arm.role == "calls"}  # calls without the work, which have no credit
+    counted = {arm: those for arm, those in shares.items() if arm not in empty}
+    return reasons + work_checks.credit_reasons(counted, experiment.METRICS[0])
 
 
 def planned_mishaps(spec: Spec, experiment: Experiment, probes: list[NodeProbe]) -> Mishaps | None:

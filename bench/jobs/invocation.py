@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from bench.context import Measured, NodeSlot
 from bench.experiments.kit.chaos import Kind
 from bench.experiments.kit.mishaps import Mishaps
+from bench.jobs import work_checks
 from bench.jobs.recorder import Recorder
 from bench.model import Arm, Clock, Interval, NodeUsage, Sample, Spec
 from bench.sessions.store import DATA, DONE, FILES
@@ -57,6 +58,8 @@ class Invocation:
     may_lose_nodes: bool = False
     pause_seconds: float = 0.0  # before every interval, watched or not
     work_by_node: Counter[str] = field(default_factory=Counter)  # of the subject, warm-ups left out
+    total_work: float | None = None  # of all arms and nodes, warm-ups with them; None: nothing was measured
+    credited: dict[work_checks.Interval, float] = field(default_factory=dict)  # the work of all nodes in an interval
     _digests: dict[str, str] = field(default_factory=dict)
     _passes: dict[tuple[str, str], int] = field(default_factory=dict)  # by arm and point
     _reuses_work: bool = False  # in the interval in progress
@@ -175,8 +178,14 @@ class Invocation:
             results=results, interval=interval, arm=arm.name, turn=turn.number, warmup=turn.warmup, point=point
         )
         shares = _add_up(credit(result) for result in results)
+        credited = math.fsum(shares.values())
+        self.total_work = credited + (self.total_work or 0.0)
+        if not point:
+            self.credited[arm.name, interval.begin, interval.end] = credited
         if arm.probed:
             self._record_usage(measured, work=shares)
+        if reason := work_checks.unresolved_reason(arm.name, work_checks.unresolved(results)):
+            self.invalid(reason)
         # A pass that was partly done by an earlier attempt is shorter than the passes to come.
         if interval.seconds < self.spec.sample_seconds and not self._reuses_work:
             wanted = math.ceil(ROOM * self.spec.sample_seconds * passes / max(interval.seconds, 1e-6))

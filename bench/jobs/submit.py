@@ -133,6 +133,23 @@ class JobsApi:
             raise http_client.RequestException("the answer is not that of Ray's Jobs API")
         return any(isinstance(job, dict) and job.get("submission_id") == job_id for job in jobs)
 
+    def raised(self, job_id: str) -> str:
+        """How many tasks of the job raised an exception, and the first of them, in words; empty where none did.
+
+        Who waits for a task without taking its result does not see that. Raises RequestException.
+        """
+        filters = {
+            "state": "FAILED",
+            "error_type": "TASK_EXECUTION_EXCEPTION",
+            "job_id": self._details(job_id)["job_id"],
+        }
+        params = [("detail", "1"), ("limit", "10000")]
+        for name, value in filters.items():
+            params += [("filter_keys", name), ("filter_predicates", "="), ("filter_values", str(value))]
+        answer = self._ask("GET", "/api/v0/tasks", params=params)
+        answer.raise_for_status()
+        return waiting.raised_in_words(answer.json()["data"]["result"]["result"])
+
     def stop(self, job_id: str) -> None:
         """Ask for the job's end."""
         self._ask("POST", f"/api/jobs/{job_id}/stop")

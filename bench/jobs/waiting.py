@@ -27,6 +27,17 @@ def in_words(lists: Mapping[str, Rows]) -> str:
     return f"{_listed(waiting)} waited; {there}, held by {_listed(holding) or 'nobody'}"
 
 
+def raised_in_words(tasks: Rows) -> str:
+    """How many tasks raised an exception, and what the first of them said; empty where there are none."""
+    if not tasks:
+        return ""
+    first = min(tasks, key=lambda task: task.get("end_time_ms") or 0)
+    last_words = [line.strip() for line in (first.get("error_message") or "").splitlines() if line.strip()]
+    said = f": {last_words[-1][:200]}" if last_words else ""
+    count = "1 task" if len(tasks) == 1 else f"{len(tasks):,} tasks"
+    return f"{count} raised an exception, {first['name']} first{said}"
+
+
 def _named(lists: Mapping[str, Rows], states: Sequence[str]) -> Counter[str]:
     """How many there are of each kind, name and size, of what is in one of `states` and takes CPUs."""
     return Counter(

@@ -28,15 +28,21 @@ def check(spec: Spec, topologies: Sequence[Topology], target: str) -> None:
     if befalls := str(spec.params.get("chaos", "")):
         check_chaos(spec.experiment, befalls)
         chaos.check_target(befalls, target)
+    check_fits(spec, topologies)
+    experiment = load(spec.experiment)
+    check_input: Callable[[Any], None] | None = getattr(experiment, "check_input", None)
+    if check_input is not None and target == "local":  # whose driver runs here, and sees the same files
+        check_input(experiment.Params(**spec.params))
+    seeded_files(spec)
+
+
+def check_fits(spec: Spec, topologies: Sequence[Topology]) -> None:
+    """Raise what the experiment of `spec` has against a topology."""
     experiment = load(spec.experiment)
     refuse: Callable[[Any, Topology], None] | None = getattr(experiment, "check_fits", None)
     if refuse is not None:
         for topology in topologies:
             refuse(experiment.Params(**spec.params), topology)
-    check_input: Callable[[Any], None] | None = getattr(experiment, "check_input", None)
-    if check_input is not None and target == "local":  # whose driver runs here, and sees the same files
-        check_input(experiment.Params(**spec.params))
-    seeded_files(spec)
 
 
 def check_profiler(name: str, target: str) -> None:

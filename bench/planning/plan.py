@@ -198,8 +198,7 @@ def make(wish: Wish, *, now: datetime | None = None, suffix: str | None = None) 
     cell_specs = [spec for name in names for spec in _cell_specs(wish, name, session=identity, topology=shapes[0])]
     if wish.profile_with:
         needs.check_profiler(wish.profile_with, wish.target)
-    for spec in cell_specs:
-        needs.check(spec, shapes, wish.target)
+    cell_specs, unfit = _that_fit(wish, cell_specs, shapes)
     of_profile = max(profile(wish.profile, name).blocks for name in names)
     blocks = wish.blocks or (of_profile if wish.precision is None else MOST_BLOCKS)
     _check_many(len(cell_specs) * len(shapes) * blocks)
@@ -221,7 +220,35 @@ def make(wish: Wish, *, now: datetime | None = None, suffix: str | None = None) 
         precision=wish.precision,
         revision=revision_in_words(),
         primary=primary(wish.primary, cell_specs),
+        unfit=tuple(unfit),
     )
+
+
+def _that_fit(wish: Wish, specs: Sequence[Spec], shapes: Sequence[Topology]) -> tuple[list[Spec], list[str]]:
+    """The cells that the nodes can do, and why each of the others was left out.
+
+    A profile is for machines of all sizes: what is too large in it is left out. Raises DoesNotFit where it was chosen: where
+    nothing is left, or a cell that differs only in chosen params fits.
+    """
+    kept: list[Spec] = []
+    refused: list[tuple[Spec, DoesNotFit]] = []
+    for spec in specs:
+        try:
+            needs.check(spec, shapes, wish.target)
+            kept.append(spec)
+        except DoesNotFit as error:
+            refused.append((spec, error))
+    names, of_profile = {spec.experiment for spec in kept}, [_of_profile(wish, spec) for spec in kept]
+    for spec, why in refused:
+        if spec.experiment not in names or _of_profile(wish, spec) in of_profile:
+            raise why
+    return kept, [f"cell {spec.experiment} {spec.cell}: {why.what.rstrip('.')}" for spec, why in refused]
+
+
+def _of_profile(wish: Wish, spec: Spec) -> tuple[str, dict[str, Value]]:
+    """What a cell has from its profile, and not from the user."""
+    chosen = chosen_levels(wish, spec.experiment)
+    return spec.experiment, {name: value for name, value in spec.params.items() if name not in chosen}
 
 
 def _check_many(runs: int) -> None:

@@ -29,6 +29,7 @@ from bench.targets import Cluster, Target
 
 POLL_SECONDS = 0.5
 STATUS_SECONDS = 5.0
+UNASKED = "TasksNotAsked"  # as rules of alerts are called
 GRACE_SECONDS = 20.0  # for a job that has ended, or was stopped, to have its last lines fetched
 SILENT_SECONDS = (
     30.0  # without an answer from head or exporter: the user is told, and the target is asked whether they still run
@@ -212,6 +213,8 @@ def run_one(  # noqa: PLR0913, where, what, on what, and who is told: none of th
         closing = _ask_nodes(closing, target.trouble)
     if job_id and closing.status != "ok":
         closing = replace(closing, log_end=api.log_end(job_id)[-store.LOG_END_BYTES :])
+    if closing.status == "ok" and not spec.params.get("chaos"):
+        closing = _ask_tasks(api, job_id, closing)
     closing = _look_through_window(collector, _judge(path, closing, digests=digests), cluster)
     closing = replace(closing, gate=gate, clock_offsets_seconds=offsets, idle_load=target.idle_load())
     return store.close_run(folder, spec, closing)
@@ -335,6 +338,15 @@ def _judge(path: Path, closing: Closing, *, digests: dict[str, str]) -> Closing:
     return replace(closing, status="invalid", reasons=(*closing.reasons, *wrong)) if wrong else closing
 
 
+def _ask_tasks(api: JobsApi, job_id: str, closing: Closing) -> Closing:
+    """A run whose tasks raised, and that is ok all the same, has not looked at their results: it timed work that was not done."""
+    try:
+        raised = api.raised(job_id)
+    except (http_client.RequestException, BenchError, ValueError, KeyError, TypeError) as error:
+        return replace(closing, alerts=(*closing.alerts, f"{UNASKED}: whether its tasks raised is not known: {error}"))
+    return replace(closing, status="invalid", reasons=(*closing.reasons, raised)) if raised else closing
+
+
 def _ask_nodes(closing: Closing, trouble: Callable[[], str]) -> Closing:
     """What befell the nodes meanwhile is the first reason: what the driver saw of it came after."""
     if closing.status == "stopped" or not (befell := trouble()):
@@ -414,7 +426,7 @@ def _look_through_window(collector: Collector, closing: Closing, cluster: Cluste
 
 def _ask_prometheus(url: str, collector: Collector, closing: Closing, samples: list[Sample]) -> Closing:
     seen = window.look(url, collector.spec, samples)
-    closing = replace(closing, alerts=seen.alerts, reconciled=seen.reconciled)
+    closing = replace(closing, alerts=(*closing.alerts, *seen.alerts), reconciled=seen.reconciled)
     if seen.reconciled is None:
         return replace(closing, extract=Extract(missing="Prometheus could not be asked"))
     kept, file = extract.extract(url, collector.spec, seen.span)

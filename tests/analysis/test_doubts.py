@@ -114,11 +114,21 @@ def slow_calls(run, sample):
     return replace(sample, value=0.05) if sample.metric == "latency_p50_seconds" else sample
 
 
-def idle_worker(_session, runs):
-    def but_one(rows):
-        return tuple(replace(row, work=1.0) if row.node == "worker-1" and row.work else row for row in rows)
+def does(share: float) -> Change:
+    """worker-1 does so much of the work."""
 
-    return [replace(run, usage=but_one(run.usage)) for run in runs]
+    def change(_session, runs):
+        return [replace(run, usage=tuple(one(row, run.usage) for row in run.usage)) for run in runs]
+
+    def one(row, rows):
+        if row.node != "worker-1" or not row.work:
+            return row
+        heads = next(
+            each for each in rows if each.node == "head" and (each.arm, each.interval) == (row.arm, row.interval)
+        )
+        return replace(row, work=heads.work * share / (1 - share))
+
+    return change
 
 
 WAIT = Metric(name="lost_seconds", unit="s", better="lower", kind="time", is_wait=True)
@@ -167,7 +177,9 @@ CASES = [
         "multi is faster than single once it runs, and slower end to end, its start counted",
     ),
     (samples(shorter), {}, "weakens", "shorter than 100 ms (the shortest 50 ms)"),
-    (idle_worker, {}, "weakens", "worker-1 of multi did 0% of the work: the others did its part"),
+    (does(0.001), {}, "refuses", "worker-1 of multi did 0% of the work: the others did its part"),
+    (does(0.02), {}, "refuses", "worker-1 of multi did 2% of the work: the others did its part"),
+    (does(0.2), {}, "weakens", "worker-1 of multi did 20% of the work: the others did its part"),
     (samples(without_one), {}, "weakens", "12 samples of 36 without a value: a result was lost"),
     (
         samples(diverged),

@@ -14,6 +14,7 @@ import pytest
 from bench.context import Measured, NodeSlot
 from bench.experiments.kit.chaos import Kind
 from bench.experiments.kit.mishaps import Mishaps, Survives
+from bench.jobs import work_checks
 from bench.jobs.entry import refuse_large_functions
 from bench.model import Arm, Interval, Sample
 from bench.sessions import gate
@@ -42,6 +43,7 @@ class LocalTurn:
         begin = monotonic()
         results = [work() for _ in range(self.passes)]
         interval = Interval(begin, monotonic())
+        assert not work_checks.unresolved(results)
         for reason in mishaps.end() if mishaps else ():
             self.invalid(reason)
         for result in results:

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ from bench.experiments.network import figures, iperf, payload, tcp, ways
 from bench.experiments.network.points import MOST_IN_FLIGHT_BYTES, Point, in_words, sweep
 from bench.experiments.network.ways import Burst
 from bench.model import Interval, Topology
+from bench.planning import plan
+from bench.planning.plan import Wish
 
 MIB = 2**20
 SMALL, LARGE = Point(size=64, streams=1), Point(size=2**20, streams=1)
@@ -412,9 +415,8 @@ def test_every_way_carries_the_same_bytes_and_every_payload_is_checked(local_ray
     assert "half_round_trip_seconds" not in by_metric
 
 
-@pytest.mark.ray
-def test_a_broadcast_that_leaves_a_node_out_is_refused(local_ray: Sequence[Any]) -> None:
-    from bench.errors import RunInvalid
-
-    with pytest.raises(RunInvalid, match="set receivers=2"):
-        list(network.run(network.Params(receivers=1), SweepContext(nodes=[*local_ray, *local_ray])))  # type: ignore[arg-type]
+def test_a_broadcast_that_leaves_a_node_out_is_refused_before_anything_starts() -> None:
+    wish = Wish(experiments=("network",), sets=("receivers=1",), cpus=2, blocks=1)
+    with pytest.raises(DoesNotFit, match=r"receivers=1 does not reach the 2 nodes of multi\. Use --set receivers=2"):
+        plan.make(wish)
+    assert plan.make(replace(wish, topology="single")).specs

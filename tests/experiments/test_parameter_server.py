@@ -135,11 +135,15 @@ def test_a_network_too_large_for_the_nodes_is_refused_before_the_kernel_kills_it
             parameter_server.check_fits(large, shape(4096, nodes))
 
 
-def test_workers_that_would_not_run_need_no_room() -> None:
-    many = Params(model="resnet18", evaluate_every=1_000, workers=20)
-    parameter_server.check_fits(many, shape(6144))
-    with pytest.raises(DoesNotFit):
-        parameter_server.check_fits(replace(many, crowded=True), shape(6144))
+def test_more_workers_than_cpus_are_refused_unless_they_are_asked_for_crowded() -> None:
+    many = replace(SOME, workers=20)
+    for nodes in (1, 2):
+        with pytest.raises(DoesNotFit, match=r"workers=20 needs as many CPUs, and some has 2\. Give more --cpus"):
+            parameter_server.check_fits(many, shape(6144, nodes))
+    parameter_server.check_fits(replace(many, crowded=True), shape(6144))
+    large = Params(model="resnet18", evaluate_every=1_000, workers=20, crowded=True)
+    with pytest.raises(DoesNotFit, match="MiB on each node"):
+        parameter_server.check_fits(large, shape(6144))
 
 
 def test_a_set_that_a_person_must_seed_is_missed_before_anything_starts(
@@ -466,10 +470,3 @@ def test_a_learning_rate_of_nothing_is_invalid_however_fast(context: Any, tmp_pa
     context.folder = tmp_path
     list(parameter_server.run(replace(SOME, learning_rate=0.0, iterations=5, workers=1), context))
     assert any(reason.startswith("ray-sync: not converging") for reason in context.reasons)
-
-
-def test_more_workers_than_cpus_are_run_on_request_only() -> None:
-    nodes = [NodeSlot(name="head", node_id="head", cpus=2, threads=2)]
-    (refusal,) = parameter_server.run(replace(SOME, workers=5), bare(nodes))
-    assert refusal.value is None
-    assert refusal.reason == "5 workers need as many CPUs, and there are 2; --set crowded=true runs them all the same"

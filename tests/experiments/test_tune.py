@@ -272,13 +272,6 @@ def test_a_trial_says_what_it_did_in_so_many_seconds_and_no_later_than_it_is_don
 
 
 @pytest.mark.ray
-def test_a_trial_that_is_larger_than_any_node_is_refused_before_anything_starts(context: Any) -> None:
-    with pytest.raises(DoesNotFit, match="A trial needs 3 CPUs on one node, and the largest node has 2"):
-        next(tune.run(Params(cpus_per_trial=3), context))
-    assert not context.sets
-
-
-@pytest.mark.ray
 def test_a_folder_that_nodes_do_not_share_is_refused_and_a_shared_one_is_left_clean(
     context: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from builders import a_spec, a_topology
@@ -23,6 +25,7 @@ from bench.jobs.entry import (
     idle_nodes,
     planned_mishaps,
     refuse_large_functions,
+    work_not_done,
 )
 from bench.model import Closing, NodeFacts, from_json, to_json
 
@@ -110,6 +113,35 @@ def test_a_node_that_did_nothing_is_named() -> None:
     assert idle_nodes({"head": 520.0, "worker-1": 480.0}, ["head", "worker-1"]) == []
     assert idle_nodes({"head": 1000.0}, ["head"]) == []
     assert idle_nodes({}, ["head", "worker-1"]) == []
+
+
+def work_that_was_not_done(
+    *, work: dict[str, float], total: float | None, shares: dict[str, list[float]], **changes: Any
+) -> list[str]:
+    invocation = SimpleNamespace(
+        probes=[SimpleNamespace(slot=SimpleNamespace(name="head"))],
+        idle_by_plan=set(),
+        work_by_node=work,
+        total_work=total,
+    )
+    return work_not_done(a_spec(**changes), load("inference"), cast("Any", invocation), shares)
+
+
+def test_a_run_whose_work_was_done_has_no_reason() -> None:
+    assert work_that_was_not_done(work={"head": 9.0}, total=9.0, shares={"ray": [1.0]}) == []
+    assert work_that_was_not_done(work={}, total=None, shares={}) == []
+
+
+def test_a_run_that_credits_nobody_or_less_than_its_headline_is_invalid() -> None:
+    nobody = work_that_was_not_done(work={}, total=0.0, shares={"ray": [0.0]})
+    assert nobody[0] == "no node was credited with any work"
+    assert nobody[1].startswith("ray: its nodes were credited with 0.0% of the work that throughput_inputs_per_second")
+    (less,) = work_that_was_not_done(work={"head": 9.0}, total=9.0, shares={"ray": [1.0, 0.5], "empty-calls": [0.0]})
+    assert less.startswith("ray: its nodes were credited with 50.0%")
+
+
+def test_a_later_attempt_may_find_all_of_its_work_done() -> None:
+    assert work_that_was_not_done(work={}, total=0.0, shares={}, attempt=2) == []
 
 
 def test_a_driver_without_a_cluster_fails_and_starts_no_ray_of_its_own(tmp_path: Path) -> None:

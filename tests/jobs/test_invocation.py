@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -76,6 +76,25 @@ def test_work_is_credited_to_nodes_of_the_subject_and_not_in_warm_ups(folder: Pa
         turn.measure(RAY, lambda: 7, lambda done: {"head": float(done)})
         turn.measure(PEER, lambda: 7, lambda done: {"head": 100.0})
     assert invocation.work_by_node == {"head": 14.0}
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_work_whose_results_are_not_there_makes_the_run_invalid(folder: Path, arm: Arm) -> None:
+    invocation = an_invocation(folder, a_spec(warmups=0, samples=1, sample_seconds=0.0))
+    for turn in invocation.turns():
+        turn.measure(arm, lambda: [{"of": Future()}], lambda _: {"head": 1.0})
+    (reason,) = invocation.reasons
+    assert reason.startswith(f"{arm.name}: the measured work returned values that are not there yet (1 x Future)")
+
+
+def test_the_credit_of_every_interval_is_kept_to_be_compared_with_the_headline(folder: Path) -> None:
+    invocation = an_invocation(folder, a_spec(warmups=0, samples=1, sample_seconds=0.0))
+    assert invocation.total_work is None
+    (turn,) = invocation.turns()
+    done = turn.measure(RAY, lambda: 7, lambda done: {"head": float(done), "worker-1": 3.0})
+    turn.measure(RAY, lambda: 7, lambda _: {"head": 5.0}, point="64 KiB")
+    assert invocation.credited == {("ray", done.interval.begin, done.interval.end): 10.0}
+    assert invocation.total_work == 15.0
 
 
 def test_strikes_come_while_the_subject_is_at_work_and_in_no_warm_up(folder: Path) -> None:

@@ -222,3 +222,25 @@ def test_no_profile_has_cells_that_differ_in_nothing() -> None:
     for of in NAMES:
         for name in plan.experiment(of).PROFILES:
             assert list(plan.twins(Wish(experiments=(of,), profile=name))) == [], f"{of} {name}"
+
+
+PARAMETER_SERVER = Wish(
+    experiments=("parameter-server",), cpus=2, memory_mib=8192, blocks=1, sets=("data=synthetic-32",)
+)
+
+
+@pytest.mark.parametrize(
+    ("sets", "profile"), [(("workers=8",), "tiny"), (("workers=1,8",), "tiny"), (("workers=8",), "lab")]
+)
+def test_a_cell_that_was_chosen_and_does_not_fit_is_refused(sets: tuple[str, ...], profile: str) -> None:
+    with pytest.raises(DoesNotFit, match="workers=8 needs as many CPUs, and single has 2"):
+        plan.make(replace(PARAMETER_SERVER, sets=(*PARAMETER_SERVER.sets, *sets), profile=profile))
+
+
+def test_cells_of_a_profile_that_are_too_large_are_left_out_and_named() -> None:
+    session = plan.make(replace(PARAMETER_SERVER, profile="lab"))
+    assert {spec.params["workers"] for spec in session.specs} == {1, 2}
+    left_out = [cell for cell in session.unfit if "needs as many CPUs, and single has 2" in cell]
+    assert len(left_out) >= 4
+    assert left_out[0].startswith("cell parameter-server c03: parameter-server with workers=5")
+    assert not plan.make(replace(PARAMETER_SERVER, profile="tiny")).unfit

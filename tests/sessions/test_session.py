@@ -426,6 +426,33 @@ def test_a_cluster_whose_head_has_ended_fails_the_run_before_its_deadline(
     assert run.reasons[0].startswith("Ray on head has ended; the cluster has not answered for")
 
 
+RAISED = {"name": "bad", "end_time_ms": 2, "error_message": "User exception:\n  File x\nValueError: no such thing\n"}
+
+
+def test_a_run_that_does_not_see_that_its_tasks_raised_is_invalid(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    head.raised = [{**RAISED, "name": "later", "end_time_ms": 3}, RAISED]
+    (run,) = do(tmp_path, target)
+    assert (run.status, len(run.samples)) == ("invalid", 2)
+    assert run.reasons == ("2 tasks raised an exception, bad first: ValueError: no such thing",)
+
+
+def test_tasks_may_raise_where_a_run_is_struck_on_purpose(tmp_path: Path, target: FakeTarget, head: FakeHead) -> None:
+    head.raised = [RAISED]
+    (run,) = do(tmp_path, target, (replace(SPECS[0], experiment="clustering", params={"chaos": "worker:1"}),))
+    assert run.status == "ok"
+
+
+def test_a_head_that_cannot_say_whether_tasks_raised_is_a_caveat(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    head.raised = [{"of": "another release of Ray"}]
+    (run,) = do(tmp_path, target)
+    assert run.status == "ok"
+    assert [alert.partition(":")[0] for alert in run.alerts] == [sessions.UNASKED]
+
+
 @pytest.mark.parametrize("ends", ["ok", "failed"])
 def test_what_befell_the_nodes_makes_a_run_invalid_and_is_its_first_reason(
     tmp_path: Path, target: FakeTarget, head: FakeHead, ends: str

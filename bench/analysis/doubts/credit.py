@@ -8,9 +8,7 @@ from itertools import groupby
 
 from bench.analysis.doubts.evidence import Doubt, Evidence, about
 from bench.analysis.numbers import percent, plural
-from bench.model import Metric, Run
-
-MOST_APART = 0.01  # of the headline's own count: what is rounded, or cut off at the end of an interval
+from bench.model import WORK_TOLERANCE, Metric, Run
 
 
 def credit_differs(evidence: Evidence) -> Iterator[Doubt]:
@@ -25,7 +23,7 @@ def credit_differs(evidence: Evidence) -> Iterator[Doubt]:
         ]  # calls without the work are credited with none
         for arm, those in groupby(sorted(found), key=lambda each: each[0]):
             every = [share for _, share in those]
-            apart = [share for share in every if abs(share - 1) > MOST_APART]
+            apart = [share for share in every if abs(share - 1) > WORK_TOLERANCE]
             if apart:
                 text = (
                     f"{arm}: in {plural(len(apart), 'sample')} of {len(every)} the nodes were credited with other work than"

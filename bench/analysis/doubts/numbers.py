@@ -19,6 +19,8 @@ WHOLE = "end_to_end"  # how the name of a metric begins that has all of the work
 OVERHEAD_SECONDS = 0.010  # a call that is shorter measures Ray, not the work
 ORDER_P = 0.05
 LEAST_SHARE = 0.5  # of an equal share of the work
+# Of that too: below it more than a third of the CPUs of two nodes had nothing to do, and what was compared is no cluster of two.
+LEAST_SHARE_OF_A_NODE = 0.25
 MOST_WAITING = 0.05  # of what all CPUs had
 MOST_NAMED = 8  # arms or points in one sentence
 TO_BLAME = 0.5  # of an equal share of the waiting: who waited less was waited for
@@ -249,14 +251,15 @@ def loads_missing(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def uneven_work(evidence: Evidence) -> Iterator[Doubt]:
-    """A node that did less than half of an equal share: the rest of the cluster did its part."""
+    """A node that did less than half of an equal share: the rest of the cluster did its part. Below a quarter it was no node of it."""
     for cell in evidence.cells:
         for topology in evidence.topologies:
             rows = [row for row in cell.nodes if row.topology == topology.name]
             for row in rows:
                 if row.share_of_work is not None and row.share_of_work < LEAST_SHARE / len(rows):
                     text = f"{row.node} of {topology.name} did {row.share_of_work:.0%} of the work: the others did its part."
-                    yield Doubt(severity="weakens", about=about(cell), text=text)
+                    is_idle = row.share_of_work < LEAST_SHARE_OF_A_NODE / len(rows)
+                    yield Doubt(severity="refuses" if is_idle else "weakens", about=about(cell), text=text)
 
 
 def held_up(evidence: Evidence) -> Iterator[Doubt]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from typer import Option
 
 from bench.context import Context, NodeSlot, Turn, over_turns
-from bench.errors import BadInput, RunInvalid
+from bench.errors import BadInput, DoesNotFit
 from bench.experiments import Profile
 from bench.experiments.kit.placement import get_in_time, on
 from bench.experiments.network import figures, fits
@@ -163,8 +163,6 @@ class Pair:
 def run(params: Params, context: Context) -> Iterator[Sample]:
     """One invocation: two ends are joined by every way, then each arm goes through all points in each turn."""
     nodes = [node for node in context.nodes if node.cpus > 0]
-    if len(nodes) > params.receivers:
-        raise RunInvalid(f"{params.receivers} receivers do not reach {len(nodes)} nodes: set receivers={len(nodes)}.")
     pair = start(params, context.seed, nodes)
     context.leaves_idle([node.name for node in context.nodes if node not in pair.nodes])
     with ExitStack() as ends:
@@ -186,7 +184,12 @@ def ray_settings(params: Params) -> dict[str, str]:
 
 
 def check_fits(params: Params, topology: Topology) -> None:
-    """Raise DoesNotFit where the largest payloads take more memory, or more of an object store, than a node has."""
+    """Raise DoesNotFit where receivers are fewer than nodes, or the largest payloads take more memory or object store than a node has."""
+    if topology.nodes > params.receivers:
+        raise DoesNotFit(
+            f"network with receivers={params.receivers} does not reach the {topology.nodes} nodes of {topology.name}.",
+            f"Use --set receivers={topology.nodes}, or fewer --nodes.",
+        )
     fits.check(params.points, params.receivers, topology)
 
 
@@ -236,19 +239,12 @@ def start(params: Params, seed: int, nodes: Sequence[NodeSlot]) -> Pair:
     )
 
 
-def _join_gloo(sender: Any, receiver: Any, address: str) -> str | None:
+def _join_gloo(sender: Any, receiver: Any, address: str) -> str:
     """Join both ends; the reason where torch is not there."""
-    from ray.exceptions import RayTaskError
-
     (port,) = get_in_time([sender.free_port.remote()], READY_SECONDS, "The sender")
     joining = [end.join_gloo.remote(rank, address, port) for rank, end in enumerate((sender, receiver))]
-    try:
-        get_in_time(joining, READY_SECONDS, "The two ends of gloo")
-    except RayTaskError as error:
-        if isinstance(error.cause, ImportError):
-            return f"PyTorch is not installed: {error.cause}"
-        raise
-    return None
+    reasons: list[str] = get_in_time(joining, READY_SECONDS, "The two ends of gloo")
+    return next(filter(None, reasons), "")
 
 
 def _first_transfers(params: Params, context: Context, pair: Pair) -> Iterator[Sample]:

@@ -106,9 +106,13 @@ class Endpoint:
 
     # Joining and sending.
 
-    def join_gloo(self, rank: int, store_address: str, port: int) -> None:
-        """Be one of the two that gloo joins."""
-        gloo.join(rank, own_address=self._address, store_address=store_address, port=port)
+    def join_gloo(self, rank: int, store_address: str, port: int) -> str:
+        """Be one of the two that gloo joins; the reason where PyTorch is not there: a task that raises makes the run invalid."""
+        try:
+            gloo.join(rank, own_address=self._address, store_address=store_address, port=port)
+        except ImportError as error:
+            return f"PyTorch is not installed: {error}"
+        return ""
 
     def free_port(self) -> int:
         """A port of this node that is free."""

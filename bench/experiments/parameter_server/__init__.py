@@ -183,9 +183,13 @@ def data_sets(params: Params) -> tuple[str, ...]:
 
 
 def check_fits(params: Params, topology: Topology) -> None:
-    """Raise DoesNotFit where workers that would run take more of a node than they may: the kernel would kill them."""
-    if params.workers > topology.nodes * topology.cpus_per_node and not params.crowded:
-        return
+    """Raise DoesNotFit where workers have no CPU each, or take more of a node than they may: the kernel would kill them."""
+    if params.workers > topology.totals["CPUs"] and not params.crowded:
+        raise DoesNotFit(
+            f"parameter-server with workers={params.workers} needs as many CPUs, and {topology.name} has"
+            f" {topology.totals['CPUs']}.",
+            "Give more --cpus, or fewer workers, or --set crowded=true to run them all the same.",
+        )
     weights = 4 * COPIES * (models.PARAMETERS[params.model] + models.STATISTICS[params.model])
     each = params.batch * MIB_AN_IMAGE[params.model] * 2**20 + weights
     needed = math.ceil(params.workers / topology.nodes) * each

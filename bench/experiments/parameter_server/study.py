@@ -62,9 +62,6 @@ class Study:
     def run(self) -> Iterator[Sample]:
         """Start, measure in turns, then look at what came of it."""
         params, context = self.params, self.context
-        if params.workers > self.cpus and not params.crowded:
-            yield self._refusal()
-            return
         held = images.load(params.data, context.seed, "uint8")
         context.data(params.data, images.checksum(params.data, context.seed))
         learner = Learner(params.model, self.seed)
@@ -86,14 +83,6 @@ class Study:
                     self.kept[arm.name] = measured
                     self.snapshots[arm.name] = measured.results[-1].snapshots()
         yield from self._outcomes(Examiner(learner, held.test_x, held.test_y))
-
-    def _refusal(self) -> Sample:
-        now = self.context.time_once(m.SYNC.name, lambda: None)
-        return now.missing(
-            m.THROUGHPUT,
-            f"{self.params.workers} workers need as many CPUs, and there are {self.cpus};"
-            " --set crowded=true runs them all the same",
-        )
 
     def _start(self, held: images.Images, learner: Learner) -> Trainers:
         """Servers and workers that are ready. Raises RunInvalid where threads are not what they should be (P03)."""

@@ -196,12 +196,6 @@ def guess_pass_seconds(params: Params) -> float:
 
 def run(params: Params, context: Context) -> Iterator[Sample]:
     """One invocation: the whole search, by every arm in each turn."""
-    largest = max(node.cpus for node in context.nodes)
-    if params.cpus_per_trial > largest:
-        raise DoesNotFit(
-            f"A trial needs {params.cpus_per_trial} CPUs on one node, and the largest node has {largest}.",
-            "Lower cpus_per_trial.",
-        )
     seed = context.seed
     context.data(params.data, images.checksum(params.data, seed))
     configs = configurations(params.search, params.samples, seed=seed, hidden_below=params.hidden_below)

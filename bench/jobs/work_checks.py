@@ -1,0 +1,104 @@
+"""Checks that what was timed is work that was done: results that are there, and as much as the headline says."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from enum import Enum
+from pathlib import PurePath
+from types import FunctionType, ModuleType
+from typing import Any
+
+from bench.model import WORK_TOLERANCE, Metric, Sample
+
+Interval = tuple[str, float, float]
+"""An arm, and when its timed work began and ended."""
+
+# What is still to come: Ray's references and streams, futures, coroutines, generators.
+_UNRESOLVED = (Awaitable, AsyncIterator, Iterator, Future)
+_PLAIN = frozenset((int, float, bool, str, bytes, bytearray, complex, type(None)))
+_CLOSED = (type, ModuleType, FunctionType, Enum, PurePath, io.IOBase)  # nothing of a result is in them
+
+
+def unresolved(results: Any) -> Counter[str]:
+    """How many values of which type in `results`, however deep, are not there yet."""
+    found: Counter[str] = Counter()
+    seen: set[int] = set()
+    todo: list[Any] = [results]
+    while todo:
+        value = todo.pop()
+        if type(value) in _PLAIN or isinstance(value, _CLOSED) or id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, _UNRESOLVED):
+            found[type(value).__name__] += 1
+        else:
+            todo.extend(_parts(value))
+    return found
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    if isinstance(value, Mapping):
+        return [*value.keys(), *value.values()]
+    if isinstance(value, Collection) and not _is_array(value):
+        return list(value)
+    if dataclasses.is_dataclass(value):
+        return [getattr(value, each.name) for each in dataclasses.fields(value)]
+    slots = (name for kind in type(value).__mro__ for name in _names(getattr(kind, "__slots__", ())))
+    return [*getattr(value, "__dict__", {}).values(), *(getattr(value, name, None) for name in slots)]
+
+
+def _names(slots: str | Iterable[str]) -> Iterable[str]:
+    return (slots,) if isinstance(slots, str) else slots
+
+
+def _is_array(value: Any) -> bool:
+    """Whether it is one of numpy's or torch's, or like them: numbers, as many as there may be. One of objects is none."""
+    return isinstance(value, (memoryview, range)) or (hasattr(value, "dtype") and str(value.dtype) != "object")
+
+
+def unresolved_reason(arm: str, found: Mapping[str, int]) -> str:
+    """Why results with these values make a run invalid; empty where there are none."""
+    if not found:
+        return ""
+    kinds = ", ".join(f"{count} x {kind}" for kind, count in sorted(found.items()))
+    return (
+        f"{arm}: the measured work returned values that are not there yet ({kinds}), so that work was timed that was not done:"
+        " wait for them inside it, as with ray.get"
+    )
+
+
+def credited_share(sample: Sample, headline: Metric, credited: Mapping[Interval, float]) -> float | None:
+    """The work that nodes were credited with in a sample's interval, by what its headline says was done there.
+
+    None where the two cannot be compared: another metric, one that is no rate, a warm-up, an interval of other work.
+    """
+    is_rate = headline.kind == "rate" and headline.unit.endswith("/s")
+    if (
+        sample.metric != headline.name
+        or not is_rate
+        or sample.warmup
+        or sample.node
+        or sample.point
+        or not sample.value
+    ):
+        return None
+    begin, end = sample.interval.begin, sample.interval.end
+    work = credited.get((sample.arm, begin, end))
+    return None if work is None else work / (sample.value * (end - begin))
+
+
+def credit_reasons(shares: Mapping[str, Iterable[float]], headline: Metric) -> list[str]:
+    """A reason for every arm whose nodes did less than its headline says. `shares`: by arm.
+
+    Work beyond the headline was done and not counted, as gradients that came too late: reports say that.
+    """
+    least = {arm: min(those, default=1.0) for arm, those in shares.items()}
+    return [
+        f"{arm}: its nodes were credited with {share:.1%} of the work that {headline.name} says was done"
+        for arm, share in sorted(least.items())
+        if share < 1 - WORK_TOLERANCE
+    ]

@@ -1,0 +1,55 @@
+"""How a session ends: what is no success has an exit code of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from builders import RATE, a_sample, a_session, a_spec
+
+from bench.commands import run
+from bench.errors import DoesNotFit, NothingMeasured, RunFailed
+from bench.model import Run, Sample
+from bench.sessions.session import Work
+
+
+def a_run(*samples: Sample, status: str = "ok", block: int = 1) -> Run:
+    reasons = () if status == "ok" else ("its driver was told to end by SIGTERM",)
+    return Run(spec=a_spec(id=f"b0{block}", block=block), status=status, samples=samples, reasons=reasons)  # type: ignore[arg-type]
+
+
+MISSING = replace(a_sample(), value=None, reason="5 workers need as many CPUs")
+
+
+@pytest.mark.parametrize(
+    "samples",
+    [(), (MISSING,), (a_sample(warmup=True),), (a_sample(metric="startup_seconds"),)],
+    ids=["none", "missing", "warm-up", "other"],
+)
+def test_a_session_without_a_value_of_its_headline_is_no_success(samples: tuple[Sample, ...]) -> None:
+    with pytest.raises(NothingMeasured, match=f"No run measured the {RATE.name} of inference"):
+        run.judge(a_session(), [a_run(*samples), a_run(*samples, block=2)])
+
+
+def test_the_reason_that_there_is_no_value_is_told() -> None:
+    with pytest.raises(NothingMeasured, match=r"inference \(5 workers need as many CPUs\)"):
+        run.judge(a_session(), [a_run(MISSING)])
+
+
+def test_one_value_of_the_headline_is_a_success() -> None:
+    run.judge(a_session(), [a_run(MISSING), a_run(a_sample(0.0), block=2)])
+
+
+def test_a_run_that_somebody_else_stopped_is_no_success() -> None:
+    stopped = a_run(a_sample(), status="stopped", block=2)
+    with pytest.raises(RunFailed, match="1 of 1 runs failed; the first, b02: its driver was told to end by SIGTERM"):
+        run.judge(a_session(), [a_run(a_sample()), stopped])
+    run.judge(a_session(ended="the budget of 20 min is used"), [a_run(a_sample()), stopped])
+
+
+def test_a_plan_of_other_code_that_does_not_fit_is_refused_before_a_cluster_is_made(tmp_path: Path) -> None:
+    spec = a_spec(experiment="parameter-server", params={"workers": 8})
+    work = Work(kept=(), again=(), new=(spec,))
+    with pytest.raises(DoesNotFit, match="workers=8 needs as many CPUs, and single has 2"):
+        run.measure(tmp_path, a_session((spec,)), work, target=None)  # type: ignore[arg-type]  # it is not asked
