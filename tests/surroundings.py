@@ -113,6 +113,11 @@ SURROUNDINGS = (
     Surroundings(name="XDG_STATE_HOME is relative", environment={"XDG_STATE_HOME": "state of mine"}),
     Surroundings(name="XDG_STATE_HOME is a file", environment={"XDG_STATE_HOME": "/dev/null"}),
     Surroundings(name="TMPDIR is not there", environment={"TMPDIR": "/nonexistent"}),
+    Surroundings(
+        name="TMPDIR is longer than a socket's path may be",
+        environment={"TMPDIR": f"{{folder}}/{'long/' * 30}"},
+        first='mkdir -p "$TMPDIR"',
+    ),
     Surroundings(name="PATH leads nowhere", environment={"PATH": "/nonexistent"}),
     Surroundings(name="Python optimizes", environment={"PYTHONOPTIMIZE": "2"}),
     Surroundings(name="Python takes warnings for errors", environment={"PYTHONWARNINGS": "error"}),
