@@ -26,13 +26,13 @@ _CLOSED = (type, ModuleType, FunctionType, Enum, PurePath, io.IOBase)  # nothing
 def unresolved(results: Any) -> Counter[str]:
     """How many values of which type in `results`, however deep, are not there yet."""
     found: Counter[str] = Counter()
-    seen: set[int] = set()
+    seen: dict[int, Any] = {}  # kept, so that no other value is given the id of one that was looked at
     todo: list[Any] = [results]
     while todo:
         value = todo.pop()
         if type(value) in _PLAIN or isinstance(value, _CLOSED) or id(value) in seen:
             continue
-        seen.add(id(value))
+        seen[id(value)] = value
         if isinstance(value, _UNRESOLVED):
             found[type(value).__name__] += 1
         else:
@@ -41,9 +41,11 @@ def unresolved(results: Any) -> Counter[str]:
 
 
 def _parts(value: Any) -> Iterable[Any]:
+    if _is_numbers(value):
+        return ()
     if isinstance(value, Mapping):
         return [*value.keys(), *value.values()]
-    if isinstance(value, Collection) and not _is_array(value):
+    if isinstance(value, Collection):
         return list(value)
     if dataclasses.is_dataclass(value):
         return [getattr(value, each.name) for each in dataclasses.fields(value)]
@@ -55,8 +57,8 @@ def _names(slots: str | Iterable[str]) -> Iterable[str]:
     return (slots,) if isinstance(slots, str) else slots
 
 
-def _is_array(value: Any) -> bool:
-    """Whether it is one of numpy's or torch's, or like them: numbers, as many as there may be. One of objects is none."""
+def _is_numbers(value: Any) -> bool:
+    """Whether it is a number or an array of numpy's or torch's, or like them. An array of objects is none."""
     return isinstance(value, (memoryview, range)) or (hasattr(value, "dtype") and str(value.dtype) != "object")
 
 
