@@ -141,6 +141,11 @@ def test_ctrl_c_cleans_up_and_resume_runs_exactly_what_is_missing(bench: Bench) 
 def test_two_ctrl_cs_stop_at_once_and_down_takes_away_what_is_left(bench: Bench) -> None:
     process = bench.start("run", "inference", "--topology", "multi", "--blocks", "1", *LONG)
     wait_for(lambda: any(bench.folder.glob("results/*/runs/*/samples.jsonl")))
+    for words in (["down"], ["up", "--topology", "single"], ["run", "inference"]):
+        code, out, err = bench(*words, "--target", "local")
+        assert (code, out) == (3, ""), err
+        assert f"is in use by session {bench.session().id}, process {process.pid}, since" in err
+    assert [line.split("  ")[2] for line in bench("list", "sessions")[1].splitlines()] == ["running of 1"]
     process.send_signal(signal.SIGINT)
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
