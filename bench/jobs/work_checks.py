@@ -28,13 +28,17 @@ def unresolved(results: Any) -> Counter[str]:
     found: Counter[str] = Counter()
     seen: dict[int, Any] = {}  # kept, so that no other value is given the id of one that was looked at
     todo: list[Any] = [results]
+    closed = set(_PLAIN)  # types of which no value has parts: there may be very many of one
     while todo:
         value = todo.pop()
-        if type(value) in _PLAIN or isinstance(value, _CLOSED) or id(value) in seen:
+        kind = type(value)
+        if kind in closed or id(value) in seen:
             continue
         seen[id(value)] = value
-        if isinstance(value, _UNRESOLVED):
-            found[type(value).__name__] += 1
+        if isinstance(value, _UNRESOLVED) and not isinstance(value, _CLOSED):
+            found[kind.__name__] += 1
+        elif isinstance(value, _CLOSED) or (_is_numbers(value) and not isinstance(value, Collection)):
+            closed.add(kind)
         else:
             todo.extend(_parts(value))
     return found
