@@ -26,7 +26,7 @@ from bench.experiments.parameter_server.outcome import Evaluated
 from bench.experiments.parameter_server.server import Plan, Snapshot
 from bench.experiments.parameter_server.study import Study
 from bench.experiments.parameter_server.training import Pass, Setting, Trainers
-from bench.model import Interval, Sample, Topology
+from bench.model import Interval, Sample, Topology, from_json, to_json
 from bench.planning import needs
 from bench.planning import params as parameters
 
@@ -463,6 +463,20 @@ def test_all_arms_learn_and_two_nodes_give_the_weights_that_one_gives(
     list(parameter_server.run(SOME, context))
     assert context.digests == two_halves.digests
     assert any("after 20 synchronous iterations of 2 workers" in name for name in context.digests)
+
+
+def test_weights_that_diverged_are_a_fault_and_reasons_in_the_curve_of_the_loss() -> None:
+    learner, held = Learner("convolution", 7), images.load("mnist-small-32", 7, "uint8")
+    examiner = outcome.Examiner(learner, held.test_x, held.test_y)
+    states = [examiner.initial, np.full_like(examiner.initial, np.nan)]
+    found = examiner.evaluate([Snapshot(10 * at, 1.0 + at, 1.0, state) for at, state in enumerate(states)])
+    fault = examiner.fault(found)
+    assert fault is not None
+    assert fault.startswith("diverged: the loss on held-out images was ")
+    samples = [*outcome.curves(measured(), found), *outcome.target_samples(measured(), found, 99.0, None)]
+    losses = [sample for sample in samples if sample.metric == m.LOSS.name]
+    assert [sample.is_not_finite for sample in losses] == [False, True]
+    assert all(from_json(to_json(sample), Sample) == sample for sample in samples)
 
 
 @pytest.mark.ray
