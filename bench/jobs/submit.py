@@ -9,7 +9,7 @@ import json
 import random
 import secrets
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, cast, get_args
@@ -48,12 +48,17 @@ class JobsApi:
     ready_seconds: float = READY_SECONDS
 
     def submit(
-        self, spec: Spec, *, python: str = "python", environment: Mapping[str, str] = MappingProxyType({})
+        self,
+        spec: Spec,
+        *,
+        python: str = "python",
+        environment: Mapping[str, str] = MappingProxyType({}),
+        between_tries: Callable[[], None] = lambda: None,
     ) -> str:
         """Start the driver of `spec`; the job's id, which is its own for ever. Raises TargetFailed, RunFailed, AuthFailed.
 
         Tried again while the head has not confirmed it: the id is unique, so that it cannot run twice. A job with this id and this
-        submission's mark was accepted by an earlier try, whose answer was lost.
+        submission's mark was accepted by an earlier try, whose answer was lost. `between_tries` raises where no try could succeed.
         """
         job_id = f"{spec.session}.{spec.folder}"
         body = {
@@ -65,6 +70,7 @@ class JobsApi:
             retry=tenacity.retry_if_exception_type(NotReady),
             wait=tenacity.wait_exponential(multiplier=0.2, max=2.0),
             stop=tenacity.stop_after_delay(self.ready_seconds),
+            before_sleep=lambda _: between_tries(),
         )
         try:
             for attempt in patiently:

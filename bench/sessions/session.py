@@ -25,6 +25,7 @@ from bench.planning import needs
 from bench.sanitize import from_clean_json
 from bench.sessions import store
 from bench.sessions.gate import wait_for_quiet
+from bench.sessions.worker_starts import WorkerStarts
 from bench.targets import Cluster, Target
 
 POLL_SECONDS = 0.5
@@ -187,21 +188,23 @@ def run_one(  # noqa: PLR0913, where, what, on what, and who is told: none of th
     collector = Collector(exporter_url=cluster.exporter_url, token=cluster.token, spec=spec, path=path)
     job_id = ""
     offsets = clock_skew.measure(cluster)
-    before = target.failed_starts()  # of runs that this cluster has had
+    starts = WorkerStarts(target, collector, before=target.failed_starts())
     try:
         clock_skew.check(offsets)
         _send_what_it_needs(folder, spec, cluster)
-        job_id = api.submit(spec, python=cluster.python, environment=cluster.environment)
+        job_id = api.submit(spec, python=cluster.python, environment=cluster.environment, between_tries=starts.check)
         closing = _follow(
             api,
             job_id,
             collector,
             ended=target.ended,
-            failed_starts=lambda: "" if (reason := target.failed_starts()) == before else reason,
+            starts=starts,
             listener=listener,
             stop=stop,
         )
     except (AuthFailed, TargetFailed) as error:
+        if job_id:
+            _end_job(api, job_id)
         closing = _closed_here(path, "failed", str(error))
         store.close_run(folder, spec, replace(closing, gate=gate, clock_offsets_seconds=offsets))
         raise  # no run after this one would do better
@@ -238,7 +241,7 @@ def _follow(  # noqa: PLR0913, as run_one
     collector: Collector,
     *,
     ended: Callable[[], str],
-    failed_starts: Callable[[], str],
+    starts: WorkerStarts,
     listener: Listener,
     stop: Stop,
 ) -> Closing:
@@ -264,7 +267,7 @@ def _follow(  # noqa: PLR0913, as run_one
                 collector.fetch_files()
                 status, message = api.status(job_id)
                 ask_again = time.monotonic() + STATUS_SECONDS
-                _refuse_failed_starts(api, job_id, collector, failed_starts)
+                starts.check()
                 if status in ENDED:
                     return _end_of_job(collector, message, listener=listener)
             heard, silence = time.monotonic(), ""
@@ -280,19 +283,9 @@ def _follow(  # noqa: PLR0913, as run_one
             return _cut_short(api, job_id, collector, "stopped", "it was stopped by the user", listener=listener)
         if time.monotonic() > deadline:
             late = f"it did not end within its deadline of {spec.deadline_seconds:g} s"
-            reason = ": ".join(filter(None, (late, silence or failed_starts() or api.waiting())))
+            reason = ": ".join(filter(None, (late, silence or starts.failed() or api.waiting())))
             return _cut_short(api, job_id, collector, "failed", reason, listener=listener)
         stop.event.wait(POLL_SECONDS)
-
-
-def _refuse_failed_starts(api: JobsApi, job_id: str, collector: Collector, failed_starts: Callable[[], str]) -> None:
-    """Raise TargetFailed where a run has recorded nothing yet and nodes could not start workers.
-
-    Ray waits for each of them for a minute, and tries again and again.
-    """
-    if not collector.offset and (reason := failed_starts()):
-        _end_job(api, job_id)
-        raise TargetFailed(f"The cluster cannot start workers: {reason}.", "Correct that, then `bench resume`.")
 
 
 def _cut_short(

@@ -193,3 +193,11 @@ def test_a_driver_may_have_no_padding_and_the_most(padding_bytes: int, monkeypat
     monkeypatch.setattr(submit, "layout", lambda _: (padding_bytes, 1))
     command = f"{submit.padded(a_spec())} sh -c 'echo ${{#{submit.PADDING}}}'"
     assert subprocess.check_output(["/bin/sh", "-c", command], text=True, timeout=10) == f"{padding_bytes}\n"
+
+
+def test_between_tries_the_caller_may_see_that_none_can_succeed() -> None:
+    def hopeless() -> None:
+        raise TargetFailed("no worker starts.")
+
+    with pytest.raises(TargetFailed, match=r"^no worker starts\.$"):
+        JobsApi("http://127.0.0.1:9", TOKEN).submit(a_spec(), between_tries=hopeless)
