@@ -1,4 +1,4 @@
-"""Runs from folders with odd names, with a long temporary folder, and on nodes that cannot start workers."""
+"""Runs from folders with odd names, with a long temporary folder, on nodes that cannot start workers, and without root."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from odd_places import ODD_NAME, environment_in
+from odd_places import ODD_NAME, as_nobody, environment_in
 from person import Bench
 
+from bench import experiments
 from bench.targets.local.run_folders import MOST_BYTES
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
+ROOT = Path(__file__).parents[2]
 LOOPBACK = ("--target", "local", "--isolation", "loopback", "--blocks", "1", "--samples", "1")
 LEAST = (
     "--set",
@@ -37,6 +39,47 @@ if any("default_worker" in word for word in sys.orig_argv):
     print("this interpreter has no licence for workers", file=sys.stderr)
     sys.stderr.flush()
     os._exit(3)
+"""
+# Beside those of docs/ci-plan.toml, as they stand there.
+OTHERS = """
+[experiments.parameter-server]
+data = "mnist-small-32"
+batch = 20
+learning_rate = 0.05
+iterations = 20
+evaluate_every = 20
+
+[experiments.core-rates]
+calls = 10
+put_bytes = 131072
+open_loop = "off"
+
+[experiments.granularity]
+shortest = 0.01
+longest = 0.01
+most_batch = 1
+
+[experiments.tune-overhead]
+trial_seconds = 1
+
+[experiments.tune]
+samples = 1
+max_iterations = 1
+iteration_samples = 128
+hidden_below = 33
+
+[experiments.clustering]
+jobs = 8
+points = 100
+iterations = 1
+
+[experiments.clustering-kernels]
+points = 100
+iterations = 1
+jobs = 2
+
+[experiments.clustering-files]
+kib = 64
 """
 
 
@@ -97,3 +140,16 @@ def test_a_cluster_that_cannot_start_workers_ends_the_session_with_the_raylets_w
         (run,) = bench.runs()
         assert run.status == "failed"
         assert "no licence for workers" in run.reasons[0]
+
+
+@pytest.mark.timeout(900)
+def test_every_experiment_and_the_plan_for_ci_run_on_loopback_without_root(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text((ROOT / "docs/ci-plan.toml").read_text() + OTHERS)
+    with elsewhere(tmp_path, *as_nobody(tmp_path), str(environment_in(tmp_path))) as bench:
+        code, _, err = bench("run", "--plan", str(plan), "--topology", "multi", *LOOPBACK, minutes=12)
+        found = {run.spec.experiment: (run.status, run.reasons) for run in bench.runs()}
+        assert found == dict.fromkeys(experiments.NAMES, ("ok", ())), err
+        assert all(any(sample.value is not None for sample in run.samples) for run in bench.runs())
+        assert all(run.facts is not None and len(run.facts.nodes) == 2 for run in bench.runs())
+        assert code == 0, err
