@@ -55,8 +55,8 @@ put_bytes = 131072
 open_loop = "off"
 
 [experiments.granularity]
-shortest = 0.01
-longest = 0.01
+shortest = 0.001
+longest = 0.1
 most_batch = 1
 
 [experiments.tune-overhead]
