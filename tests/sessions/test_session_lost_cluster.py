@@ -113,6 +113,12 @@ def answers_404(proxy: Proxy) -> Callable[[], None]:
     return back
 
 
+def wait_for(what: Callable[[], object]) -> None:
+    until = time.monotonic() + WAIT_SECONDS
+    while not what() and time.monotonic() < until:
+        time.sleep(0.02)
+
+
 @contextmanager
 def the_way(head: FakeHead) -> Iterator[tuple[object, list[Proxy]]]:
     """A target whose cluster is reached through two proxies."""
@@ -134,12 +140,11 @@ def test_a_run_is_whole_though_its_cluster_was_out_of_reach(
     for name, seconds in {"POLL_SECONDS": 0.02, "STATUS_SECONDS": 0.1, "SILENT_SECONDS": 0.5}.items():
         monkeypatch.setattr(sessions, name, seconds)
     monkeypatch.setattr(gate, "LOOK_SECONDS", 0.01)
-    recorded, may_end = threading.Event(), threading.Event()
+    may_end = threading.Event()
 
     def driver(spec: Spec, folder: Path) -> str:
         recorder = Recorder(folder, spec)
         recorder.sample(a_sample(1.0))
-        recorded.set()
         may_end.wait(WAIT_SECONDS)
         recorder.sample(a_sample(2.0))
         recorder.close("ok", ())
@@ -150,11 +155,9 @@ def test_a_run_is_whole_though_its_cluster_was_out_of_reach(
     with the_way(FakeHead(tmp_path / "records", driver=driver)) as (target, proxies):
 
         def disturb() -> None:
-            recorded.wait(WAIT_SECONDS)
+            wait_for(lambda: heard.lines)  # so the submission is over, and the client follows the run
             backs = [breaks(proxy) for proxy in proxies]
-            until = time.monotonic() + WAIT_SECONDS
-            while not heard.silences and time.monotonic() < until:
-                time.sleep(0.02)
+            wait_for(lambda: heard.silences)
             may_end.set()  # it ends while nobody reaches it
             time.sleep(0.2)
             for back in backs:
