@@ -59,7 +59,7 @@ class RunInvalid(BenchError):
 
 
 class RecordDamaged(BenchError):
-    """A file of a session is missing, cut short or not what it should be."""
+    """A file of a session is missing, cut short, not what it should be, or was changed since runs were started."""
 
     exit_code = 8
 
