@@ -237,10 +237,13 @@ def test_two_appliances_do_not_meet(engine: DockerClient, bench: Bench, built: s
         for name in (appliance, other):
             code, _, err = bench("up", "--target", "docker", "--name", name, *ONE_CPU)
             assert code == 0, err
-        assert bench("down", "--target", "docker", "--name", other)[0] == 0
+        # Also for who has another state folder: what runs is found by the engine's labels.
+        elsewhere = Bench(bench.folder, {**bench.environment, "XDG_STATE_HOME": str(bench.folder / "another-state")})
+        assert elsewhere("down", "--target", "docker", "--name", other)[0] == 0
         assert left(engine, other) == []
-        _, out, _ = bench("status", "--target", "docker", "--name", appliance)
-        assert "single is up: head" in out
+        for there in (bench, elsewhere):
+            _, out, _ = there("status", "--target", "docker", "--name", appliance)
+            assert "single is up: head" in out
     finally:
         bench("down", "--target", "docker", "--name", other)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -12,7 +13,7 @@ from bench.cores import Cpu, slices, spare
 from bench.identity import SOURCE
 from bench.model import Topology, to_json
 from bench.targets import Options, node_names
-from bench.targets.docker.engine import APPLIANCE, File, folder_files
+from bench.targets.docker.engine import APPLIANCE, USER, File, folder_files
 
 PART = "io.raymeter.part"  # of the appliance: cluster, or window
 NODE = "io.raymeter.node"
@@ -68,8 +69,8 @@ def resource_name(appliance: str, part: str = "") -> str:
 
 
 def labels(appliance: str, part: str = "") -> dict[str, str]:
-    """What marks a part of an appliance, or all of it."""
-    return {APPLIANCE: appliance} | ({PART: part} if part else {})
+    """What marks a part of an appliance of this user, or all of it."""
+    return {APPLIANCE: appliance, USER: str(os.getuid())} | ({PART: part} if part else {})
 
 
 def node_settings(plan: Plan, index: int) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def create(options: Options) -> DockerTarget:
 
 @dataclass(frozen=True)
 class DockerTarget:
-    """N containers. A note on disk says that there may be some; which, and what for, the engine's labels say."""
+    """N containers, whose labels say of which deployment and user. A note on disk says that an engine must be asked for them."""
 
     options: Options
     name: str = "docker"
@@ -67,21 +67,21 @@ class DockerTarget:
 
     def down(self) -> tuple[str, ...]:
         """End all that this appliance ever started; says what was ended."""
-        if not self._note.exists():
+        client = self._engine_that_has_it()
+        if client is None:
             return ()
-        client = engine.connect()
         with self._home.lock():
             return self._end(client)
 
     def status(self) -> Standing:
         """Look, and change nothing."""
-        if not self._note.exists():
-            return Standing(cluster=None)
         try:
-            client = engine.connect()
+            client = self._engine_that_has_it()
         except BenchError as error:
             there = f"the containers of {self.options.name}: {error.what.rstrip('.')}"
             return Standing(cluster=None, leftovers=(there,))
+        if client is None:
+            return Standing(cluster=None)
         leftovers = tuple(name for name, _ in engine.leftovers(client, plan.labels(self.options.name)))
         return self._standing(client, leftovers)
 
@@ -126,10 +126,24 @@ class DockerTarget:
         return said
 
     def _nodes(self) -> dict[str, Container]:
-        if not self._note.exists():
+        client = self._engine_that_has_it()
+        if client is None:
             return {}
-        there = Watch(engine.connect(), self.options.name, "").containers()
+        there = Watch(client, self.options.name, "").containers()
         return {name: each for name, each in there.items() if name != "exporter"}
+
+    def _engine_that_has_it(self) -> DockerClient | None:
+        """The engine, where it has anything of this deployment, whatever state folder that was started with.
+
+        Raises TargetFailed where an engine that does not answer was used before.
+        """
+        try:
+            client = engine.connect()
+        except BenchError:
+            if self._note.exists():
+                raise
+            return None
+        return client if self._note.exists() or engine.leftovers(client, plan.labels(self.options.name)) else None
 
     @property
     def _home(self) -> Home:
@@ -143,12 +157,13 @@ class DockerTarget:
         """Note, before anything is made, that this name is ours on this engine. Raises TargetFailed or CannotWrite."""
         if self._note.exists():
             return
-        labels = plan.labels(self.options.name)
-        if found := engine.leftovers(client, labels):
-            raise TargetFailed(
-                f"The Docker engine has {found[0][0]}, of an appliance {self.options.name!r} that was not started here.",
-                "Use another --name, or end it where it was started.",
-            )
+        mine = {name for name, _ in engine.leftovers(client, plan.labels(self.options.name))}
+        for name, _ in engine.leftovers(client, {engine.APPLIANCE: self.options.name}):
+            if name not in mine:
+                raise TargetFailed(
+                    f"The Docker engine has {name}, of a deployment {self.options.name!r} of another user.",
+                    "Use another --name.",
+                )
         try:
             self._note.touch(mode=0o600)
         except OSError as error:
