@@ -10,6 +10,7 @@ from made_up import RATE, SINGLE
 from bench import experiments
 from bench.analysis.ladders import WORKERS_PER_CPU, Ladder, ladders
 from bench.analysis.rows import Question
+from bench.analysis.statistics.stats import FEWEST_FOR_VERDICT
 from bench.model import Arm, Interval, Run, Sample, Session, Spec, Value
 from bench.reports.sections import scaling
 
@@ -145,7 +146,8 @@ def test_an_arm_that_does_the_same_with_any_number_of_workers_has_no_card() -> N
 
 def test_arms_are_held_against_each_other_where_each_does_most() -> None:
     small, _ = found()
-    points = [replace(point, rate=rate) for point, rate in zip(small.card.points, (3_000.0, 1_000.0), strict=True)]
+    rates = zip(small.card.points, (3_000.0, 1_000.0), strict=True)
+    points = [replace(point, rate=rate, n=FEWEST_FOR_VERDICT) for point, rate in rates]
     other = replace(small, arm="pool", card=replace(small.card, points=tuple(points)))
     best = replace(points[1], rate=2_000.0)
     first = replace(small, card=replace(small.card, points=(points[1], best)))
@@ -153,6 +155,8 @@ def test_arms_are_held_against_each_other_where_each_does_most() -> None:
         f"on single, model=small: ray does most with workers=4, 2 k {RATE.unit}; pool with workers=1, 1.50 times that"
     ]
     assert list(scaling.at_best([small])) == []
+    fewer = replace(first, card=replace(first.card, points=(replace(best, n=FEWEST_FOR_VERDICT - 1),)))
+    assert list(scaling.at_best([fewer, other])) == []
 
 
 def test_serial_fractions_that_are_no_shares_are_explained() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from bench.analysis.ladders import Ladder
 from bench.analysis.numbers import plain, quantity
 from bench.analysis.statistics.scaling import Bounds, Point
+from bench.analysis.statistics.stats import FEWEST_FOR_VERDICT
 from bench.reports.sections import grid
 from bench.reports.sections.grid import Table
 
@@ -64,7 +65,10 @@ def notes(ladder: Ladder) -> Iterator[str]:
 
 
 def at_best(ladders: Sequence[Ladder]) -> Iterator[str]:
-    """Arms beside each other, each with the number of workers that it does most with; a line a topology and params."""
+    """Arms beside each other, each with the number of workers that it does most with; a line a topology and params.
+
+    Nothing is said from fewer invocations than a verdict needs: the table has the rates, and how many each is from.
+    """
     for place in dict.fromkeys(_place(ladder) for ladder in ladders):
         bests = [
             (ladder, max(ladder.card.points, key=lambda point: point.rate))
@@ -77,7 +81,7 @@ def at_best(ladders: Sequence[Ladder]) -> Iterator[str]:
             f"{one.arm} with {one.parameter}={best.workers}, {best.rate / first.rate:.2f} times that"
             for one, best in others
         ]
-        if others:
+        if others and all(point.n >= FEWEST_FOR_VERDICT for _, point in bests):
             yield f"on {place}: {'; '.join(told)}"
 
 
