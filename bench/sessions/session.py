@@ -32,9 +32,8 @@ POLL_SECONDS = 0.5
 STATUS_SECONDS = 5.0
 UNASKED = "TasksNotAsked"  # as rules of alerts are called
 GRACE_SECONDS = 20.0  # for a job that has ended, or was stopped, to have its last lines fetched
-SILENT_SECONDS = (
-    30.0  # without an answer from head or exporter: the user is told, and the target is asked whether they still run
-)
+# Without an answer from head or exporter for so long, the user is told, and the target is asked whether they still run.
+SILENT_SECONDS = 30.0
 
 
 class Listener(Protocol):
@@ -259,9 +258,8 @@ def _follow(  # noqa: PLR0913, as run_one
             _take_in(collector, listener)
             has_ended = collector.fetch_closing() is not None
             if has_ended and time.monotonic() - heard > SILENT_SECONDS:
-                return _end_of_job(
-                    collector, "", listener=listener
-                )  # the record is whole, though the Jobs API is silent
+                # The record is whole, though the Jobs API is silent.
+                return _end_of_job(collector, "", listener=listener)
             # The head's dashboard takes milliseconds of a measured CPU to answer: it is asked seldom.
             if has_ended or time.monotonic() >= ask_again:
                 collector.fetch_files()

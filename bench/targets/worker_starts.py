@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
+
+from bench.errors import BenchError
 
 LOGS = Path("/tmp/ray/session_latest/logs")
 COMMAND = ("python", "-m", "bench.targets.worker_starts")
@@ -43,6 +46,13 @@ def failed(logs: Path, is_alive: Callable[[int], bool] = _is_alive) -> str:
 def describe(by_node: Mapping[str, str]) -> str:
     """What each node says, in one line; empty where none has anything to say."""
     return "; ".join(f"{node}: {reason.strip()}" for node, reason in by_node.items() if reason.strip())
+
+
+def ask(ask_nodes: Callable[[Sequence[str]], Mapping[str, str]]) -> str:
+    """What nodes say that have to be asked by a command; empty too where they cannot be asked."""
+    with suppress(BenchError):
+        return describe(ask_nodes(COMMAND))
+    return ""
 
 
 def _read(path: Path) -> str:

@@ -107,9 +107,7 @@ class DockerTarget:
 
     def failed_starts(self) -> str:
         """What the raylets' logs say of workers that did not start."""
-        with suppress(BenchError):
-            return worker_starts.describe(self.ask_nodes(worker_starts.COMMAND))
-        return ""
+        return worker_starts.ask(self.ask_nodes)
 
     def note(self) -> str:
         """Nothing: what is unusual about this machine, its containers do not see."""
