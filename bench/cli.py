@@ -14,10 +14,10 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from bench import process_environment
-from bench.commands.streams import outlive_readers
-from bench.commands.talk import Level, set_level
 from bench.errors import BadInput, BenchError, CannotWrite, Stopped
 from bench.sanitize import clean_line
+from bench.terminal.output import Level, set_level
+from bench.terminal.streams import outlive_readers
 
 NAMES = (
     *(
@@ -43,9 +43,6 @@ NAMES = (
         "doctor",
         "selfcheck",
         "image",
-        "pins",
-        "docs",
-        "dashboards",
         "baseline",
         "data",
     ),

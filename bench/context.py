@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from bench.model import STEADY_TURNS, Arm, Interval, Metric, Sample
 
 if TYPE_CHECKING:
-    from bench.experiments.kit.chaos import Kind
+    from bench.faults import Kind
 
 T = TypeVar("T")
 
@@ -156,7 +156,7 @@ class Context(Protocol):
         ...
 
     def befalls(self, *, struck: Callable[[Kind, str], None], fill: Callable[[], None]) -> None:
-        """Say who is to be told of each strike of chaos and its node, and what fills the disk. See `bench/experiments/kit/mishaps.py`."""
+        """Say who is to be told of each strike of chaos and its node, and what fills the disk. See `bench/experiments/toolkit/fault_injector.py`."""
         ...
 
     def reuses_work(self) -> None:

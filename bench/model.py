@@ -238,7 +238,9 @@ class NodeFacts:
     image_digest: str | None
     ray_environment: Mapping[str, str]
     settings: Mapping[str, str] = field(default_factory=dict)  # of its machine, as far as they show: clock source, SMT
-    cpus_effective: float | None = None  # that can be busy at once, see bench/effective_cpus.py; None: an older record
+    cpus_effective: float | None = (
+        None  # that can be busy at once, see bench/machine/effective_cpus.py; None: an older record
+    )
     cores: tuple[Core, ...] = ()  # that it may run on; empty: an older record
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from datetime import datetime
 
-from bench.doctor import windows
+from bench.doctor import monitoring
 from bench.model import Session
-from bench.monitoring.prometheus import Grafana
+from bench.prometheus.client import Grafana
 
 
 def empty(grafana_url: str, session: Session, experiment: str) -> list[str]:
@@ -20,5 +20,5 @@ def empty(grafana_url: str, session: Session, experiment: str) -> list[str]:
     return [
         f"{found}, asked as {found.asked}"
         for board in boards.values()
-        for found in windows.empty_panels(grafana.source, board, chosen=chosen, begin=begin, end=time.time())
+        for found in monitoring.empty_panels(grafana.source, board, chosen=chosen, begin=begin, end=time.time())
     ]

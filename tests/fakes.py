@@ -14,8 +14,8 @@ from typing import Any
 
 from builders import a_sample
 
-from bench.jobs.exporter import serve
-from bench.jobs.recorder import Recorder
+from bench.cluster.exporter import serve
+from bench.cluster.recorder import Recorder
 from bench.model import IdleLoad, Line, Spec, Topology, from_json
 from bench.targets import RAYS_OWN, Cluster, Standing
 

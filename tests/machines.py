@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.effective_cpus import format_list, parse_list
+from bench.machine.effective_cpus import format_list, parse_list
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 from builders import a_spec, a_topology
 
+from bench.cluster.recorder import Recorder
 from bench.experiments import inference
-from bench.jobs.recorder import Recorder
 from bench.model import Arm, Interval, Metric, NodeUsage, Sample, Spec
 
 SINGLE, MULTI = a_topology(), a_topology("multi", nodes=2)

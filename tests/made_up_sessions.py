@@ -10,9 +10,9 @@ from typing import Any
 
 from analysis.made_up import ARMS, METRICS, made_up
 
-from bench.jobs.recorder import Recorder
+from bench.cluster.recorder import Recorder
 from bench.model import Run, Session, to_json
-from bench.sessions import store
+from bench.record import store
 
 FEW = {"metrics": (*METRICS[:2], METRICS[-1]), "arms": (ARMS[0], ARMS[2])}
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.model import Run, Session
-from bench.monitoring import extract
-from bench.sessions import store
+from bench.prometheus import extract
+from bench.record import store
 
 SMALL = (
     "--target",

@@ -19,11 +19,12 @@ from fakes import FakeHead, FakeTarget, a_fake_target, good_driver
 from filelock import FileLock
 
 from bench import cli, identity, targets
+from bench.cluster.recorder import Recorder
 from bench.commands import run
 from bench.errors import TargetFailed
-from bench.jobs.recorder import Recorder
 from bench.model import Spec
-from bench.sessions import session, session_lock, store
+from bench.record import store
+from bench.runner import session, session_lock
 from bench.targets import Choice, Cluster, Options
 
 
@@ -72,7 +73,6 @@ def target(head: FakeHead, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTarg
         (["report"], 2, "There is no session latest in results, nor any other. Measure one with `bench run`"),
         (["up", "--topology", "both"], 2, "single or multi"),
         (["up", "--name", "No Name"], 2, "not a valid deployment name"),
-        (["docs", "--file", "none.md"], 8, "none.md is not there"),
         (["plan", "inference", "--blocks", "1000000000"], 2, "50,000 are the most of a session"),
         (["list", "sessions", "--out", "TYPO"], 2, "--out TYPO: it does not exist. Name the folder that has"),
         (["list", "sessions", "--out", "/dev/null"], 2, "--out /dev/null: it is no folder"),
@@ -384,7 +384,7 @@ def test_a_command_imports_nothing_that_only_others_need() -> None:
         "import sys; from bench import cli\n"
         "sys.argv = ['bench', 'list', 'sessions']\n"
         "try: cli.main()\n"
-        "except SystemExit: print([m for m in ('requests', 'yaml', 'psutil', 'rich', 'bench.sessions.session', 'bench.planning.plan', 'bench.targets',"
+        "except SystemExit: print([m for m in ('requests', 'yaml', 'psutil', 'rich', 'bench.runner.session', 'bench.planning.plan', 'bench.targets',"
         " 'bench.experiments') if m in sys.modules], file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -17,7 +17,7 @@ from fakes import TOKEN, FakeHead, running, serving
 from recording_proxy import RecordingProxy, recording_proxy
 
 from bench import http_client
-from bench.jobs.submit import JobsApi
+from bench.runner.jobs_api import JobsApi
 from bench.targets import readiness
 from bench.targets.docker import engine
 
@@ -117,7 +117,17 @@ def test_the_docker_engine_is_asked_past_the_proxy(proxy: RecordingProxy, monkey
 @pytest.mark.parametrize("line", CLIENTS)
 def test_the_linter_refuses_another_http_client(line: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "ruff", "check", "--stdin-filename", "bench/jobs/another.py", "--select", "TID251", "-"],
+        [
+            sys.executable,
+            "-m",
+            "ruff",
+            "check",
+            "--stdin-filename",
+            "bench/cluster/another.py",
+            "--select",
+            "TID251",
+            "-",
+        ],
         cwd=ROOT,
         input=f"{line}\n",
         capture_output=True,
@@ -126,4 +136,4 @@ def test_the_linter_refuses_another_http_client(line: str) -> None:
         timeout=60,
     )
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "bench.jobs.submit" in done.stdout or "bench.http_client" in done.stdout
+    assert "bench.runner.jobs_api" in done.stdout or "bench.http_client" in done.stdout

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import analysis, reports
+from bench.cluster.recorder import Recorder
 from bench.context import Measured
-from bench.jobs.recorder import Recorder
 from bench.model import Clock, Facts, Interval, Line, Metric, NodeUsage, Run, Sample, from_json, to_json
-from bench.sessions import store
+from bench.record import store
 
 ANY_NUMBER = st.floats(allow_nan=True, allow_infinity=True)
 SPEED = Metric(name="speed", unit="1/s", better="higher", kind="rate")

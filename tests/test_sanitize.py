@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up_sessions import a_session_on_disk
 
-from bench.commands.progress import Progress
-from bench.commands.talk import say
+from bench.cluster.recorder import Recorder
 from bench.errors import BenchError
-from bench.jobs.recorder import Recorder
 from bench.model import Closing, Sample, as_builtins, to_json
 from bench.planning.plan import Known
+from bench.record import store
 from bench.sanitize import clean_line, clean_reason, clean_text, from_clean_json, to_clean_json
-from bench.sessions import store
+from bench.terminal.output import say
+from bench.terminal.progress import Progress
 
 HOSTILE = "\x1b[36mray::Worker()\x1b[39m \x1b]0;title\x07died\x00\x08 of \u202eevil\u202c \x9b31mred\x1b]8;;http://x\x1b\\\ufeff"
 CLEAN = "ray::Worker() died of evil red"

@@ -10,7 +10,7 @@ from bench.analysis.comparison import Comparison, is_enough
 from bench.analysis.numbers import label, percent, plural, quantity, ratio, span
 from bench.analysis.recommended import sentence as recommended
 from bench.analysis.rows import MetricRow
-from bench.analysis.statistics.stats import FEWEST_FOR_VERDICT
+from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT
 from bench.model import Session, Topology
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bench.analysis.comparison import MARGIN, Side, Verdict, judge
-from bench.analysis.statistics import stats
-from bench.analysis.statistics.stats import Estimate
+from bench.analysis.stats import estimates
+from bench.analysis.stats.estimates import Estimate
 from bench.model import Arm, Metric
 
 
@@ -49,7 +49,7 @@ def arm_row(arm: Arm, metric: Metric, side: Side, *, subject: Side, topology: st
 def share_of(metric: Metric, one: Side, other: Side) -> Estimate | None:
     """`one` beside `other`, above 1 where it does better, paired by blocks; None where no block has both."""
     logs = _log_shares(metric, one.values, other.values)
-    return stats.exponential(stats.hodges_lehmann(logs)) if logs else None
+    return estimates.exponential(estimates.hodges_lehmann(logs)) if logs else None
 
 
 def _log_shares(metric: Metric, subject: Mapping[int, float], other: Mapping[int, float]) -> list[float]:
@@ -65,7 +65,7 @@ def cost_of_measuring(control: ArmRow) -> Estimate | None:
     """How much more the control does while raymeter does not watch: 0.01 is 1 %."""
     if control.share is None:
         return None
-    more = stats.inverse(control.share)
+    more = estimates.inverse(control.share)
     return Estimate(
         value=more.value - 1,
         low=None if more.low is None else more.low - 1,

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 from bench.analysis import oversubscribed
 from bench.analysis.arms import ArmRow, arm_row
+from bench.analysis.breakdown.amounts import PART_METRICS
+from bench.analysis.breakdown.network import Ledger, network_ledger
 from bench.analysis.comparison import Side, side
 from bench.analysis.convergence import Guard, guards
 from bench.analysis.curves import Curve, curves
-from bench.analysis.ledger.amounts import PART_METRICS
-from bench.analysis.ledger.network_ledger import Ledger, network_ledger
 from bench.analysis.levels import Allocation, allocation
 from bench.analysis.reached import Reached, reached
 from bench.analysis.rows import MetricRow, Question, Read, Specs

@@ -9,8 +9,8 @@ from operator import mul
 from typing import Literal
 
 from bench.analysis.numbers import percent, plural
-from bench.analysis.statistics import power, stats
-from bench.analysis.statistics.stats import Estimate, Spread
+from bench.analysis.stats import estimates, power
+from bench.analysis.stats.estimates import Estimate, Spread
 from bench.model import Metric, Run, Sample
 
 MARGIN = 0.02
@@ -112,11 +112,11 @@ def side(found: Mapping[int, Outcome]) -> Side:
     missing = {block: reason for block, reason in found.items() if isinstance(reason, str)}
     ordered = sorted(values.values())
     return Side(
-        estimate=stats.median_with_interval(ordered) if ordered else None,
-        spread=stats.spread(ordered) if ordered else None,
+        estimate=estimates.median_with_interval(ordered) if ordered else None,
+        spread=estimates.spread(ordered) if ordered else None,
         values=values,
         missing=missing,
-        outliers=stats.outliers(values),
+        outliers=estimates.outliers(values),
     )
 
 
@@ -129,21 +129,21 @@ def compare(
     found = Comparison(baseline=baseline, candidate=candidate, pairs=len(logs), missing=pairing.missing)
     if not logs:
         return replace(found, why="no block has a value on both topologies")
-    ratio = stats.hodges_lehmann(logs)
-    cross_check = stats.mean_with_t_interval(logs)
-    deviation = stats.standard_deviation(logs)
+    ratio = estimates.hodges_lehmann(logs)
+    cross_check = estimates.mean_with_t_interval(logs)
+    deviation = estimates.standard_deviation(logs)
     smallest = None if deviation is None else power.smallest_effect(deviation, len(logs))
     needed = None if deviation is None else power.pairs_needed(deviation, margin)
-    verdict, why = judge(stats.exponential(ratio), metric, margin=margin, smallest=smallest, needed=needed)
+    verdict, why = judge(estimates.exponential(ratio), metric, margin=margin, smallest=smallest, needed=needed)
     return replace(
         found,
-        ratio=stats.exponential(ratio),
-        cross_check=stats.exponential(cross_check),
-        skewed=stats.disagree(ratio, cross_check),
-        p=stats.signed_rank_p(logs) if len(logs) > 1 else None,
+        ratio=estimates.exponential(ratio),
+        cross_check=estimates.exponential(cross_check),
+        skewed=estimates.disagree(ratio, cross_check),
+        p=estimates.signed_rank_p(logs) if len(logs) > 1 else None,
         smallest_effect=smallest,
         pairs_needed=needed,
-        outliers=stats.outliers(pairing.logs),
+        outliers=estimates.outliers(pairing.logs),
         verdict=verdict,
         why=why,
     )
@@ -179,7 +179,7 @@ def _pair(one: Side, other: Side, *, baseline: str, candidate: str) -> _Pairing:
 
 def is_enough(estimate: Estimate | None) -> bool:
     """Whether a statement may rest on `estimate`: it has the pairs, or the invocations, that a verdict needs."""
-    return estimate is not None and estimate.n >= stats.FEWEST_FOR_VERDICT
+    return estimate is not None and estimate.n >= estimates.FEWEST_FOR_VERDICT
 
 
 def judge(
@@ -190,7 +190,7 @@ def judge(
     The margin is the same distance both ways on the scale of ratios: from 1/(1 + margin) to 1 + margin.
     """
     if not is_enough(ratio) or ratio.low is None or ratio.high is None:
-        return None, f"{plural(ratio.n, 'pair')}, and a verdict needs {stats.FEWEST_FOR_VERDICT}"
+        return None, f"{plural(ratio.n, 'pair')}, and a verdict needs {estimates.FEWEST_FOR_VERDICT}"
     inside = (1 / (1 + margin), 1 + margin)
     differs = not ratio.low <= 1 <= ratio.high
     if differs and not inside[0] <= ratio.value <= inside[1]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bench.analysis.cells import CellReport, unit_of_work
-from bench.analysis.statistics.stats import Estimate
+from bench.analysis.stats.estimates import Estimate
 from bench.model import Topology
 
 UNITS = 1_000_000

@@ -9,7 +9,7 @@ from statistics import median
 
 from bench.analysis.comparison import outcome
 from bench.analysis.rows import Question
-from bench.analysis.statistics.scaling import ScalingCard, card
+from bench.analysis.stats.scaling import ScalingCard, card
 from bench.analysis.warmups import level
 from bench.model import Metric, Run, Value
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from bench.analysis.samples import Samples
-from bench.analysis.statistics import stats
+from bench.analysis.stats import estimates
 from bench.model import Metric, NodeUsage, Run, Sample, Session, Spec
 
 MOST_SAMPLES = 100  # an invocation: where invocations add no variance that shows, there is no best number
@@ -50,10 +50,10 @@ def levels(values: Sequence[object]) -> Levels:
     )
 
 
-def half_width(found: Levels, level: float = stats.LEVEL) -> float:
+def half_width(found: Levels, level: float = estimates.LEVEL) -> float:
     """Half of Student's interval of the mean of all: it rests on the means of the highest level alone."""
     n = found.repetitions[-1]
-    return stats.student_quantile(n - 1, level) * math.sqrt(found.of_means[-1] / n)
+    return estimates.student_quantile(n - 1, level) * math.sqrt(found.of_means[-1] / n)
 
 
 def best_repetitions(found: Levels, costs: Sequence[float]) -> tuple[float, ...]:

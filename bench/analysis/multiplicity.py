@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from bench.analysis.caveats.evidence import about
 from bench.analysis.cells import CellReport
-from bench.analysis.doubts.evidence import about
 from bench.analysis.numbers import plural
 from bench.analysis.rows import MetricRow
-from bench.analysis.statistics import stats
+from bench.analysis.stats import estimates
 from bench.model import MOST_PRIMARY
 
 
@@ -27,7 +27,7 @@ def adjusted(cells: Sequence[CellReport], *, primary: Collection[str] = ()) -> l
     new: dict[int, MetricRow] = {}
     for rows, method, name in ((headlines, "holm", "Holm"), (others, "fdr_bh", "Benjamini-Hochberg")):
         p_values = [p for row in rows if (p := _p(row)) is not None]
-        corrected = stats.adjusted(p_values, "holm" if method == "holm" else "fdr_bh")
+        corrected = estimates.adjusted(p_values, "holm" if method == "holm" else "fdr_bh")
         for row, p in zip(rows, corrected, strict=True):
             new[id(row)] = _with_p(row, p, f"{name}, {plural(len(rows), 'comparison')}")
     return [

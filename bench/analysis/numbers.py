@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bench.analysis.statistics.stats import LEVEL, Estimate
+from bench.analysis.stats.estimates import LEVEL, Estimate
 from bench.model import Metric
 
 _UNIT_WORDS = {"s": "seconds", "B": "bytes"}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bench.analysis.comparison import measured, outcome
 from bench.analysis.rows import Question, Specs
-from bench.analysis.statistics.stats import LEVEL
+from bench.analysis.stats.estimates import LEVEL
 from bench.model import Arm, Metric, Run
 from bench.survival import kaplan_meier_median
 

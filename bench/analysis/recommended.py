@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from bench.analysis.breakdown.costs import NETWORK
 from bench.analysis.cells import CellReport
-from bench.analysis.ledger.costs import NETWORK
 from bench.analysis.numbers import percent, plural
 
 SIZE, STREAMS, CHUNK, SHARE = (

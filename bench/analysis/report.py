@@ -9,14 +9,14 @@ from types import MappingProxyType
 
 from bench.analysis import apart, veto
 from bench.analysis.answer import answer, question
+from bench.analysis.caveats import rules as doubts
+from bench.analysis.caveats.evidence import SESSION, Doubt, Evidence, about
+from bench.analysis.caveats.values import order_test
 from bench.analysis.cells import CellReport, build_cell
 from bench.analysis.circumstances import Circumstances, by_topology
 from bench.analysis.collecting import paused
 from bench.analysis.comparison import MARGIN, Comparison, attempts_that_count
 from bench.analysis.costs import Cost, costs
-from bench.analysis.doubts import rules as doubts
-from bench.analysis.doubts.evidence import SESSION, Doubt, Evidence, about
-from bench.analysis.doubts.numbers import order_test
 from bench.analysis.facts import differences, measured_totals, planned_totals
 from bench.analysis.ladders import Ladder, ladders
 from bench.analysis.levels import outside_seconds

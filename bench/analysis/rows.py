@@ -8,7 +8,7 @@ from functools import cached_property
 
 from bench.analysis.comparison import Comparison, Outcome, Side, compare, not_usable, side
 from bench.analysis.samples import Samples
-from bench.analysis.statistics.stats import Estimate
+from bench.analysis.stats.estimates import Estimate
 from bench.analysis.usage_tables import Use, Uses, use_of, uses_of
 from bench.model import Metric, Run, Session, Spec
 

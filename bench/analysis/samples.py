@@ -10,14 +10,14 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from bench.analysis.comparison import NOT_MEASURED, Outcome, invocation_value, reason
-from bench.analysis.statistics.grouped import Groups
+from bench.analysis.stats.grouped import Groups
 from bench.model import Metric, Run, Sample
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from bench.analysis.statistics.grouped import Numbers
+    from bench.analysis.stats.grouped import Numbers
 
 Key = tuple[str, str, str | None, str]
 """A metric, an arm, a node and a point."""

@@ -9,7 +9,7 @@ from functools import partial
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import outcome
 from bench.analysis.rows import Question
-from bench.analysis.statistics.omnibus import Omnibus, omnibus
+from bench.analysis.stats.omnibus import Omnibus, omnibus
 from bench.analysis.warmups import level
 from bench.model import Metric
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bench.analysis.samples import Samples
-from bench.analysis.statistics import stats
-from bench.analysis.statistics.stats import Estimate
+from bench.analysis.stats import estimates
+from bench.analysis.stats.estimates import Estimate
 from bench.model import Metric
 
 FEWEST_SAMPLES = 4  # that count, in each invocation
@@ -66,14 +66,14 @@ def judged(series: Series, *, arm: str, topology: str, level: float, margin: flo
         return found
     half = samples // 2
     shifts = [math.fsum(each[-half:]) / half - math.fsum(each[:half]) / half for each in series]
-    shift = stats.mean_with_t_interval(shifts, level)
+    shift = estimates.mean_with_t_interval(shifts, level)
     return Steadiness(
         arm=arm,
         topology=topology,
         label=_label(series, shift, margin),
         samples=samples,
         invocations=invocations,
-        shift=stats.exponential(shift),
+        shift=estimates.exponential(shift),
     )
 
 

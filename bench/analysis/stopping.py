@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 
 from bench.analysis.report import Report
-from bench.analysis.statistics.stats import Estimate
+from bench.analysis.stats.estimates import Estimate
 
 FEWEST_PAIRS = 12  # an interval of fewer is narrow by luck too often
 

@@ -9,7 +9,7 @@ from functools import partial
 
 from bench.analysis.comparison import Outcome, Side
 from bench.analysis.rows import MetricRow, Question, Specs
-from bench.analysis.statistics.stats import LEVEL, Estimate, median_with_interval
+from bench.analysis.stats.estimates import LEVEL, Estimate, median_with_interval
 from bench.analysis.usage import Quantity, outcomes, quantities
 from bench.analysis.usage_tables import uses_at
 from bench.model import Metric, Spec

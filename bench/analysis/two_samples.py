@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from bench.analysis.comparison import Verdict, judge
 from bench.analysis.numbers import percent, plural
-from bench.analysis.statistics import stats, unpaired
-from bench.analysis.statistics.stats import Estimate
+from bench.analysis.stats import estimates, unpaired
+from bench.analysis.stats.estimates import Estimate
 from bench.model import Metric
 
 
@@ -31,10 +31,17 @@ class TwoSamples:
 
 
 def two_samples(
-    metric: Metric, baseline: Sequence[float], candidate: Sequence[float], *, margin: float, level: float = stats.LEVEL
+    metric: Metric,
+    baseline: Sequence[float],
+    candidate: Sequence[float],
+    *,
+    margin: float,
+    level: float = estimates.LEVEL,
 ) -> TwoSamples:
     """What `candidate` says beside `baseline`; both have values."""
-    sides = TwoSamples(baseline=stats.median_with_interval(baseline), candidate=stats.median_with_interval(candidate))
+    sides = TwoSamples(
+        baseline=estimates.median_with_interval(baseline), candidate=estimates.median_with_interval(candidate)
+    )
     if min(*baseline, *candidate) <= 0:
         return replace(sides, why="a value that is not above zero has no ratio")
     one, other = ([math.log(value) for value in values] for values in (baseline, candidate))
@@ -43,12 +50,12 @@ def two_samples(
     smallest = None if deviation is None else unpaired.smallest_effect(deviation, len(one), len(other))
     needed = None
     if deviation is not None:
-        needed = max(unpaired.needed(deviation, margin), stats.FEWEST_FOR_VERDICT)
-    ratio = stats.exponential(shift)
+        needed = max(unpaired.needed(deviation, margin), estimates.FEWEST_FOR_VERDICT)
+    ratio = estimates.exponential(shift)
     verdict, why = judge(ratio, metric, margin=margin)
     if verdict is None:
         sizes = f"{len(one)} and {plural(len(other), 'invocation')}"
-        why = f"{sizes}, and a verdict needs {stats.FEWEST_FOR_VERDICT} of each session"
+        why = f"{sizes}, and a verdict needs {estimates.FEWEST_FOR_VERDICT} of each session"
     if verdict == "undecided" and smallest is not None and needed is not None:
         why = (
             f"so many invocations would have found a difference of {percent(smallest)} in 4 of 5 cases; "
@@ -57,8 +64,8 @@ def two_samples(
     return replace(
         sides,
         ratio=ratio,
-        cross_check=stats.exponential(cross_check),
-        skewed=stats.disagree(shift, cross_check),
+        cross_check=estimates.exponential(cross_check),
+        skewed=estimates.disagree(shift, cross_check),
         p=unpaired.mann_whitney_p(one, other),
         smallest_effect=smallest,
         needed=needed,

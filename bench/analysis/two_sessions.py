@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from bench.analysis import facts
+from bench.analysis.caveats.evidence import SESSION, Doubt, about
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import MARGIN, attempts_that_count
-from bench.analysis.doubts.evidence import SESSION, Doubt, about
 from bench.analysis.facts import Difference
 from bench.analysis.numbers import plural, ratio
 from bench.analysis.report import Report, build
 from bench.analysis.rows import MetricRow
-from bench.analysis.statistics import stats
+from bench.analysis.stats import estimates
 from bench.analysis.sweeps import are_equal
 from bench.analysis.two_samples import TwoSamples, two_samples
 from bench.analysis.warmups import CellKey, by_cell
@@ -111,7 +111,7 @@ def compare(
     everything: bool = False,
     changed: Collection[str] = (),
     margin: float = MARGIN,
-    level: float = stats.LEVEL,
+    level: float = estimates.LEVEL,
 ) -> TwoSessions:
     """candidate / baseline: the headline of every cell that both have; with `everything`, each other number too.
 
@@ -285,7 +285,7 @@ def _values(row: MetricRow) -> dict[str, list[float]]:
 def _adjusted(rows: Sequence[SessionRow], level: float) -> Iterator[SessionRow]:
     """With p-values that know how many comparisons there are; an alarm that does not outlast them is none."""
     tested = [row for row in rows if row.found.p is not None]
-    p_values = stats.adjusted([row.found.p for row in tested if row.found.p is not None], "fdr_bh")
+    p_values = estimates.adjusted([row.found.p for row in tested if row.found.p is not None], "fdr_bh")
     new = {id(row): p for row, p in zip(tested, p_values, strict=True)}
     for row in rows:
         found = replace(row.found, p_adjusted=new.get(id(row)))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from bench.analysis.comparison import Outcome
-from bench.analysis.statistics import stats
+from bench.analysis.stats import estimates
 from bench.analysis.usage_tables import Column, Uses
 from bench.model import Metric
 
@@ -100,7 +100,9 @@ def quantities(unit: str) -> tuple[Quantity, ...]:
         size("disk_read_bytes", "in all samples", lambda uses: uses.total("disk_read_bytes")),
         size("disk_written_bytes", "in all samples", lambda uses: uses.total("disk_written_bytes")),
         size("spilled_bytes", "from the object store", lambda uses: uses.total("spilled_bytes")),
-        Quantity(metric=even, read=lambda uses: [stats.evenness(list(done.values())) for done in uses.work_by_node]),
+        Quantity(
+            metric=even, read=lambda uses: [estimates.evenness(list(done.values())) for done in uses.work_by_node]
+        ),
     )
 
 

@@ -13,14 +13,14 @@ from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from bench.analysis.statistics.grouped import Groups, known
+from bench.analysis.stats.grouped import Groups, known
 from bench.model import Interval, Metric, NodeUsage, Run, Sample
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from bench.analysis.statistics.grouped import Numbers
+    from bench.analysis.stats.grouped import Numbers
 
 IDLE = "idle"
 

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bench.analysis.numbers import percent, plural
-from bench.analysis.statistics.grouped import known
+from bench.analysis.stats.grouped import known
 from bench.analysis.usage_tables import IDLE, Rows
 from bench.model import IdleLoad, NodeUsage, Run
 

@@ -17,9 +17,9 @@ from bench.capsules.packing import PAGE, REPORT, Manifest, damaged
 from bench.capsules.reading import unpack
 from bench.errors import RecordDamaged
 from bench.model import Run, Session, to_json
-from bench.monitoring import extract
+from bench.prometheus import extract
+from bench.record import store
 from bench.sanitize import clean_value
-from bench.sessions import store
 
 if TYPE_CHECKING:
     from bench.analysis import Report

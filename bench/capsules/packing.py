@@ -22,10 +22,10 @@ import msgspec
 
 from bench import identity
 from bench.errors import BadInput, CannotWrite, RecordDamaged
-from bench.files import open_plain, read_plain
 from bench.model import Run, Session, to_json
-from bench.monitoring import extract
-from bench.sessions import store
+from bench.prometheus import extract
+from bench.record import store
+from bench.record.files import open_plain, read_plain
 
 VERSION = 1
 SUFFIX = ".capsule.zip"

@@ -24,7 +24,7 @@ from bench.capsules.packing import (
     address,
 )
 from bench.errors import RecordDamaged
-from bench.files import open_plain
+from bench.record.files import open_plain
 from bench.sanitize import from_clean_json
 
 MOST_FILES = 100_000

@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from bench import params
 from bench.errors import BadInput
 from bench.identity import revision_in_words
 from bench.model import Session, Spec, Value
-from bench.planning import needs, params, plan
+from bench.planning import needs, plan
 
 if TYPE_CHECKING:
     from bench.analysis import Report
     from bench.analysis.rows import MetricRow
-    from bench.analysis.statistics.stats import Estimate
+    from bench.analysis.stats.estimates import Estimate
 
 
 BADGE_REPLAYS = 3

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from bench.commands.answers import say_json
-from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName
-from bench.commands.talk import say
-from bench.sessions import baselines
+from bench.history import baselines
+from bench.options import DEFAULT_OUT, AsJson, Out, SessionName
+from bench.terminal.answers import say_json
+from bench.terminal.output import say
 
 HELP = """Names for sessions to compare with: `bench compare` takes a name wherever it takes a session.
 

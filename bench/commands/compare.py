@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from bench.commands.answers import refuse_beside_json, say_json
-from bench.commands.options import DEFAULT_OUT, AsJson, Out, typed_command
-from bench.commands.paths import as_path
 from bench.commands.run import created, judge, measure, report
-from bench.commands.talk import say
 from bench.errors import BadInput, GateFailed, NotComparable, did_you_mean
+from bench.history import baselines, confirming, fail_on
 from bench.model import Run, Session
-from bench.sessions import baselines, confirming, fail_on, store
-from bench.sessions.session import remaining
+from bench.options import DEFAULT_OUT, AsJson, Out, typed_command
+from bench.record import store
+from bench.runner.session import remaining
 from bench.targets import Options, create
+from bench.terminal.answers import refuse_beside_json, say_json
+from bench.terminal.output import say
+from bench.terminal.paths import as_path
 
 if TYPE_CHECKING:
     from bench.analysis.two_sessions import Stored, TwoSessions
-    from bench.sessions.fail_on import Condition
+    from bench.history.fail_on import Condition
 
 Baseline = Annotated[
     str,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.commands.answers import say_json
-from bench.commands.options import AsJson
-from bench.commands.paths import as_path
 from bench.errors import DataMissing
+from bench.options import AsJson
+from bench.terminal.answers import say_json
+from bench.terminal.paths import as_path
 
 if TYPE_CHECKING:
     from bench.data.images import Source

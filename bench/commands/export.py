@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from bench.capsules import packing
-from bench.commands.answers import say_json
-from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName
-from bench.commands.paths import as_path
-from bench.commands.talk import say
-from bench.sessions import otava as series_tables
-from bench.sessions import store
+from bench.history import otava as series_tables
+from bench.options import DEFAULT_OUT, AsJson, Out, SessionName
+from bench.record import store
+from bench.terminal.answers import say_json
+from bench.terminal.output import say
+from bench.terminal.paths import as_path
 
 Into = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to put it.", parser=as_path)]
 Otava = Annotated[

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.commands.answers import say_json
-from bench.commands.on_records import DEFAULT_OUT, AsJson, Out, Since
-from bench.commands.talk import say
-from bench.sessions import history, store
-from bench.sessions.history import Change, Number
+from bench.history import series
+from bench.history.series import Change, Number
+from bench.record import store
+from bench.record_options import DEFAULT_OUT, AsJson, Out, Since
+from bench.terminal.answers import say_json
+from bench.terminal.output import say
 
 if TYPE_CHECKING:
     from bench.analysis.numbers import Scale
@@ -33,7 +34,7 @@ def command(
     def reading(sessions: int) -> None:
         say(f"Reading {sessions} sessions for the first time.")
 
-    found = history.with_changes(history.of_metric(out, metric, experiment=experiment, since=since, reading=reading))
+    found = series.with_changes(series.of_metric(out, metric, experiment=experiment, since=since, reading=reading))
     if as_json:
         say_json("history", found)
         return
@@ -42,10 +43,10 @@ def command(
 
 def _lines(found: list[Number]) -> list[str]:
     from bench.analysis.numbers import scale_for, with_interval
-    from bench.analysis.statistics.stats import Estimate
+    from bench.analysis.stats.estimates import Estimate
 
     lines = []
-    for (experiment, params, topology), numbers in history.series(found).items():
+    for (experiment, params, topology), numbers in series.series(found).items():
         is_ratio = "/" in topology
         scale = scale_for(numbers[0].metric, [] if is_ratio else [number.value for number in numbers])
         lines += ["", f"{experiment} {params} on {topology}{'' if is_ratio else f', in {scale.unit}'}"]
@@ -75,7 +76,7 @@ def _in_words(number: Number, changed: Change, scale: Scale) -> str:
 
 
 def _how_many(numbers: list[Number]) -> str:
-    from bench.analysis.statistics.change_points import FEWEST
+    from bench.analysis.stats.change_points import FEWEST
 
     if len(numbers) < FEWEST:
         return f"not enough history to look for changes: {len(numbers)} of {FEWEST} sessions"

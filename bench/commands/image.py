@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from bench import image
-from bench.commands.answers import say_json
-from bench.commands.options import AsJson
-from bench.commands.talk import say
+from bench.options import AsJson
+from bench.targets import image
 from bench.targets.docker import engine
+from bench.terminal.answers import say_json
+from bench.terminal.output import say
 
 Tag = Annotated[
     str | None, typer.Option(metavar="NAME:VERSION", help="What to call it. [default: by version and code]")

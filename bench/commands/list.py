@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from bench.commands.answers import say_json
-from bench.commands.on_records import DEFAULT_OUT, AsJson, Out, Since
 from bench.errors import BadInput, did_you_mean
+from bench.history import session_index
+from bench.history.session_index import Entry, Filters
 from bench.model import Status as Ending
+from bench.record import store
+from bench.record_options import DEFAULT_OUT, AsJson, Out, Since
 from bench.sanitize import clean_line
-from bench.sessions import session_index, store
-from bench.sessions.session_index import Entry, Filters
+from bench.terminal.answers import say_json
 
 if TYPE_CHECKING:
     from bench.experiments import Experiment as Module
@@ -91,7 +92,7 @@ def _experiments(what: str) -> Sequence[str]:
 def about(name: str) -> dict[str, object]:
     """An experiment for a program: the same as `describe`."""
     from bench import experiments
-    from bench.planning.params import declared
+    from bench.params import declared
 
     experiment = experiments.load(name)
     return {
@@ -111,7 +112,7 @@ def _summary(experiment: Module) -> str:
 def describe(name: str) -> list[str]:
     """An experiment for a person: what can be varied, what is measured, against what."""
     from bench import experiments
-    from bench.planning.params import declared
+    from bench.params import declared
 
     experiment = experiments.load(name)
     parameters = [

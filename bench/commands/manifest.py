@@ -7,13 +7,13 @@ import secrets
 import typer
 import yaml
 
-from bench import manifest
-from bench.commands import options as o
-from bench.commands.answers import say_json
+from bench import options as o
 from bench.errors import BadInput
 from bench.planning import plan
 from bench.planning.plan import Wish
+from bench.runner import rayjob
 from bench.targets import Options
+from bench.terminal.answers import say_json
 
 Experiment = typer.Argument(metavar="EXPERIMENT", help="What to measure; see `bench list`.")
 
@@ -57,10 +57,10 @@ def command(
         command=o.typed_command(),
     )
     session = plan.make(wish)
-    specs = manifest.specs_of(session, topology)
+    specs = rayjob.specs_of(session, topology)
     rendered = K8sTarget(Options(name=name, image=image)).render(specs[0].topology)
     job_name = f"{experiment.replace('_', '-')}-{topology}-{session.id[-4:]}"
-    objects = manifest.rayjob(rendered, specs, name=job_name, token=secrets.token_hex(32))
+    objects = rayjob.rayjob(rendered, specs, name=job_name, token=secrets.token_hex(32))
     if as_json:
         say_json("manifest", objects)
         return

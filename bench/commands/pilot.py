@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from bench.commands.answers import say_json
-from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName
 from bench.errors import BadInput
-from bench.sessions import store
+from bench.options import DEFAULT_OUT, AsJson, Out, SessionName
+from bench.record import store
+from bench.terminal.answers import say_json
 
 
 def command(session: SessionName = "latest", as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:

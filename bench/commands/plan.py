@@ -11,18 +11,19 @@ from typing import Annotated
 import typer
 
 from bench.analysis.numbers import percent, plural
-from bench.analysis.statistics import power
+from bench.analysis.stats import power
 from bench.analysis.stopping import FEWEST_PAIRS
-from bench.commands.answers import say_json, say_plain
-from bench.commands.options import AsJson, as_plan, asking, planned_options
-from bench.commands.paths import as_path
-from bench.commands.talk import say
+from bench.history import series
+from bench.history.series import PairSpread
 from bench.model import Session, Spec
+from bench.options import AsJson, as_plan, asking, planned_options
 from bench.planning import budget, needs, plan, plan_file
 from bench.planning.plan import Wish
-from bench.sessions import history, store
-from bench.sessions.history import PairSpread
+from bench.record import store
 from bench.targets import Options, choose
+from bench.terminal.answers import say_json, say_plain
+from bench.terminal.output import say
+from bench.terminal.paths import as_path
 
 Save = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write it to a plan file, .toml or .yaml.", parser=as_path)
@@ -60,7 +61,7 @@ def _plan(
     Example: bench plan inference --profile lab --set batch=1,10 --save plan.toml
     """
     chosen = choose(wish.target, options)
-    known = history.known(out, chosen.target.name)
+    known = series.known(out, chosen.target.name)
     session = budget.fit(plan.make(replace(wish, target=chosen.target.name)), known)
     for topology in plan.topologies(wish):
         chosen.target.check(topology)
@@ -74,7 +75,7 @@ def _plan(
         return
     lines = describe(session, known, why=chosen.why)
     if len(plan.topologies(wish)) > 1:
-        lines += ["", *smallest_effects(session, history.spreads(out))]
+        lines += ["", *smallest_effects(session, series.spreads(out))]
     typer.echo("\n".join(lines))
 
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench import identity
+from bench import options as o
 from bench.capsules import replaying
-from bench.commands import options as o
-from bench.commands.answers import say_json
-from bench.commands.paths import as_path
 from bench.commands.run import created, judge, measure, report
-from bench.commands.talk import say
 from bench.errors import BadInput
-from bench.sessions.session import remaining
+from bench.runner.session import remaining
 from bench.targets import Options, choose
+from bench.terminal.answers import say_json
+from bench.terminal.output import say
+from bench.terminal.paths import as_path
 
 if TYPE_CHECKING:
     from bench.analysis import Report

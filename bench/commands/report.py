@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from bench.commands import completion
-from bench.commands.answers import refuse_beside_json, say_json
-from bench.commands.options import DEFAULT_OUT, AllowNoise, AllowUnequal, AsJson, Out, Price, SessionName
-from bench.commands.paths import as_path
 from bench.errors import BadInput, did_you_mean
+from bench.options import DEFAULT_OUT, AllowNoise, AllowUnequal, AsJson, Out, Price, SessionName
 from bench.planning.budget import price_of
-from bench.sessions import store
+from bench.record import store
+from bench.terminal import completion
+from bench.terminal.answers import refuse_beside_json, say_json
+from bench.terminal.paths import as_path
 
 Format = Annotated[
     str, typer.Option("--format", help="text, markdown, json, csv, html, mllog, openmetrics, perf-metrics or junit.")

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import msgspec
 
-from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName, typed_command
 from bench.commands.run import carry_on, is_precise, left_out
-from bench.commands.talk import say
 from bench.errors import BadInput
-from bench.sessions import changed, session_lock, store
-from bench.sessions.session import remaining
+from bench.options import DEFAULT_OUT, AsJson, Out, SessionName, typed_command
+from bench.record import store
+from bench.runner import changed, session_lock
+from bench.runner.session import remaining
 from bench.targets import Options, create
+from bench.terminal.output import say
 
 
 def command(session: SessionName, as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:

@@ -11,11 +11,12 @@ from typing import Annotated
 
 import typer
 
-from bench.commands import completion
-from bench.commands.answers import say_json
-from bench.commands.on_records import DEFAULT_OUT, AsJson, Out
 from bench.errors import BadInput, CannotWrite, RecordDamaged
-from bench.sessions import session_lock, store
+from bench.record import store
+from bench.record_options import DEFAULT_OUT, AsJson, Out
+from bench.runner import session_lock
+from bench.terminal import completion
+from bench.terminal.answers import say_json
 
 Names = Annotated[
     list[str],

@@ -6,17 +6,17 @@ from typing import Annotated
 
 import typer
 
-from bench.commands.answers import say_json
-from bench.commands.options import DEFAULT_OUT, AsJson, Out, Seed, as_options, asking_target, typed_command
-from bench.commands.options import TargetName as Target
 from bench.commands.run import created, measure
-from bench.commands.talk import say
 from bench.errors import RunFailed, SelfcheckFailed
 from bench.experiments import selfcheck
+from bench.options import DEFAULT_OUT, AsJson, Out, Seed, as_options, asking_target, typed_command
+from bench.options import TargetName as Target
 from bench.planning import plan
 from bench.planning.plan import Wish
-from bench.sessions.session import remaining
+from bench.runner.session import remaining
 from bench.targets import Options, choose
+from bench.terminal.answers import say_json
+from bench.terminal.output import say
 
 Quick = Annotated[bool, typer.Option("--quick", help="In three minutes, on one cluster: pairs of turns.")]
 MARKS = {True: "good", False: "bad", None: "note"}

@@ -10,12 +10,13 @@ import msgspec
 import typer
 
 from bench.analysis.numbers import plural
-from bench.commands.answers import say_json
-from bench.commands.options import DEFAULT_OUT, AsJson, Out, SessionName
-from bench.commands.talk import say
 from bench.errors import BadInput, did_you_mean
 from bench.model import Run, as_builtins
-from bench.sessions import session_lock, store
+from bench.options import DEFAULT_OUT, AsJson, Out, SessionName
+from bench.record import store
+from bench.runner import session_lock
+from bench.terminal.answers import say_json
+from bench.terminal.output import say
 
 RunName = Annotated[str | None, typer.Argument(metavar="RUN", help="One of its runs.")]
 

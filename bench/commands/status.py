@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typer
 
+from bench import options as o
 from bench import targets
-from bench.commands import options as o
-from bench.commands.answers import say_json
+from bench.terminal.answers import say_json
 
 
 def command(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import typer
 
-from bench.commands import options as o
-from bench.commands.answers import say_json
+from bench import options as o
 from bench.commands.status import plain
-from bench.commands.talk import say
 from bench.errors import BadInput
 from bench.planning import plan
 from bench.planning.plan import Wish
 from bench.targets import NOTHING_IS_UP, Options, Standing, choose
+from bench.terminal.answers import say_json
+from bench.terminal.output import say
 
 
 @o.asking_target
@@ -43,9 +43,9 @@ def command(
     )
     choice = choose(target, options)
     if choice.why == NOTHING_IS_UP:
-        from bench.targets import at_hand
+        from bench.targets import autodetection
 
-        choice = at_hand.find(options)
+        choice = autodetection.find(options)
     chosen = choice.target
     (shape,) = plan.topologies(wish)
     chosen.check(shape)

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from bench.commands.answers import say_json
-from bench.commands.options import AsJson
-from bench.commands.paths import as_path
+from bench.options import AsJson
+from bench.terminal.answers import say_json
+from bench.terminal.paths import as_path
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="What `bench export` made.", parser=as_path)]
 

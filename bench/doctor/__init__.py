@@ -14,13 +14,14 @@ import psutil
 
 from bench import http_client, targets
 from bench.analysis.numbers import plural
-from bench.cores import cores, read_cpus
-from bench.doctor import nodes, steadiness, windows
+from bench.cluster import clock_skew
+from bench.doctor import monitoring, nodes, steadiness
 from bench.doctor.finding import Finding
-from bench.effective_cpus import effective_cpus
 from bench.errors import BenchError
 from bench.experiments import NAMES, load
-from bench.monitoring import clock_skew, scraping
+from bench.machine.cores import cores, read_cpus
+from bench.machine.effective_cpus import effective_cpus
+from bench.prometheus import scraping
 from bench.targets import Cluster, Options
 from bench.targets.local import run_folders
 
@@ -155,7 +156,7 @@ def shortest_sample_seconds() -> float:
 
 def scraped_and_shown(found: Cluster) -> Iterator[Finding]:
     """Prometheus and Grafana beside a cluster: every page that should be scraped, every panel that should show something."""
-    yield from windows.findings(
+    yield from monitoring.findings(
         prometheus_url=found.prometheus_url,
         grafana_url=found.grafana_url,
         pages=scraping.pages(found.nodes),

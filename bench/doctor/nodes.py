@@ -8,21 +8,21 @@ from dataclasses import dataclass
 
 import msgspec
 
+from bench.cluster import clock_skew
 from bench.doctor.finding import Finding
-from bench.effective_cpus import effective_cpus, is_enough
 from bench.identity import code_hash
+from bench.machine.effective_cpus import effective_cpus, is_enough
 from bench.model import Topology, from_json
-from bench.monitoring import clock_skew
 from bench.targets import Target, node_names
 
-LOOK = ("python", "-m", "bench.jobs.look")
+LOOK = ("python", "-m", "bench.cluster.node_report")
 MOST_THROTTLED = 0.01  # of the periods, as in the alert rules
 SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """What a node says of itself; see bench/jobs/look.py."""
+    """What a node says of itself; see bench/cluster/node_report.py."""
 
     time: float
     clock: str

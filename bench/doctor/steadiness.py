@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.doctor.finding import Finding
-from bench.host import read_host
-from bench.sessions import gate
+from bench.machine.counters import read_host
+from bench.runner import quiet_check
 
 ROOT = Path("/")
 PYPERF = "As root: `python -m pyperf system tune` (package pyperf) until the next start of the machine."
@@ -18,7 +18,7 @@ MOST_STEAL = 0.02  # of the CPU time since the machine was started
 
 def findings(root: Path = ROOT) -> Iterator[Finding]:
     """The gate, then what makes numbers of one machine differ from one minute to the next."""
-    yield _gate(gate.look(time.sleep))
+    yield _gate(quiet_check.look(time.sleep))
     yield _pressure(root / "proc")
     is_virtual = "hypervisor" in _text(root / "proc/cpuinfo")
     if is_virtual:
@@ -26,10 +26,10 @@ def findings(root: Path = ROOT) -> Iterator[Finding]:
     yield from _frequency(root / "sys/devices/system/cpu", is_virtual=is_virtual)
 
 
-def _gate(seen: gate.Look) -> Finding:
+def _gate(seen: quiet_check.Look) -> Finding:
     if seen.is_quiet:
         return Finding("gate", "good", f"open: {seen.words}")
-    wait = f"A block would wait up to {gate.longest_wait():.0f} s: end what uses the CPUs (`top` names it)."
+    wait = f"A block would wait up to {quiet_check.longest_wait():.0f} s: end what uses the CPUs (`top` names it)."
     return Finding("gate", "note", f"closed: {seen.words}", wait)
 
 

@@ -16,10 +16,10 @@ from typer import Option
 
 from bench.context import Context, Measured, NodeSlot
 from bench.experiments import Profile
-from bench.experiments.kit import response_times
-from bench.experiments.kit.open_loop import RayCalls
-from bench.experiments.kit.placement import get_in_time, on
-from bench.experiments.kit.response_times import ResponseTimes, Subject
+from bench.experiments.toolkit import response_times
+from bench.experiments.toolkit.open_loop import RayCalls
+from bench.experiments.toolkit.placement import get_in_time, on
+from bench.experiments.toolkit.response_times import ResponseTimes, Subject
 from bench.model import Arm, Metric, Sample
 
 if TYPE_CHECKING:

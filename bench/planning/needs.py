@@ -4,7 +4,7 @@ An experiment says so, if it has to, in `check_fits(params, topology)`, which ra
 `breaks_cluster(params)`: whether it takes nodes away or adds some on purpose, in `ray_settings(params)`: what its nodes are
 started with, in `busy_workers(params, topology)`: how many workers compute at once, where params say so, in `without_effect(params)`:
 which params change nothing beside the others, and in `check_input(params)`, which raises where a file of the user's own on this machine is not good. One that has `CHAOS` takes a plan of
-`bench/experiments/kit/chaos.py`: see `bench/experiments/kit/mishaps.py`.
+`bench/faults.py`: see `bench/experiments/toolkit/fault_injector.py`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench import faults
+from bench.cluster import profiling
 from bench.data import seeded
 from bench.errors import BadInput, did_you_mean
 from bench.experiments import NAMES, load
-from bench.experiments.kit import chaos
-from bench.experiments.kit.mishaps import Survives
-from bench.jobs import profiling
+from bench.experiments.toolkit.fault_injector import Survives
 from bench.model import Spec, Topology
 from bench.stacks import PROFILERS
 
@@ -27,7 +27,7 @@ def check(spec: Spec, topologies: Sequence[Topology], target: str) -> None:
     """Raise what the experiment of `spec` has against a topology, or its chaos against the target, and DataMissing where a set was not seeded."""
     if befalls := str(spec.params.get("chaos", "")):
         check_chaos(spec.experiment, befalls)
-        chaos.check_target(befalls, target)
+        faults.check_target(befalls, target)
     check_fits(spec, topologies)
     experiment = load(spec.experiment)
     check_input: Callable[[Any], None] | None = getattr(experiment, "check_input", None)
@@ -64,7 +64,7 @@ def check_chaos(name: str, plan: str = "") -> None:
         raise BadInput(
             f"--chaos: {name} allows none, for any loss makes its run invalid.", f"These allow it: {', '.join(allow)}."
         )
-    chaos.read_plan(plan, survives.kinds)
+    faults.read_plan(plan, survives.kinds)
 
 
 def seeded_files(spec: Spec) -> list[Path]:

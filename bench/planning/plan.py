@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from bench.effective_cpus import effective_cpus
+from bench import params as parameters
 from bench.errors import BadInput, DoesNotFit, did_you_mean
 from bench.experiments import ALL_NAMES, NAMES, Experiment, Profile, load
 from bench.identity import revision_in_words
+from bench.machine.effective_cpus import effective_cpus
 from bench.model import Session, Spec, Topology, Value
 from bench.planning import needs
-from bench.planning import params as parameters
 from bench.planning.primary import primary
 
 MIB = 2**20

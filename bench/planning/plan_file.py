@@ -11,12 +11,12 @@ from typing import Any
 
 import yaml
 
+from bench import params as parameters
 from bench.errors import BadInput
 from bench.experiments import NAMES
 from bench.model import Value
-from bench.planning import params as parameters
+from bench.params import Parameter
 from bench.planning import plan, plan_text
-from bench.planning.params import Parameter
 from bench.planning.plan import Levels
 from bench.planning.plan_text import SUFFIXES, Dumper, Language, Text, Way
 

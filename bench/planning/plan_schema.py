@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from bench import params as parameters
 from bench.experiments import NAMES
-from bench.planning import params as parameters
+from bench.params import Parameter
 from bench.planning import plan
-from bench.planning.params import Parameter
 from bench.planning.plan_file import EXPERIMENTS
 
 VERSION = 1  # of what the keys mean; a parameter more or less is no new version

@@ -19,8 +19,8 @@ from typing import Any, ClassVar, Literal
 import yaml
 
 from bench.errors import BadInput
-from bench.files import open_plain
 from bench.model import Value
+from bench.record.files import open_plain
 
 MOST_BYTES = 16 * 1024
 MOST_LINES = 1000  # to find a line of TOML, a dozen of its beginnings are read

@@ -8,13 +8,13 @@ from dataclasses import fields
 from io import StringIO
 
 from bench.analysis import Report
+from bench.analysis.breakdown.network import Ledger
 from bench.analysis.cells import CellReport, NodeMetric
 from bench.analysis.comparison import Comparison, Side
 from bench.analysis.costs import Cost
 from bench.analysis.curves import Curve
-from bench.analysis.ledger.network_ledger import Ledger
 from bench.analysis.rows import MetricRow
-from bench.analysis.statistics.stats import Estimate
+from bench.analysis.stats.estimates import Estimate
 from bench.analysis.usage import NodeRow
 from bench.model import Run, to_json
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from bench.analysis import Report
 from bench.analysis.answer import shape
+from bench.analysis.caveats.evidence import SESSION, Doubt, Severity, about
 from bench.analysis.cells import CellReport
-from bench.analysis.doubts.evidence import SESSION, Doubt, Severity, about
 from bench.analysis.numbers import label, percent, plain, plural, with_interval
 from bench.model import Run
 from bench.reports.sections import (

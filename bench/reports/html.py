@@ -10,8 +10,8 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from bench.analysis import Report
+from bench.analysis.caveats.evidence import Severity
 from bench.analysis.cells import CellReport
-from bench.analysis.doubts.evidence import Severity
 from bench.model import Run
 from bench.reports import document
 from bench.reports.document import Chapter

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from bench.analysis import Report
-from bench.analysis.doubts.evidence import Severity
+from bench.analysis.caveats.evidence import Severity
 from bench.model import Run
 from bench.reports import document
 from bench.reports.document import Document, Section

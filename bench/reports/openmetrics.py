@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bench.analysis import Report
 from bench.analysis.cells import CellReport
 from bench.analysis.rows import MetricRow
-from bench.analysis.statistics.stats import Estimate
+from bench.analysis.stats.estimates import Estimate
 from bench.model import Run
 from bench.reports.wall_clock import created_seconds, offsets
 

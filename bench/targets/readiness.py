@@ -10,8 +10,8 @@ from typing import Any
 
 from bench import http_client
 from bench.errors import TargetFailed
-from bench.files import last_line
-from bench.targets.ledger import Home, Ledger, Node
+from bench.record.files import last_line
+from bench.targets.state import Home, Ledger, Node
 
 POLL_SECONDS = 0.1
 EXPORTER = "exporter"

@@ -7,7 +7,7 @@ from typing import Any
 
 from made_up import MULTI, RATE, SINGLE, a_facts
 
-from bench.experiments.kit import parts
+from bench.experiments.toolkit import parts
 from bench.model import Arm, Interval, Metric, NodeUsage, Run, Sample, Session, Spec, Topology
 
 ARMS = (

@@ -10,7 +10,7 @@ from test_sweeps import GOODPUT, swept
 
 from bench import analysis
 from bench.analysis.comparison import side
-from bench.analysis.statistics.stats import median_with_interval
+from bench.analysis.stats.estimates import median_with_interval
 from bench.analysis.sweeps import bands
 from bench.reports import html
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.analysis.statistics.change_points import FEWEST, change_points
+from bench.analysis.stats.change_points import FEWEST, change_points
 
 
 def levels(*parts, noise=0.02, seed=1):

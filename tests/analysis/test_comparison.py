@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from bench import analysis
 from bench.analysis.comparison import attempts_that_count, compare, invocation_value, judge, outcome, side
 from bench.analysis.rows import Question
-from bench.analysis.statistics import stats
-from bench.analysis.statistics.stats import Estimate
+from bench.analysis.stats import estimates
+from bench.analysis.stats.estimates import Estimate
 from bench.model import Interval, Metric, Sample
 
 SECONDS = Metric(name="end_to_end_seconds", unit="s", better="lower", kind="time")
@@ -152,7 +152,7 @@ def test_near_the_margin_too_a_ratio_and_its_inverse_have_the_same_verdict_the_o
     ratio = Estimate(value=value, low=low, high=high, level=0.95, n=12)
     swapped = {"faster": "slower", "slower": "faster"}
     there, _ = judge(ratio, RATE, margin=margin)
-    back, _ = judge(stats.inverse(ratio), RATE, margin=margin)
+    back, _ = judge(estimates.inverse(ratio), RATE, margin=margin)
     assert swapped.get(there, there) == back
 
 

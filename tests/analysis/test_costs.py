@@ -9,7 +9,7 @@ from analysis.made_up import made_up
 
 from bench import analysis, reports
 from bench.analysis.costs import _of_rate
-from bench.analysis.statistics.stats import Estimate
+from bench.analysis.stats.estimates import Estimate
 from bench.errors import BadInput
 from bench.planning.budget import price_of
 

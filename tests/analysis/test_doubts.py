@@ -11,7 +11,7 @@ import pytest
 from analysis.made_up import ARMS, METRICS, MULTI, RATE, SINGLE, a_facts, made_up
 
 from bench import analysis
-from bench.analysis.doubts.rules import RULES
+from bench.analysis.caveats.rules import RULES
 from bench.model import Gate, Interval, Metric, Run, Sample, Session
 
 Change = Callable[[Session, list[Run]], list[Run]]

@@ -8,7 +8,7 @@ import pytest
 from analysis.made_up import made_up
 
 from bench import analysis
-from bench.analysis.doubts.clock import least_seconds
+from bench.analysis.caveats.clock import least_seconds
 from bench.model import Clock, Run
 
 FINE = Clock(step_seconds=1e-7, empty_sample_seconds=1e-6)

@@ -12,7 +12,7 @@ from machines import ALL
 
 from bench import analysis
 from bench.analysis import facts as facts_of
-from bench.cores import cores, read_cpus, slices
+from bench.machine.cores import cores, read_cpus, slices
 from bench.reports import render
 
 WORDS = ("unequal CPUs", "did not have the same CPUs", "physical core", "several kinds of cores")

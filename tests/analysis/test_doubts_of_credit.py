@@ -8,7 +8,7 @@ import pytest
 from analysis.made_up import METRICS, made_up
 
 from bench import analysis
-from bench.analysis.doubts.credit import shares
+from bench.analysis.caveats.credit import shares
 
 
 def said(change, **wish) -> list[str]:

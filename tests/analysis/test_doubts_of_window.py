@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from analysis.made_up import made_up
 
-from bench.analysis.doubts.evidence import Doubt, Evidence
-from bench.analysis.doubts.window import alerts_held
+from bench.analysis.caveats.evidence import Doubt, Evidence
+from bench.analysis.caveats.monitoring import alerts_held
 
 THROTTLED = "Throttled: head was throttled in 40.0% of its periods in a sample of ray"
 

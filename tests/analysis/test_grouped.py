@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.analysis.statistics.grouped import Groups, known
+from bench.analysis.stats.grouped import Groups, known
 
 VALUES = st.lists(st.tuples(st.integers(0, 4), st.floats(-1e9, 1e9)), max_size=20)
 

@@ -10,7 +10,7 @@ from made_up import RATE, SINGLE
 from bench import experiments
 from bench.analysis.ladders import WORKERS_PER_CPU, Ladder, ladders
 from bench.analysis.rows import Question
-from bench.analysis.statistics.stats import FEWEST_FOR_VERDICT
+from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT
 from bench.model import Arm, Interval, Run, Sample, Session, Spec, Value
 from bench.reports.sections import scaling
 

@@ -14,7 +14,7 @@ from analysis.made_up import ARMS, RATE, made_up
 from bench import analysis
 from bench.analysis.levels import allocation, best_repetitions, half_width, levels, outside_seconds
 from bench.analysis.samples import Samples
-from bench.analysis.statistics import stats
+from bench.analysis.stats import estimates
 from bench.model import Interval
 from bench.reports.sections.levels import sentence
 
@@ -159,7 +159,7 @@ def test_the_levels_of_a_comparison_are_those_of_its_log_ratios():
         math.log(fmean(rates(one)) / fmean(rates(other)))
         for one, other in zip(of(noisy, "multi"), of(noisy, "single"), strict=True)
     ]
-    cross_check = stats.mean_with_t_interval(logs)
+    cross_check = estimates.mean_with_t_interval(logs)
     assert found.half_width == pytest.approx((cross_check.high - cross_check.low) / 2, rel=0.02)
     assert found.deviation(3) == pytest.approx(math.sqrt(2 * 0.03**2 + 2 * 0.04**2 / 3), rel=0.15)
     assert found.best_samples == math.ceil(

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from made_up_ledger import ALONE, APART, ARMS, METRICS, Truth, a_session, the_network_experiment
 
 from bench import analysis
+from bench.analysis.breakdown.network import NAMES, network_ledger
 from bench.analysis.cells import unit_of_work
-from bench.analysis.ledger.network_ledger import NAMES, network_ledger
 from bench.analysis.rows import Question
-from bench.experiments.kit import parts
+from bench.experiments.toolkit import parts
 from bench.model import Metric
 from bench.reports import text
 
@@ -293,7 +293,7 @@ def test_the_report_names_what_was_not_measured_and_keeps_its_lines_short():
 
 
 def test_what_the_ledger_asks_of_the_experiment_network_is_there():
-    from bench.analysis.ledger import costs as ledger_costs
+    from bench.analysis.breakdown import costs as ledger_costs
     from bench.experiments import load
 
     asked = load(ledger_costs.NETWORK)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from bench.analysis.numbers import Scale, label, percent, plain, plural, quantity, ratio, span, with_interval
-from bench.analysis.statistics.stats import Estimate
+from bench.analysis.stats.estimates import Estimate
 from bench.model import Metric
 
 

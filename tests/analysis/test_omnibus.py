@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.analysis.statistics.omnibus import beyond_range, critical_difference, omnibus
+from bench.analysis.stats.omnibus import beyond_range, critical_difference, omnibus
 
 # Hollander and Wolfe (1973), rounding first base: the example of R's `friedman.test`.
 BASES = """5.40 5.50 5.55 5.85 5.70 5.75 5.20 5.60 5.50 5.55 5.50 5.40 5.90 5.85 5.70 5.45 5.55 5.60 5.40 5.40 5.35 5.45

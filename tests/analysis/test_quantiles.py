@@ -10,8 +10,8 @@ import pytest
 from analysis.made_up import RATE, made_up
 
 from bench import analysis
-from bench.analysis.statistics import stats
-from bench.analysis.statistics.quantiles import correlation, quantiles
+from bench.analysis.stats import estimates
+from bench.analysis.stats.quantiles import correlation, quantiles
 from bench.reports import html
 
 
@@ -60,7 +60,7 @@ def test_verdicts_rest_on_ranks_alone():
     draw = random.Random(3)
     values = sorted(draw.gauss(0.2, 0.02) for _ in range(12))
     longer = [*values[:-1], values[-1] + 50]
-    one, other = stats.hodges_lehmann(values), stats.hodges_lehmann(longer)
+    one, other = estimates.hodges_lehmann(values), estimates.hodges_lehmann(longer)
     assert other.low == one.low
     assert other.value == pytest.approx(one.value, abs=0.01)
-    assert stats.mean_with_t_interval(longer).value > 4
+    assert estimates.mean_with_t_interval(longer).value > 4

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.analysis.statistics import scaling
+from bench.analysis.stats import scaling
 
 LADDER = (1, 2, 5, 10, 15, 20)
 

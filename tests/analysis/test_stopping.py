@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import analysis
-from bench.analysis.statistics import stats
-from bench.analysis.statistics.stats import Estimate
+from bench.analysis.stats import estimates
+from bench.analysis.stats.estimates import Estimate
 from bench.analysis.stopping import half_width, headline_ratios, precision_reached
 
 
 def a_ratio(logs: list[float]) -> Estimate:
-    return stats.exponential(stats.hodges_lehmann(logs))
+    return estimates.exponential(estimates.hodges_lehmann(logs))
 
 
 @given(st.integers(0, 10_000), st.integers(12, 30), st.floats(-2, 2), st.floats(0.005, 0.2))

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.analysis.two_samples import two_samples
+from bench.history.confirming import LEVEL
 from bench.model import Metric
-from bench.sessions.confirming import LEVEL
 
 SECONDS = Metric(name="end_to_end_seconds", unit="s", better="lower", kind="time")
 ALARMS = ("faster", "slower")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.analysis.statistics import unpaired
+from bench.analysis.stats import unpaired
 
 # Hollander & Wolfe, permeability of the chorioamnion: the example of R's ?wilcox.test.
 AT_TERM = [0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46]

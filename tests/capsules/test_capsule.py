@@ -20,8 +20,8 @@ from bench.capsules import checking, packing, reading
 from bench.capsules.packing import MANIFEST, REPORT
 from bench.errors import BadInput, RecordDamaged
 from bench.model import Closing, Run, from_json, to_json
-from bench.monitoring import extract, reconcile
-from bench.sessions import store
+from bench.prometheus import extract, reconcile
+from bench.record import store
 
 
 @pytest.fixture(scope="module")

@@ -14,11 +14,12 @@ from fakes import FakeHead, FakeTarget, a_fake_target
 from made_up_sessions import FEW, a_session_on_disk
 
 from bench import identity
+from bench.cluster.recorder import Recorder
 from bench.commands import compare
-from bench.jobs.recorder import Recorder
 from bench.model import Spec
 from bench.planning import plan
-from bench.sessions import session, store
+from bench.record import store
+from bench.runner import session
 
 BEFORE, SAME, SLOW, SHAPED = (f"2026010{n}-100000-inference-lab-000{n}" for n in (1, 2, 3, 4))
 

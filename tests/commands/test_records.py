@@ -14,7 +14,8 @@ from analysis.made_up import made_up
 from command_line import Typed, typist
 from made_up_sessions import a_session_on_disk, write_run
 
-from bench.sessions import session_lock, store
+from bench.record import store
+from bench.runner import session_lock
 
 FIRST, SECOND = "20260105-100000-inference-lab-0001", "20260206-100000-inference-lab-0002"
 

@@ -11,7 +11,7 @@ from builders import RATE, a_sample, a_session, a_spec
 from bench.commands import run
 from bench.errors import DoesNotFit, NothingMeasured, RunFailed
 from bench.model import Run, Sample
-from bench.sessions.session import Work
+from bench.runner.session import Work
 
 
 def a_run(*samples: Sample, status: str = "ok", block: int = 1) -> Run:

@@ -14,7 +14,7 @@ from made_up_sessions import write_run
 from bench import cli
 from bench.commands import selfcheck
 from bench.model import Run, Session
-from bench.sessions import store
+from bench.record import store
 
 
 @pytest.mark.parametrize(

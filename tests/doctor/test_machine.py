@@ -18,9 +18,9 @@ from fakes import running
 from machines import ALL
 
 from bench import doctor
-from bench.cores import read_cpus
 from bench.doctor.finding import Finding
-from bench.effective_cpus import EffectiveCpus
+from bench.machine.cores import read_cpus
+from bench.machine.effective_cpus import EffectiveCpus
 from bench.targets import Cluster
 from bench.targets.local.run_folders import Parent
 

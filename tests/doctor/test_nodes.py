@@ -14,8 +14,8 @@ import pytest
 from builders import a_topology
 
 from bench.doctor.nodes import LOOK, Look, findings, of_node
-from bench.effective_cpus import EffectiveCpus
 from bench.identity import code_hash
+from bench.machine.effective_cpus import EffectiveCpus
 from bench.model import from_json
 
 MULTI = a_topology("multi", nodes=2)

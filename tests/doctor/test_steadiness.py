@@ -9,12 +9,12 @@ import pytest
 
 from bench import doctor
 from bench.doctor import steadiness
-from bench.sessions import gate
-from bench.sessions.gate import Look
+from bench.runner import quiet_check
+from bench.runner.quiet_check import Look
 
 
 def found(monkeypatch: pytest.MonkeyPatch, root: Path, files: dict[str, str], seen: Look) -> dict[str, doctor.Finding]:
-    monkeypatch.setattr(gate, "look", lambda _pause: seen)
+    monkeypatch.setattr(quiet_check, "look", lambda _pause: seen)
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
@@ -42,7 +42,7 @@ CLOUD = {
 def test_a_busy_machine_closes_the_gate_and_a_quiet_one_opens_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv(gate.WAIT_VARIABLE, "60")
+    monkeypatch.setenv(quiet_check.WAIT_VARIABLE, "60")
     closed = found(monkeypatch, tmp_path, LAPTOP, Look(0.5, 0.3))["gate"]
     assert (closed.level, closed.seen.partition(":")[0]) == ("note", "closed")
     assert "wait up to 60 s" in closed.to_do

@@ -21,12 +21,12 @@ import requests
 from docker import DockerClient
 from person import SMALL, Bench, ended
 
-from bench import image
 from bench.errors import RunFailed, RunInvalid
 from bench.experiments import NAMES
 from bench.identity import code_hash, version
 from bench.model import Run
-from bench.monitoring.prometheus import Prometheus
+from bench.prometheus.client import Prometheus
+from bench.targets import image
 from bench.targets.docker import engine as docker_engine
 from bench.targets.docker.engine import APPLIANCE
 from bench.targets.docker.plan import resource_name

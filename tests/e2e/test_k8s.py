@@ -18,8 +18,8 @@ from person import Bench, ended
 
 from bench.errors import RunInvalid
 from bench.identity import code_hash
-from bench.image import default_tag
-from bench.monitoring.prometheus import Prometheus
+from bench.prometheus.client import Prometheus
+from bench.targets.image import default_tag
 
 pytestmark = [pytest.mark.k8s, pytest.mark.slow, pytest.mark.timeout(900)]
 

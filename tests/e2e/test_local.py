@@ -44,7 +44,7 @@ def drivers(bench: Bench) -> list[psutil.Process]:
     return [
         process
         for process in psutil.process_iter(["cmdline", "environ"])
-        if "bench.jobs.entry" in (process.info["cmdline"] or [])
+        if "bench.cluster.driver" in (process.info["cmdline"] or [])
         and mine in (process.info["environ"] or {}).get("RAYMETER_RECORDS", "")
     ]
 

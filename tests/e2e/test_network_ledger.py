@@ -8,7 +8,7 @@ import pytest
 from person import Bench
 
 from bench import analysis
-from bench.analysis.ledger.network_ledger import Ledger
+from bench.analysis.breakdown.network import Ledger
 from bench.model import Run, Session
 
 pytestmark = [pytest.mark.ray, pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(600)]

@@ -6,7 +6,7 @@ import pytest
 from person import SMALL, Bench
 
 from bench import stacks
-from bench.jobs import profiling
+from bench.cluster import profiling
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 

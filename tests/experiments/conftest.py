@@ -11,13 +11,13 @@ from typing import TypeVar
 
 import pytest
 
+from bench.cluster import work_checks
+from bench.cluster.driver import refuse_large_functions
 from bench.context import Measured, NodeSlot
-from bench.experiments.kit.chaos import Kind
-from bench.experiments.kit.mishaps import Mishaps, Survives
-from bench.jobs import work_checks
-from bench.jobs.entry import refuse_large_functions
+from bench.experiments.toolkit.fault_injector import Mishaps, Survives
+from bench.faults import Kind
 from bench.model import Arm, Interval, Sample
-from bench.sessions import gate
+from bench.runner import quiet_check
 
 T = TypeVar("T")
 
@@ -152,7 +152,7 @@ def local_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sequence[Nod
         patch.setenv("RAY_AUTH_MODE", "disabled")
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         ours = [name for name in os.environ if name.startswith("RAYMETER_")]
-        for name in {*ours, "RAY_ADDRESS"} - {gate.WAIT_VARIABLE}:  # which holds for all tests
+        for name in {*ours, "RAY_ADDRESS"} - {quiet_check.WAIT_VARIABLE}:  # which holds for all tests
             patch.delenv(name, raising=False)
         refuse_large_functions()  # as the driver of a run does
         ray.init(

@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 from outcomes import an_outcome
 
+from bench import faults
 from bench.errors import BadInput, RunFailed
 from bench.experiments.clustering import Params
 from bench.experiments.clustering.ledger import HALF_A_ROW_BYTES, NAME, Ledger
-from bench.experiments.kit import chaos
 from bench.planning import plan
 from bench.planning.plan import Wish
 
 
 def test_a_chaos_plan_is_the_same_for_the_same_seed_and_in_order() -> None:
-    found = chaos.strikes("worker:5+driver:3", 1)
+    found = faults.strikes("worker:5+driver:3", 1)
     assert Counter(strike.kind for strike in found) == {"worker": 5, "driver": 3}
-    assert found == chaos.strikes("worker:5+driver:3", 1) != chaos.strikes("worker:5+driver:3", 2)
+    assert found == faults.strikes("worker:5+driver:3", 1) != faults.strikes("worker:5+driver:3", 2)
     assert [strike.share for strike in found] == sorted(strike.share for strike in found)
 
 
@@ -40,8 +40,8 @@ def test_strikes_that_came_before_do_not_come_again() -> None:
             remote = staticmethod(struck.append)
 
     done = [0.0]
-    strikes = chaos.strikes("worker:4", 1)
-    there = chaos.Chaos(
+    strikes = faults.strikes("worker:4", 1)
+    there = faults.Chaos(
         left=strikes,
         done=lambda: done[0],
         workers=lambda: [("head", 42), ("head", 43)],
@@ -59,8 +59,8 @@ def test_strikes_that_came_before_do_not_come_again() -> None:
 def test_a_disk_is_not_filled_when_nothing_more_will_be_written() -> None:
     filled: list[str] = []
     done = [1.0]
-    there = chaos.Chaos(
-        left=chaos.strikes("fill-disk", 1),
+    there = faults.Chaos(
+        left=faults.strikes("fill-disk", 1),
         done=lambda: done[0],
         workers=list,
         standing=set,
@@ -75,9 +75,9 @@ def test_a_disk_is_not_filled_when_nothing_more_will_be_written() -> None:
 
 
 def test_every_attempt_has_one_strike_behind_it_that_ended_the_one_before() -> None:
-    strikes = chaos.strikes("driver:2+head:1+worker:1", 3)
+    strikes = faults.strikes("driver:2+head:1+worker:1", 3)
     for attempt, ends in ((1, 3), (2, 2), (4, 0), (5, 0)):
-        there = chaos.Chaos(left=strikes, done=lambda: 0.0, workers=list, standing=set, strikers={}, fill=list)
+        there = faults.Chaos(left=strikes, done=lambda: 0.0, workers=list, standing=set, strikers={}, fill=list)
         there.skip(attempt)
         assert len(there.left) == ends + 1
         assert [each.share for each in there.left] == sorted(each.share for each in there.left)

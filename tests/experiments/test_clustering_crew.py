@@ -20,7 +20,7 @@ from bench.experiments.clustering import crew as module
 from bench.experiments.clustering.crew import IN_FLIGHT, LOSSES, OVERDUE_SECONDS, STALL_SECONDS, Crew, Tally
 from bench.experiments.clustering.split import Part
 from bench.experiments.clustering.work import Outcome
-from bench.experiments.kit.placement import Place
+from bench.experiments.toolkit.placement import Place
 
 NEVER = 1e9
 

@@ -22,7 +22,7 @@ from bench.experiments.clustering import Params, split, work
 from bench.experiments.clustering.journal import Journal
 from bench.experiments.clustering.ledger import NAME, Ledger, key_of
 from bench.experiments.clustering.metrics import Account
-from bench.sessions.store import DONE
+from bench.record.store import DONE
 
 EMPTY = clustering.job_of(Params(job="empty"), seed=1)
 

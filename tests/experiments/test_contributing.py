@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from bench import params as parameters
 from bench.experiments import Experiment
-from bench.planning import params as parameters
 
 TEXT = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bench import params as parameters
 from bench.context import Measured
 from bench.errors import BadInput
 from bench.experiments import inference, load
@@ -15,9 +16,8 @@ from bench.experiments.inference import load as inference_load
 from bench.experiments.inference.actor_pool import Answers
 from bench.experiments.inference.peers import Peers
 from bench.experiments.inference.predictors import Predictors
-from bench.experiments.kit import response_times
+from bench.experiments.toolkit import response_times
 from bench.model import Interval, Sample
-from bench.planning import params as parameters
 
 ANSWERS = "inference: answers to 600 mnist inputs, seed 7"
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from sweeping import SweepContext
 
-from bench.analysis.statistics import stats
-from bench.analysis.statistics.stats import Estimate
+from bench.analysis.stats import estimates
+from bench.analysis.stats.estimates import Estimate
 from bench.experiments import core_rates
 from bench.experiments.core_rates import HEADLINE, MULTI_PUT_GIGABYTES, PUT_GIGABYTES, Params
 
@@ -147,6 +147,6 @@ def ratio_of(ours: core_rates.Rate, theirs: Callable[[], object], calls: int) ->
         logs.append(math.log(seconds[by_theirs] / seconds[ours.work]))
         least, most = PAIRS_SECONDS
         if (passed := monotonic() - begin) > least and len(logs) > FEWEST_PAIRS:
-            found = stats.exponential(stats.hodges_lehmann(logs[1:], level=0.999))
+            found = estimates.exponential(estimates.hodges_lehmann(logs[1:], level=0.999))
             if passed > most or (found.low and found.high and found.high / found.low < NARROW):
                 return found

@@ -13,11 +13,11 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from bench import params as parameters
 from bench.context import Measured, NodeSlot
 from bench.data import images
 from bench.errors import BadInput, DataMissing, DoesNotFit, RunFailed, RunInvalid
 from bench.experiments import load, parameter_server
-from bench.experiments.kit.placement import places
 from bench.experiments.parameter_server import Params, checkpoints, outcome, study
 from bench.experiments.parameter_server import metrics as m
 from bench.experiments.parameter_server.host import Schedule
@@ -26,9 +26,9 @@ from bench.experiments.parameter_server.outcome import Evaluated
 from bench.experiments.parameter_server.server import Plan, Snapshot
 from bench.experiments.parameter_server.study import Study
 from bench.experiments.parameter_server.training import Pass, Setting, Trainers
+from bench.experiments.toolkit.placement import places
 from bench.model import Interval, Sample, Topology, from_json, to_json
 from bench.planning import needs
-from bench.planning import params as parameters
 
 SOME = Params(
     model="convolution",

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import analysis
-from bench.analysis.ledger import amounts as ledger_amounts
+from bench.analysis.breakdown import amounts as ledger_amounts
 from bench.context import Measured
 from bench.experiments import inference
 from bench.experiments.inference import predictors
-from bench.experiments.kit import parts
-from bench.experiments.kit.parts import WorkDone, compute_and_straggler, work_samples
-from bench.experiments.kit.placement import on
+from bench.experiments.toolkit import parts
+from bench.experiments.toolkit.parts import WorkDone, compute_and_straggler, work_samples
+from bench.experiments.toolkit.placement import on
 from bench.model import Interval
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.context import NodeSlot
-from bench.experiments.kit.placement import places, shares, spans
+from bench.experiments.toolkit.placement import places, shares, spans
 
 
 def some_nodes(*cpus: int) -> list[NodeSlot]:

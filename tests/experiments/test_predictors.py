@@ -12,7 +12,7 @@ from bench.context import NodeSlot
 from bench.errors import RunInvalid
 from bench.experiments.inference import mlp
 from bench.experiments.inference.predictors import DataPath, Predictor, Predictors
-from bench.experiments.kit.placement import places, spans
+from bench.experiments.toolkit.placement import places, spans
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(60)]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.experiments.kit.chaos import PAUSE_SECONDS, Kind
-from bench.experiments.kit.recovery import Recoveries, Recovery
+from bench.experiments.toolkit.recovery import Recoveries, Recovery
+from bench.faults import PAUSE_SECONDS, Kind
 
 THERE = ["head/0", "worker-1/1", "worker-1/2"]
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from builders import a_spec
 
+from bench.cluster.invocation import Invocation, NodeProbe
+from bench.cluster.recorder import Recorder
 from bench.context import NodeSlot
 from bench.experiments import clustering, tune
-from bench.jobs.invocation import Invocation, NodeProbe
-from bench.jobs.recorder import Recorder
 from bench.model import Spec
-from bench.sessions.store import DONE, FILES
+from bench.record.store import DONE, FILES
 
 JOBS = {"jobs": 300, "job": "empty", "jobs_per_part": 3, "peers": "none"}
 TRIALS = {"samples": 2, "hidden_below": 48, "iteration_samples": 2_000, "max_iterations": 2, "target_accuracy": 0.8}

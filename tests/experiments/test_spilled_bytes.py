@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from builders import a_spec
 
+from bench.cluster.invocation import Invocation, NodeProbe
+from bench.cluster.recorder import Recorder
 from bench.context import NodeSlot
-from bench.jobs.invocation import Invocation, NodeProbe
-from bench.jobs.recorder import Recorder
 
 ARRAY = np.zeros(32 * 2**20, dtype=np.uint8)
 

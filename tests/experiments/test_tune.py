@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from bench import params as parameters
 from bench.context import Measured, NodeSlot
 from bench.data import images
 from bench.errors import BadInput, DoesNotFit
@@ -29,7 +30,6 @@ from bench.experiments.tune.search import Found, Plan
 from bench.experiments.tune.storage import storage
 from bench.experiments.tune.training import Config, Course, Report
 from bench.model import Interval, Sample, Topology
-from bench.planning import params as parameters
 
 COURSE = Course(batch=1, iteration_samples=1, max_iterations=9, target=0.9, judged_by="training", threads=1, seed=1)
 NODES = [NodeSlot(name=name, node_id=name, cpus=1, threads=1) for name in ("head", "worker-1")]

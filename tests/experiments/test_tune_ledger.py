@@ -9,7 +9,7 @@ from bench.experiments.tune.ledger import NAME, Ledger
 from bench.experiments.tune.numbers import TrialRun
 from bench.experiments.tune.space import configurations
 from bench.experiments.tune.training import Course, Report
-from bench.sessions.store import DONE
+from bench.record.store import DONE
 
 COURSE = Course(
     batch=128, iteration_samples=1_000, max_iterations=5, target=0.9, judged_by="training", threads=1, seed=1

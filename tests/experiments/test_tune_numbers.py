@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.experiments.kit import parts
+from bench.experiments.toolkit import parts
 from bench.experiments.tune import numbers
 from bench.experiments.tune.numbers import Outcome, TrialRun, Used
 from bench.experiments.tune.training import Config, Report

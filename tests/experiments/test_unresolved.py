@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bench.jobs.work_checks import unresolved
+from bench.cluster.work_checks import unresolved
 
 
 def numbers() -> Iterator[int]:

@@ -13,8 +13,8 @@ from made_sets import a_seeded_mnist
 from bench.errors import BadInput, DataMissing, DoesNotFit
 from bench.planning import plan
 from bench.planning.plan import Wish
-from bench.sessions import store
-from bench.sessions.session import Stop, perform, remaining
+from bench.record import store
+from bench.runner.session import Stop, perform, remaining
 
 
 def a_wish(*sets: str, topology: str = "both") -> Wish:

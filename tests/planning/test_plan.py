@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.effective_cpus import EffectiveCpus, effective_cpus
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import NAMES
+from bench.machine.effective_cpus import EffectiveCpus, effective_cpus
 from bench.model import Value
 from bench.planning import needs, plan
 from bench.planning.plan import Wish

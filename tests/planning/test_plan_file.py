@@ -11,11 +11,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from bench.commands.options import as_plan, planned_options
+from bench import params
 from bench.errors import BadInput
 from bench.experiments import NAMES
 from bench.model import Value
-from bench.planning import params, plan, plan_file, plan_text
+from bench.options import as_plan, planned_options
+from bench.planning import plan, plan_file, plan_text
 from bench.planning.plan import Wish
 from bench.planning.plan_file import Plan
 from bench.targets import Options

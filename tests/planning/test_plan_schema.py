@@ -12,10 +12,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from bench.commands.options import planned_options
+from bench import params
 from bench.errors import BadInput
 from bench.experiments import NAMES
-from bench.planning import params, plan, plan_file, plan_schema, plan_text
+from bench.options import planned_options
+from bench.planning import plan, plan_file, plan_schema, plan_text
 
 ROOT = Path(__file__).parents[2]
 PLANS = sorted([*(ROOT / "examples").glob("*.toml"), *(ROOT / "docs").glob("*plan*.toml")])

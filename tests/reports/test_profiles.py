@@ -10,9 +10,9 @@ from analysis.made_up import made_up
 from builders import a_spec
 
 from bench import analysis, reports, stacks
-from bench.jobs.recorder import Recorder
+from bench.cluster.recorder import Recorder
 from bench.model import Run
-from bench.sessions import store
+from bench.record import store
 
 DRIVER = stacks.file_name("py-spy", stacks.DRIVER)
 HEAD = stacks.file_name("memray", "head")

@@ -12,7 +12,7 @@ from analysis.made_up import MULTI, SINGLE, made_up
 
 from bench import analysis
 from bench.analysis.ladders import Ladder
-from bench.analysis.statistics import scaling
+from bench.analysis.stats import scaling
 from bench.model import Metric
 from bench.reports import html
 from bench.reports.pictures import scaling as pictures_of_scaling

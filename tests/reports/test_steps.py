@@ -10,7 +10,7 @@ import pytest
 
 from bench.analysis.arms import ArmRow
 from bench.analysis.comparison import Side
-from bench.analysis.statistics.stats import hodges_lehmann
+from bench.analysis.stats.estimates import hodges_lehmann
 from bench.model import Arm, Metric
 from bench.reports.sections import steps
 

@@ -8,7 +8,7 @@ import pytest
 from analysis.made_up import ARMS, METRICS, MULTI, SINGLE, a_facts, made_up
 
 from bench import analysis
-from bench.analysis.statistics.stats import Estimate
+from bench.analysis.stats.estimates import Estimate
 from bench.model import Gate, IdleLoad
 from bench.reports import text
 from bench.reports.sections.tables import Axis

@@ -14,17 +14,17 @@ from pathlib import Path
 import pytest
 from builders import a_topology
 
-from bench.cores import Cpu
 from bench.errors import BadInput, TargetFailed
+from bench.machine.cores import Cpu
 from bench.model import Topology, from_json
 from bench.targets import Options, create
 from bench.targets.docker import engine as docker_engine
+from bench.targets.docker import monitoring as docker_windows
 from bench.targets.docker import plan
 from bench.targets.docker import target as docker
-from bench.targets.docker import windows as docker_windows
 from bench.targets.docker.engine import File
-from bench.targets.ledger import Home, Ledger, Node, Ports
 from bench.targets.local import ray_node
+from bench.targets.state import Home, Ledger, Node, Ports
 
 TOKEN = "a-token-of-the-tests"
 

@@ -21,10 +21,10 @@ from bench.targets.k8s import context as k8s_context
 from bench.targets.k8s import kubectl
 from bench.targets.k8s import target as k8s
 from bench.targets.k8s.image_delivery import Image, is_same
-from bench.targets.k8s.ledger import Home, Ledger
 from bench.targets.k8s.port_forward import free_ports
 from bench.targets.k8s.ray_readiness import wrong
 from bench.targets.k8s.sent_code import pack
+from bench.targets.k8s.state import Home, Ledger
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from fakes import running
 from kubernetes_objects import a_container, a_pod
 
 from bench.errors import TargetFailed
-from bench.targets.k8s import windows as k8s_windows
+from bench.targets.k8s import monitoring as k8s_windows
 
 
 class Pods:

@@ -17,13 +17,13 @@ import psutil
 import pytest
 from builders import a_topology
 
-from bench.effective_cpus import effective_cpus
 from bench.errors import BadInput, DoesNotFit, TargetFailed
+from bench.machine.effective_cpus import effective_cpus
 from bench.model import Topology, to_json
 from bench.targets import Cluster, Options, create, processes
-from bench.targets.ledger import Home, Ledger, Node, Ports, boot_id, run_folder
 from bench.targets.local import namespaces, run_folders
 from bench.targets.local import target as local
+from bench.targets.state import Home, Ledger, Node, Ports, boot_id, run_folder
 
 ONE_NODE = replace(a_topology(cpus=1), memory_bytes_per_node=2 * 2**30, object_store_bytes_per_node=100 * 2**20)
 TWO_NODES = replace(ONE_NODE, name="multi", nodes=2)
@@ -46,7 +46,7 @@ import sys
 import time
 import ray
 from ray.util.placement_group import placement_group
-from bench.jobs.submit import JobsApi
+from bench.runner.jobs_api import JobsApi
 
 @ray.remote(num_cpus=1)
 class Holder:

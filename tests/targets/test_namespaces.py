@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.errors import BadInput, TargetFailed
-from bench.targets.ledger import new_id
 from bench.targets.local import namespaces
+from bench.targets.state import new_id
 
 SEND = """
 import socket, sys, time

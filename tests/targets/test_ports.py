@@ -5,8 +5,8 @@ import socket
 import pytest
 
 from bench.errors import TargetFailed
-from bench.targets.ledger import Ports
 from bench.targets.local import ports
+from bench.targets.state import Ports
 
 
 def test_no_port_is_given_twice():

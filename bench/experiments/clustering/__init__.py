@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from typer import Option
 
+from bench import faults
 from bench.context import Context
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import Profile
@@ -18,7 +19,7 @@ from bench.experiments.clustering.kernels import Kernel
 from bench.experiments.clustering.metrics import CHECKED_SHARE, JOBS_PER_SECOND, METRICS, of_crew, of_round
 from bench.experiments.clustering.site import Source
 from bench.experiments.clustering.work import Given, Job, Kind
-from bench.experiments.kit import chaos, mishaps
+from bench.experiments.toolkit import fault_injector
 from bench.model import Arm, Sample, Topology
 
 __all__ = [
@@ -40,7 +41,7 @@ EMPTY_PARTS = Arm(name="empty-parts", help="As many parts without any job in the
 TASKS = Arm(name="tasks", help="A task of Ray for each part.")
 POOL = Arm(name="pool", help="A multiprocessing.Pool on each node, the parts dealt out by CPUs.")
 SERIAL = Arm(name="serial", help="One process of the first node: the base case.")
-CHAOS = mishaps.Survives(kinds=chaos.KINDS, workers="Worker.do")
+CHAOS = fault_injector.Survives(kinds=faults.KINDS, workers="Worker.do")
 ARMS = (RAY, EMPTY_PARTS, TASKS, POOL, SERIAL)
 
 
@@ -77,17 +78,17 @@ class Params:
     failing: Annotated[
         int, Option(min=0, max=1_000, metavar="JOBS", help="That fail at every try, to see what becomes of them.")
     ] = 0
-    chaos: mishaps.Choice = ""
+    chaos: fault_injector.Choice = ""
 
     def __post_init__(self) -> None:
-        chaos.read_plan(self.chaos)
+        faults.read_plan(self.chaos)
         if self.clusters > self.points:
             raise BadInput(f"{self.points} points have no {self.clusters} clusters.", "Lower clusters.")
         if self.failing >= self.jobs:
             raise BadInput(f"{self.failing} of {self.jobs} jobs cannot fail.", "Lower failing.")
         if self.source == "pulled" and self.peers == "all":
             raise BadInput("The peers cannot pull their input.", "Take peers=none, or source=local.")
-        if self.peers == "all" and chaos.changes_nodes(self.chaos):
+        if self.peers == "all" and faults.changes_nodes(self.chaos):
             raise BadInput("The peers do not get over nodes that come or go.", "Take peers=none with this chaos.")
         if self.source != "made" and self.job != "kmeans":
             raise BadInput(f"A job that is {self.job} has no input.", "Take source=made.")
@@ -195,7 +196,7 @@ PROFILES = {
 
 def check_fits(params: Params, topology: Topology) -> None:
     """Raise DoesNotFit where the chaos needs a node besides the head's."""
-    if topology.nodes == 1 and chaos.needs_others(params.chaos):
+    if topology.nodes == 1 and faults.needs_others(params.chaos):
         raise DoesNotFit(
             f"chaos={params.chaos} strikes nodes besides the head, and {topology.name} has none.",
             "Take --topology multi, or another plan.",
@@ -217,7 +218,7 @@ def without_effect(params: Params) -> Collection[str]:
 
 def breaks_cluster(params: Params) -> bool:
     """Whether nodes are taken away on purpose."""
-    return chaos.changes_nodes(params.chaos)
+    return faults.changes_nodes(params.chaos)
 
 
 def guess_pass_seconds(params: Params) -> float:

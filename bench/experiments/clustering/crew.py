@@ -17,7 +17,7 @@ from typing import Any
 from bench.errors import RunFailed
 from bench.experiments.clustering.split import Part
 from bench.experiments.clustering.work import Outcome
-from bench.experiments.kit.placement import Place
+from bench.experiments.toolkit.placement import Place
 
 IN_FLIGHT = 2  # of a worker: the part in hand, and the one that waits for it
 TICK_SECONDS = 0.5  # between two looks at what befell the nodes

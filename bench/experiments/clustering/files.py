@@ -20,7 +20,7 @@ from bench.context import NodeSlot
 from bench.errors import DoesNotFit
 from bench.experiments.clustering import formats, points
 from bench.experiments.clustering.formats import Format
-from bench.experiments.kit.placement import get_in_time, on
+from bench.experiments.toolkit.placement import get_in_time, on
 
 READY_SECONDS = 120.0
 SLOWEST_BYTES_PER_SECOND = 100e3  # of vectors, by a worker that is alive

@@ -10,8 +10,8 @@ from statistics import median_low
 from bench.context import Measured, NodeSlot
 from bench.experiments.clustering.crew import Tally
 from bench.experiments.clustering.work import MODULUS, Aside, Outcome
-from bench.experiments.kit.parts import SERIALISE, WORK_METRICS, WorkDone, jain, work_samples
-from bench.experiments.kit.recovery import Recovery
+from bench.experiments.toolkit.parts import SERIALISE, WORK_METRICS, WorkDone, jain, work_samples
+from bench.experiments.toolkit.recovery import Recovery
 from bench.model import Metric, Sample
 
 STUDY_JOBS = 8_000_000
@@ -114,7 +114,7 @@ RECOVERY_SECONDS = Metric(
     unit="s",
     better="lower",
     kind="time",
-    help="From a strike of chaos to its recovery, by kind: see bench/experiments/kit/recovery.py for what that is.",
+    help="From a strike of chaos to its recovery, by kind: see bench/experiments/toolkit/recovery.py for what that is.",
 )
 WASTED_WORK = Metric(
     name="wasted_work",

@@ -13,8 +13,8 @@ from bench.context import NodeSlot
 from bench.experiments.clustering import work
 from bench.experiments.clustering.split import Part
 from bench.experiments.clustering.work import Job, Outcome
-from bench.experiments.kit.placement import get_in_time, on, shares
-from bench.experiments.kit.spawning import THREAD_VARIABLES, environment, without_main_script
+from bench.experiments.toolkit.placement import get_in_time, on, shares
+from bench.experiments.toolkit.spawning import THREAD_VARIABLES, environment, without_main_script
 
 READY_SECONDS = 180.0
 TASKS_PER_CPU = 2  # under way at once

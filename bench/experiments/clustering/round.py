@@ -11,6 +11,7 @@ from secrets import token_hex
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from bench import faults
 from bench.context import Context, NodeSlot
 from bench.errors import DataMissing, RunFailed
 from bench.experiments.clustering import peers, site, split, work
@@ -20,10 +21,10 @@ from bench.experiments.clustering.metrics import Account, Round
 from bench.experiments.clustering.reference import Reference
 from bench.experiments.clustering.split import Part
 from bench.experiments.clustering.work import Given, Job, Outcome
-from bench.experiments.kit import chaos, recovery
-from bench.experiments.kit.placement import Place, get_in_time, on
-from bench.files import replace_whole
+from bench.experiments.toolkit import recovery
+from bench.experiments.toolkit.placement import Place, get_in_time, on
 from bench.model import to_json
+from bench.record.files import replace_whole
 
 if TYPE_CHECKING:
     from bench.experiments.clustering import Params
@@ -139,7 +140,7 @@ class Rounds:
         if self._recoveries and self._done < self.params.jobs:
             self.context.progress(self._done, self.params.jobs)
 
-    def struck(self, kind: chaos.Kind, node: str) -> None:
+    def struck(self, kind: faults.Kind, node: str) -> None:
         if self._recoveries:
             self._recoveries.struck(kind, node, monotonic())
 
@@ -220,8 +221,8 @@ class Rounds:
         if not self._is_watched:
             return
         self._recoveries = recovery.Recoveries(workers=lambda: {worker.name for worker in self.crew.workers})
-        plan = chaos.strikes(self.params.chaos, self.context.seed)
-        ended = chaos.ended_the_last(plan, self.context.attempt)
+        plan = faults.strikes(self.params.chaos, self.context.seed)
+        ended = faults.ended_the_last(plan, self.context.attempt)
         if ended and not self._is_back:  # rounds that had been done before, and other arms, are no part of it
             self._recoveries.struck(ended, "", monotonic() - self.startup_seconds)
 
@@ -297,7 +298,7 @@ class Rounds:
 
 def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: ExitStack) -> Rounds:
     """Workers, depots and peers in their places, ready; the input on the disks that shall have it."""
-    if chaos.changes_nodes(params.chaos):
+    if faults.changes_nodes(params.chaos):
         context.expects_losses()
     begun = monotonic()
     # Below Ray's own, which goes when the cluster does: a driver that was killed takes nothing away.

@@ -20,7 +20,7 @@ from bench.experiments.clustering.inputs import checksum
 from bench.experiments.clustering.journal import Journal
 from bench.experiments.clustering.split import Part
 from bench.experiments.clustering.work import Given, Job, Outcome
-from bench.files import replace_whole
+from bench.record.files import replace_whole
 
 if TYPE_CHECKING:
     from bench.experiments.clustering.points import Points

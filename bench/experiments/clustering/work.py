@@ -20,7 +20,7 @@ from bench.errors import RunInvalid
 from bench.experiments.clustering import kernels, points
 from bench.experiments.clustering.inputs import Input, open_input
 from bench.experiments.clustering.split import Part
-from bench.files import replace_whole
+from bench.record.files import replace_whole
 
 if TYPE_CHECKING:
     from bench.experiments.clustering.points import Points

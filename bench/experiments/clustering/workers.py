@@ -15,7 +15,7 @@ from bench.context import NodeSlot
 from bench.errors import RunInvalid
 from bench.experiments.clustering import expected, kernels, points, work
 from bench.experiments.clustering.kernels import AnyKernel
-from bench.experiments.kit.placement import Span, get_in_time, on, shares
+from bench.experiments.toolkit.placement import Span, get_in_time, on, shares
 
 if TYPE_CHECKING:
     from bench.experiments.clustering.expected import Expected

@@ -17,7 +17,7 @@ from bench.context import Context, Measured, NodeSlot
 from bench.errors import BadInput
 from bench.experiments import Profile
 from bench.experiments.granularity.numbers import batch_for, least_task_seconds, overhead_seconds
-from bench.experiments.kit.placement import get_in_time, on
+from bench.experiments.toolkit.placement import get_in_time, on
 from bench.model import Arm, Metric, Sample
 
 SHARES = (50, 90)

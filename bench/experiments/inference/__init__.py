@@ -21,8 +21,8 @@ from bench.experiments.inference import mlp
 from bench.experiments.inference.actor_pool import success_rate
 from bench.experiments.inference.peers import Peers, start_peers
 from bench.experiments.inference.predictors import DataPath, Predictors
-from bench.experiments.kit import mishaps, parts, response_times
-from bench.experiments.kit.placement import Place, Span, places, spans
+from bench.experiments.toolkit import fault_injector, parts, response_times
+from bench.experiments.toolkit.placement import Place, Span, places, spans
 from bench.model import Arm, Interval, Metric, Sample, Topology, Value
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ ALL_CPUS = Arm(
 POOL = Arm(name="pool", help="multiprocessing.Pool, a process per CPU, the same batches by value.")
 UNWATCHED = Arm(name="ray-unwatched", help="As ray, while raymeter does not watch.", role="control", probed=False)
 ARMS = (RAY, EMPTY_CALLS, BARE_CALLS, ONE_BY_ONE, ALL_CPUS, POOL, UNWATCHED)
-CHAOS = mishaps.Survives(kinds=("worker",), workers="Predictor")
+CHAOS = fault_injector.Survives(kinds=("worker",), workers="Predictor")
 
 SPAN_BYTES = 16  # two integers, in place of the rows
 ANSWER_BYTES = 1
@@ -119,7 +119,7 @@ class Params:
     dtype: Annotated[mlp.Dtype, Option(help="Type of inputs and weights.")] = "float64"
     open_loop: response_times.Choice = "poisson"
     open_loop_seconds: response_times.Seconds = 0.5
-    chaos: mishaps.Choice = ""
+    chaos: fault_injector.Choice = ""
 
     def __post_init__(self) -> None:
         if self.batch > self.inputs:

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 from bench.context import Context
 from bench.experiments.inference.predictors import Predictors
-from bench.experiments.kit.open_loop import RayCalls
-from bench.experiments.kit.placement import Span, spans
-from bench.experiments.kit.response_times import MOST_OUTSTANDING, ResponseTimes, Subject
+from bench.experiments.toolkit.open_loop import RayCalls
+from bench.experiments.toolkit.placement import Span, spans
+from bench.experiments.toolkit.response_times import MOST_OUTSTANDING, ResponseTimes, Subject
 from bench.model import Arm
 
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from bench.context import NodeSlot
 from bench.errors import RunInvalid
 from bench.experiments.inference import mlp
-from bench.experiments.kit.placement import Span, get_in_time, on, shares, spans
-from bench.experiments.kit.spawning import THREAD_VARIABLES, environment, without_main_script
+from bench.experiments.toolkit.placement import Span, get_in_time, on, shares, spans
+from bench.experiments.toolkit.spawning import THREAD_VARIABLES, environment, without_main_script
 
 if TYPE_CHECKING:
     from bench.experiments.inference.mlp import Array, Layers

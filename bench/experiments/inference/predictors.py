@@ -12,8 +12,8 @@ from bench.data import digits
 from bench.errors import RunInvalid
 from bench.experiments.inference import mlp
 from bench.experiments.inference.actor_pool import ActorPool, Answers
-from bench.experiments.kit.parts import WorkDone
-from bench.experiments.kit.placement import Place, Span, get_in_time, on
+from bench.experiments.toolkit.parts import WorkDone
+from bench.experiments.toolkit.placement import Place, Span, get_in_time, on
 
 if TYPE_CHECKING:
     from bench.experiments.inference.mlp import Array, Layers

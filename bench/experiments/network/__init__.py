@@ -13,7 +13,6 @@ from typer import Option
 from bench.context import Context, NodeSlot, Turn, over_turns
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import Profile
-from bench.experiments.kit.placement import get_in_time, on
 from bench.experiments.network import figures, fits
 from bench.experiments.network.endpoint import CHUNK_BYTES, Endpoint, Seat
 from bench.experiments.network.figures import FIRST, GOODPUT, Key, Passes
@@ -21,6 +20,7 @@ from bench.experiments.network.points import WORD_BYTES, Point, in_words, sweep
 from bench.experiments.network.ray_ways import SMALL_BYTES
 from bench.experiments.network.tcp import BLOCK_BYTES
 from bench.experiments.network.ways import Burst
+from bench.experiments.toolkit.placement import get_in_time, on
 from bench.model import Arm, Sample, Topology
 
 METRICS = figures.METRICS

@@ -11,8 +11,8 @@ from pathlib import Path
 from time import monotonic, process_time
 from typing import TYPE_CHECKING, Any
 
-from bench.experiments.kit.placement import get_in_time
 from bench.experiments.network import gloo, iperf, payload, ray_ways, tcp, ways
+from bench.experiments.toolkit.placement import get_in_time
 
 if TYPE_CHECKING:
     from bench.experiments.network.points import Point

@@ -13,10 +13,10 @@ from datetime import timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
-from bench.experiments.kit.interfaces import interface_of
 from bench.experiments.network import payload
 from bench.experiments.network.points import WORD_BYTES, Point
 from bench.experiments.network.ways import Way
+from bench.experiments.toolkit.interfaces import interface_of
 
 if TYPE_CHECKING:
     from bench.experiments.network.payload import Checker, Words

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from bench.experiments.kit.placement import get_in_time
 from bench.experiments.network.points import WORD_BYTES
 from bench.experiments.network.ways import Way
+from bench.experiments.toolkit.placement import get_in_time
 
 if TYPE_CHECKING:
     from bench.experiments.network.payload import Words

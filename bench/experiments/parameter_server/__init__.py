@@ -13,9 +13,9 @@ from bench.context import Context
 from bench.data import images
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import Profile
-from bench.experiments.kit import mishaps
 from bench.experiments.parameter_server import metrics, models, wire
 from bench.experiments.parameter_server.metrics import ARMS, METRICS
+from bench.experiments.toolkit import fault_injector
 from bench.model import Arm, Sample, Topology, Value
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
     "without_effect",
 ]
 
-CHAOS = mishaps.Survives(kinds=("worker",), workers="Host.train")
+CHAOS = fault_injector.Survives(kinds=("worker",), workers="Host.train")
 SNAPSHOTS_BYTES = 1536 * 2**20  # that a server may keep of one training
 STUDY_TARGETS = {"convolution": (40.0, 40.0), "lenet": (40.0, 40.0), "resnet18": (60.0, 55.0), "vgg16": (60.0, 55.0)}
 STEP_SECONDS = {"convolution": 0.004, "lenet": 0.02, "resnet18": 4.0, "vgg16": 2.5}  # a batch of 100 on one thread
@@ -95,7 +95,7 @@ class Params:
     crowded: Annotated[
         bool, Option(metavar="FLAG", help="Run more workers than there are CPUs, too; the report says so.")
     ] = False
-    chaos: mishaps.Choice = ""
+    chaos: fault_injector.Choice = ""
 
     def __post_init__(self) -> None:
         if self.chaos and self.transport == "compressed":

@@ -10,13 +10,13 @@ from datetime import timedelta
 from time import monotonic, process_time
 from typing import TYPE_CHECKING, Any
 
-from bench.experiments.kit.interfaces import interface_of
 from bench.experiments.parameter_server import models
 from bench.experiments.parameter_server.learner import Batch, Batches, Learner
 from bench.experiments.parameter_server.lines import Address, Line
 from bench.experiments.parameter_server.memory import keep_freed_memory
 from bench.experiments.parameter_server.server import OVER, Snapshot
 from bench.experiments.parameter_server.wire import Codec, Transport, codec, parts
+from bench.experiments.toolkit.interfaces import interface_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.experiments.kit import parts
+from bench.experiments.toolkit import parts
 from bench.model import Arm, Metric
 
 THROUGHPUT = Metric(

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 from bench.context import Context, Measured
 from bench.data import images
 from bench.errors import RunInvalid
-from bench.experiments.kit import parts
-from bench.experiments.kit.placement import places
 from bench.experiments.parameter_server import checkpoints, models, wire
 from bench.experiments.parameter_server import metrics as m
 from bench.experiments.parameter_server.host import Schedule
@@ -33,6 +31,8 @@ from bench.experiments.parameter_server.outcome import (
 )
 from bench.experiments.parameter_server.server import Plan
 from bench.experiments.parameter_server.training import Pass, Setting, Trainers
+from bench.experiments.toolkit import parts
+from bench.experiments.toolkit.placement import places
 from bench.model import Arm, Sample
 
 if TYPE_CHECKING:

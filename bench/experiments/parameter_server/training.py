@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from bench.context import NodeSlot
 from bench.errors import RunFailed
-from bench.experiments.kit.placement import Place, get_in_time, on
 from bench.experiments.parameter_server import checkpoints, models
 from bench.experiments.parameter_server.host import Host, Report, Schedule, Task
 from bench.experiments.parameter_server.lines import Address
 from bench.experiments.parameter_server.server import Checkpoint, Plan, Server, Snapshot, Tally
 from bench.experiments.parameter_server.wire import Transport, parts
+from bench.experiments.toolkit.placement import Place, get_in_time, on
 
 if TYPE_CHECKING:
     import numpy as np

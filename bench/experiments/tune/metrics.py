@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bench.context import Measured, NodeSlot
-from bench.experiments.kit.parts import jain
+from bench.experiments.toolkit.parts import jain
 from bench.experiments.tune import numbers
 from bench.experiments.tune.numbers import Outcome, TrialRun
 from bench.experiments.tune.training import Course

@@ -14,8 +14,8 @@ from typing import Any
 from bench.context import NodeSlot
 from bench.data.images import Images
 from bench.errors import RunFailed, RunInvalid
-from bench.experiments.kit.placement import get_in_time, on
-from bench.experiments.kit.spawning import THREAD_VARIABLES, environment, without_main_script
+from bench.experiments.toolkit.placement import get_in_time, on
+from bench.experiments.toolkit.spawning import THREAD_VARIABLES, environment, without_main_script
 from bench.experiments.tune.numbers import TrialRun
 from bench.experiments.tune.search import Found
 from bench.experiments.tune.space import LEAST_HIDDEN, LR, MOMENTUM

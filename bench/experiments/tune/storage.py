@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.context import NodeSlot
 from bench.errors import BadInput
-from bench.experiments.kit.placement import get_in_time, on
+from bench.experiments.toolkit.placement import get_in_time, on
 
 SHARED_SECONDS = 30.0
 

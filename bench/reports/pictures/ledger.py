@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bench.analysis.breakdown.network import Ledger
 from bench.analysis.cells import CellReport
-from bench.analysis.ledger.network_ledger import Ledger
 from bench.analysis.numbers import percent, plain, with_interval
-from bench.analysis.statistics.stats import Estimate
+from bench.analysis.stats.estimates import Estimate
 from bench.reports.pictures import colours
 from bench.reports.pictures.session import RIGHT, Look, Picture, name_of, runs_of, ticks
 from bench.reports.pictures.svg import LEFT, Axis, Canvas

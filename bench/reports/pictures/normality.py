@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import Comparison, log_ratios
 from bench.analysis.numbers import label, plural
-from bench.analysis.statistics.quantiles import FEWEST, Quantiles, correlation, quantiles
+from bench.analysis.stats.quantiles import FEWEST, Quantiles, correlation, quantiles
 from bench.reports.pictures.session import RIGHT, Look, Picture, name_of, runs_of, upper
 from bench.reports.pictures.svg import LEFT, Axis, Canvas
 

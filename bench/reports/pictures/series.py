@@ -9,7 +9,7 @@ from bench.analysis.cells import CellReport
 from bench.analysis.curves import Curve
 from bench.analysis.numbers import label, percent, plural, quantity, scale_for
 from bench.analysis.rows import MetricRow
-from bench.analysis.statistics.stats import LEVEL
+from bench.analysis.stats.estimates import LEVEL
 from bench.model import Metric, Run, Sample
 from bench.reports.pictures.session import RIGHT, Look, Picture, name_of, runs_of, ticks, upper
 from bench.reports.pictures.svg import LEFT, Axis, Canvas

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.analysis.ledger.network_ledger import Ledger
+from bench.analysis.breakdown.network import Ledger
 from bench.analysis.numbers import Scale, percent, plural, scale_for, with_interval
 from bench.model import Metric
 from bench.reports.sections import grid

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bench.analysis.more_cpus import MoreCpus
 from bench.analysis.numbers import label, plural, ratio
 from bench.analysis.rows import MetricRow
-from bench.analysis.statistics.stats import FEWEST_FOR_VERDICT
+from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT
 from bench.reports.sections import grid
 from bench.reports.sections.grid import Table
 from bench.reports.sections.tables import NOTHING, row_scale, side_in_words

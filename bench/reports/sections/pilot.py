@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bench.analysis import Report
 from bench.analysis.levels import Allocation
 from bench.analysis.numbers import percent, plural
-from bench.analysis.statistics import power
+from bench.analysis.stats import power
 from bench.reports.document import Chapter, Section, cell_title
 from bench.reports.sections import grid, levels
 from bench.reports.sections.grid import Table

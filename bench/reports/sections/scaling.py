@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from bench.analysis.ladders import Ladder
 from bench.analysis.numbers import plain, quantity
-from bench.analysis.statistics.scaling import Bounds, Point
-from bench.analysis.statistics.stats import FEWEST_FOR_VERDICT
+from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT
+from bench.analysis.stats.scaling import Bounds, Point
 from bench.reports.sections import grid
 from bench.reports.sections.grid import Table
 

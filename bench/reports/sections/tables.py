@@ -12,7 +12,7 @@ from bench.analysis.cells import CellReport
 from bench.analysis.comparison import Comparison, Side, Verdict
 from bench.analysis.numbers import Scale, label, percent, plain, quantity, ratio, scale_for, with_interval
 from bench.analysis.rows import MetricRow
-from bench.analysis.statistics.stats import FEWEST_FOR_VERDICT, Estimate
+from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT, Estimate
 from bench.analysis.usage import NodeRow
 from bench.model import Metric
 from bench.reports.sections import grid

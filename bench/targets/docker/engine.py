@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench import http_client
-from bench.cores import Cpu, read_cpus
-from bench.effective_cpus import effective_cpus
 from bench.errors import BadInput, TargetFailed
+from bench.machine.cores import Cpu, read_cpus
+from bench.machine.effective_cpus import effective_cpus
 
 if TYPE_CHECKING:
     from docker import DockerClient

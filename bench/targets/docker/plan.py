@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from bench.cores import Cpu, slices, spare
 from bench.identity import SOURCE
+from bench.machine.cores import Cpu, slices, spare
 from bench.model import Topology, to_json
 from bench.targets import Options, node_names
 from bench.targets.docker.engine import APPLIANCE, USER, File, folder_files
@@ -99,7 +99,7 @@ def exporter_settings(plan: Plan, head_id: str) -> dict[str, Any]:
     return {
         **_base(plan, "exporter"),
         "command": [
-            *("python", "-m", "bench.jobs.exporter", "--records", RECORDS),
+            *("python", "-m", "bench.cluster.exporter", "--records", RECORDS),
             *("--host", "0.0.0.0", "--port", str(EXPORTER_PORT)),  # noqa: S104 - the container's own network
         ],
         "labels": {**labels(plan.appliance, "cluster"), NODE: "exporter"},

@@ -9,18 +9,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from bench import image
-from bench.cores import Cpu
 from bench.errors import BadInput, BenchError, CannotWrite, DoesNotFit, TargetFailed
 from bench.identity import CALLERS_CODE, code_hash
+from bench.machine.cores import Cpu
 from bench.model import Topology, from_json
-from bench.targets import RAYS_OWN, Cluster, Options, Standing, memory_kills, worker_starts
+from bench.targets import RAYS_OWN, Cluster, Options, Standing, image, memory_kills, worker_starts
 from bench.targets.bounds import check_sizes, mib
-from bench.targets.docker import engine, plan, windows
+from bench.targets.docker import engine, monitoring, plan
 from bench.targets.docker.plan import LINK, Plan
 from bench.targets.docker.readiness import Watch, raise_for_ended, why_ended
-from bench.targets.ledger import Home
 from bench.targets.readiness import in_words
+from bench.targets.state import Home
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -215,7 +214,7 @@ class DockerTarget:
         except TargetFailed:
             raise_for_ended(watch.containers())  # it says more than that another one cannot join its network
             raise
-        windows.wait(client, planned.appliance, planned.nodes)
+        monitoring.wait(client, planned.appliance, planned.nodes)
         environment = {} if self.options.dev else {CALLERS_CODE: code_hash()}
         return replace(_cluster(client, there, planned.topology, token), environment=environment)
 
@@ -230,7 +229,7 @@ class DockerTarget:
             started = engine.start(client, plan.node_settings(planned, index), aliases=(name,), files=files)
             if index == 0:
                 engine.start(client, plan.exporter_settings(planned, str(started.id)), files=files)
-        windows.ensure(client, planned.appliance, planned.nodes)
+        monitoring.ensure(client, planned.appliance, planned.nodes)
 
     def _standing(self, client: DockerClient, leftovers: tuple[str, ...]) -> Standing:
         there = Watch(client, self.options.name, "").containers()
@@ -257,7 +256,7 @@ class DockerTarget:
 
 def _cluster(client: DockerClient, there: dict[str, Container], topology: Topology, token: str) -> Cluster:
     head = there["head"]
-    where = windows.urls(windows.find(client, head.labels[engine.APPLIANCE]))
+    where = monitoring.urls(monitoring.find(client, head.labels[engine.APPLIANCE]))
     return Cluster(
         topology=topology,
         dashboard_url=plan.published_url(head.attrs, plan.DASHBOARD_PORT),

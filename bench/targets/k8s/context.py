@@ -10,7 +10,7 @@ from bench.errors import BadInput, TargetFailed, did_you_mean
 from bench.targets import Options
 from bench.targets.k8s import kind
 from bench.targets.k8s.kubectl import Kubectl, command, contexts, laptop_context
-from bench.targets.k8s.ledger import Home, Ledger
+from bench.targets.k8s.state import Home, Ledger
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bench.errors import BadInput, TargetFailed
-from bench.files import expand_home
+from bench.record.files import expand_home
 from bench.targets.k8s.kubectl import Kubectl, Object, kustomize
 
 OLDEST = (1, 6)  # of which the manifests know the fields

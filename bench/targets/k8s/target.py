@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from bench import image as images
 from bench.errors import BadInput, BenchError, TargetFailed
 from bench.identity import CALLERS_CODE, IMAGES, SOURCE, code_hash
 from bench.model import IdleLoad, Topology
@@ -27,22 +26,23 @@ from bench.targets import (
     processes,
     worker_starts,
 )
+from bench.targets import image as images
 from bench.targets.k8s import (
     fitting,
     idle_load,
     image_delivery,
     kind,
     kuberay,
+    monitoring,
     port_forward,
     ray_readiness,
     rendering,
     sent_code,
-    windows,
 )
 from bench.targets.k8s.context import Where, wait_for_nodes
 from bench.targets.k8s.kubectl import Kubectl, Object, contexts, is_of_laptop, kustomize
-from bench.targets.k8s.ledger import Home, Ledger, new_mark
 from bench.targets.k8s.ray_pods import RayPods
+from bench.targets.k8s.state import Home, Ledger, new_mark
 
 MANIFESTS = Path(__file__).resolve().parents[3] / "k8s"
 GONE_SECONDS = 60.0
@@ -101,7 +101,7 @@ class K8sTarget:
             self._settle(kubectl, rendered)
             try:
                 cluster = self._start_ray(kubectl, topology, rendered, nodes_wanted=len(set(chosen)))
-                windows.wait(
+                monitoring.wait(
                     kubectl, self._options.name, prometheus_url=cluster.prometheus_url, grafana_url=cluster.grafana_url
                 )
             except BaseException:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import control_groups
+from bench.machine import control_groups
 
 PERIOD_MICROSECONDS = 100_000
 _WANTED = ("cpu", "cpuacct", "memory")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.targets.ledger import Home, Ledger, Node
 from bench.targets.local import interpreter, namespaces
 from bench.targets.local.running import RUN_FOLDER
 from bench.targets.processes import APPLIANCE, LEDGER
+from bench.targets.state import Home, Ledger, Node
 
 # What would steer Ray and what it is made of, or send a node's requests elsewhere.
 _STEERING_PREFIXES = ("RAY_", "RAYMETER_", "GRPC_", "TUNE_")
@@ -53,7 +53,7 @@ def exporter_command(ledger: Ledger, home: Home) -> list[str]:
     """What starts the exporter, beside the head."""
     return [
         *_inside(ledger, ledger.head),
-        *(interpreter.path(Path(ledger.run_folder)), "-m", "bench.jobs.exporter", "--records", str(home.records)),
+        *(interpreter.path(Path(ledger.run_folder)), "-m", "bench.cluster.exporter", "--records", str(home.records)),
         *("--host", _listens_on(ledger), "--port", str(ledger.head.ports.exporter)),
     ]
 

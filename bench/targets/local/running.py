@@ -14,9 +14,9 @@ import psutil
 
 from bench.errors import TargetFailed
 from bench.targets import processes
-from bench.targets.home import LEDGER
-from bench.targets.ledger import KEPT_IN
 from bench.targets.local import cgroups, namespaces
+from bench.targets.state import KEPT_IN
+from bench.targets.state_folder import LEDGER
 
 RUN_FOLDER = "RAYMETER_RUN_FOLDER"
 _RECORDS, _NODE, _CGROUP = "RAYMETER_RECORDS", "RAYMETER_NODE", "RAYMETER_NODE_CGROUP"

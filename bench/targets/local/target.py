@@ -13,9 +13,9 @@ from typing import Literal
 
 import psutil
 
-from bench import cores
-from bench.effective_cpus import effective_cpus
 from bench.errors import BadInput, BenchError, DoesNotFit
+from bench.machine import cores
+from bench.machine.effective_cpus import effective_cpus
 from bench.model import Topology
 from bench.targets import (
     RAYS_OWN,
@@ -30,8 +30,8 @@ from bench.targets import (
     worker_starts,
 )
 from bench.targets.bounds import check_sizes, mib
-from bench.targets.ledger import Home, Ledger, Node, Ports, boot_id, new_id, now, run_folder
 from bench.targets.local import cgroups, interpreter, namespaces, ports, ray_node, run_folders, running
+from bench.targets.state import Home, Ledger, Node, Ports, boot_id, new_id, now, run_folder
 
 DEADLINE_SECONDS = 120.0
 HEAD_PROCESS = "gcs_server"

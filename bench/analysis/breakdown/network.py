@@ -1,0 +1,248 @@
+"""The network ledger: where the time goes that a unit of work takes longer on many nodes than on one.
+
+The gap, multi minus single, is split block by block into parts that were measured; what they leave is `unexplained`, and
+always shown. So the parts add up to the gap exactly, and a part that could not be measured says why and stays in it.
+Parts that went on at the same time are each counted in full: then what is unexplained is below zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from bench.analysis.breakdown.amounts import (
+    COMPUTE,
+    QUEUE,
+    ROUND_TRIPS,
+    SERIALISE,
+    STRAGGLER,
+    Amounts,
+    amounts,
+    difference,
+)
+from bench.analysis.breakdown.costs import NETWORK, CallsCost, NetworkCost, calls_cost, network_cost
+from bench.analysis.comparison import Outcome, not_usable
+from bench.analysis.rows import Question, Specs
+from bench.analysis.stats import estimates
+from bench.analysis.stats.estimates import Estimate
+from bench.model import Arm, Metric, Run
+
+PartName = Literal["network", "serialise/copy", "queue and schedule", "compute", "straggler", "unexplained"]
+NAMES: tuple[PartName, ...] = get_args(PartName)
+MEASURED = NAMES[:-1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One part of the gap, in seconds a unit of work."""
+
+    name: PartName
+    title: str  # its name, with the stamp of nodes that share a machine
+    seconds: Estimate | None  # the mean over blocks; None: it was not measured
+    values: Mapping[int, float]  # by block
+    rests_on: str  # what it was measured with, or why it was not
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ledger:
+    """The gap between two topologies in seconds a unit of work, and its parts, which add up to it."""
+
+    unit: str  # what a unit of work is called
+    baseline: str
+    candidate: str
+    link: str
+    same_host: bool | None  # whether the candidate's nodes share a machine; None: not known
+    blocks: tuple[int, ...]
+    missing: Mapping[int, str]  # block: why it is not in it
+    seconds: Mapping[str, Estimate]  # by topology
+    gap: Estimate | None  # None: no block has both topologies, and `missing` says why
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """One block: the runs of both topologies, and what the subject needed in each."""
+
+    single: Run
+    multi: Run
+    at_single: Amounts
+    at_multi: Amounts
+
+
+def network_ledger(
+    question: Question, specs: Specs, metrics: Sequence[Metric], arms: Sequence[Arm], unit: str
+) -> Ledger | None:
+    """The ledger of one cell; None where there is one topology only."""
+    if len(question.topologies) < 2 or not metrics or not arms:
+        return None
+    baseline, candidate = question.topologies[0], question.topologies[-1]
+    headline, subject = metrics[0], next((arm.name for arm in arms if arm.role == "subject"), arms[0].name)
+    pairs, missing = _pairs(question, specs, headline, subject)
+    split = _split_all(question, pairs, headline, [arm.name for arm in arms if arm.role == "calls"])
+    blocks, incomplete = _complete(split)
+    gaps = {block: pairs[block].at_multi.seconds - pairs[block].at_single.seconds for block in blocks}
+    facts = [run.facts for run in question.usable(specs[candidate]) if run.facts]
+    same_host = any(each.same_host for each in facts) if facts else None
+    return Ledger(
+        unit=unit,
+        baseline=baseline,
+        candidate=candidate,
+        link=" or ".join(sorted({each.link for each in facts})),
+        same_host=same_host,
+        blocks=tuple(blocks),
+        missing=missing | incomplete,
+        seconds={
+            baseline: estimates.mean_with_t_interval([pairs[block].at_single.seconds for block in blocks]),
+            candidate: estimates.mean_with_t_interval([pairs[block].at_multi.seconds for block in blocks]),
+        }
+        if blocks
+        else {},
+        gap=estimates.mean_with_t_interval(list(gaps.values())) if gaps else None,
+        parts=_parts(split, gaps, same_host=same_host) if gaps else (),
+    )
+
+
+def _pairs(question: Question, specs: Specs, headline: Metric, subject: str) -> tuple[dict[int, _Pair], dict[int, str]]:
+    """The blocks in which the subject has seconds on both topologies; why the others have not."""
+    runs = {
+        name: {spec.block: question.runs.get(spec.id) for spec in specs[name]}
+        for name in (question.topologies[0], question.topologies[-1])
+    }
+    (baseline, singles), (candidate, multis) = runs.items()
+    pairs, missing = {}, {}
+    for block in sorted({*singles, *multis}):
+        single, multi = singles.get(block), multis.get(block)
+        one, many = (_amounts(question, run, subject, headline) for run in (single, multi))
+        if single is None or multi is None or isinstance(one, str) or isinstance(many, str):
+            gaps = ((baseline, one), (candidate, many))
+            missing[block] = ", ".join(f"{name}: {why}" for name, why in gaps if isinstance(why, str))
+        else:
+            pairs[block] = _Pair(single, multi, one, many)
+    return pairs, missing
+
+
+def _amounts(question: Question, run: Run | None, arm: str, headline: Metric) -> Amounts | str:
+    if run is None:
+        return "not run"
+    return amounts(question, run, arm, headline) if run.status == "ok" else not_usable(run)
+
+
+@dataclass(frozen=True)
+class _Finding:
+    """One part in one block: seconds, or the reason that there are none; and what it rests on."""
+
+    outcome: Outcome
+    rests_on: str = ""
+
+
+def _split_all(
+    question: Question, pairs: Mapping[int, _Pair], headline: Metric, names: Sequence[str]
+) -> dict[int, dict[PartName, _Finding]]:
+    """The parts of each block's gap. What calls cannot tell in one block they are not asked in another."""
+    calls = {block: calls_cost(question, pair.single, pair.multi, headline, names) for block, pair in pairs.items()}
+    silent = next((why for cost in calls.values() if isinstance(why := cost.byte_seconds, str)), None)
+    return {
+        block: _split(
+            pair,
+            calls[block],
+            calls[block].byte_seconds if silent is None else silent,
+            network_cost(question, block),
+        )
+        for block, pair in pairs.items()
+    }
+
+
+def _split(pair: _Pair, calls: CallsCost, with_ray: Outcome, network: NetworkCost) -> dict[PartName, _Finding]:
+    """The parts of one block's gap. `with_ray` is what a byte costs by the calls, on the wire and in Ray."""
+    more_bytes = difference(pair.at_single.link_bytes, pair.at_multi.link_bytes)
+    raw = network.byte_seconds
+    by_calls = raw if isinstance(with_ray, str) else with_ray
+
+    def metric(name: str) -> Outcome:
+        return difference(pair.at_single.metrics.get(name), pair.at_multi.metrics.get(name))
+
+    return {
+        "network": _network(more_bytes, with_ray, raw),
+        "serialise/copy": _serialise(metric(SERIALISE), more_bytes, with_ray, raw),
+        "queue and schedule": _queue(metric(QUEUE), calls.queue(by_calls), pair.at_multi.metrics[ROUND_TRIPS], network),
+        "compute": _Finding(metric(COMPUTE), "busy time, were all workers like the middle one"),
+        "straggler": _Finding(metric(STRAGGLER), "busy time of the busiest worker beyond that"),
+    }
+
+
+def _network(more_bytes: Outcome, with_ray: Outcome, raw: Outcome) -> _Finding:
+    """Bytes of the busiest link, times what a byte costs in this session: on the wire alone where that was measured."""
+    if isinstance(more_bytes, str):
+        return _Finding(f"bytes: {more_bytes}")
+    if not isinstance(raw, str):
+        return _Finding(more_bytes * raw, "bytes of the busiest link, at the cost of one by raw TCP")
+    if isinstance(with_ray, str):
+        return _Finding(f"cost of a byte: {with_ray}; {raw}")
+    return _Finding(more_bytes * with_ray, "bytes of the busiest link, at the cost of one by calls alone")
+
+
+def _serialise(driver: Outcome, more_bytes: Outcome, with_ray: Outcome, raw: Outcome) -> _Finding:
+    """The driver's own time; and what Ray adds to the bytes on the wire, where the wire was measured by itself."""
+    if isinstance(driver, str):
+        return _Finding(driver)
+    if isinstance(more_bytes, str) or isinstance(with_ray, str) or isinstance(raw, str):
+        return _Finding(driver, "the driver's time for calls and answers")
+    return _Finding(driver + more_bytes * (with_ray - raw), "the driver's time, and what Ray adds to a byte's cost")
+
+
+def _queue(waited: Outcome, of_calls: tuple[Outcome, str], round_trips: Outcome, network: NetworkCost) -> _Finding:
+    """What was seen to wait; else what calls take longer that do no work; else round trips, times what one costs."""
+    if not isinstance(waited, str):
+        return _Finding(waited, "waiting that the experiment saw")
+    if not isinstance(of_calls[0], str) or isinstance(round_trips, str):
+        return _Finding(*of_calls)
+    if isinstance(network.round_trip_seconds, str):
+        return _Finding(f"cost of a call: {network.round_trip_seconds}")
+    return _Finding(round_trips * network.round_trip_seconds, f"round trips, at the cost of one by `{NETWORK}`")
+
+
+def _complete(split: Mapping[int, Mapping[PartName, _Finding]]) -> tuple[list[int], dict[int, str]]:
+    """The blocks that have every part that any block has, for sums over unlike blocks would not add up."""
+    measured = {
+        name
+        for findings in split.values()
+        for name, finding in findings.items()
+        if not isinstance(finding.outcome, str)
+    }
+    blocks, incomplete = [], {}
+    for block, findings in split.items():
+        lacks = [f"{name}: {outcome}" for name in measured if isinstance(outcome := findings[name].outcome, str)]
+        if lacks:
+            incomplete[block] = "; ".join(lacks)
+        else:
+            blocks.append(block)
+    return blocks, incomplete
+
+
+def _parts(
+    split: Mapping[int, Mapping[PartName, _Finding]], gaps: Mapping[int, float], *, same_host: bool | None
+) -> tuple[Part, ...]:
+    """All parts, the unexplained one last."""
+    rest = dict(gaps)
+    parts = []
+    for name in MEASURED:
+        findings = {block: split[block][name] for block in gaps}
+        values = {block: f.outcome for block, f in findings.items() if not isinstance(f.outcome, str)}
+        reasons = dict.fromkeys(f.outcome for f in findings.values() if isinstance(f.outcome, str))
+        sources = dict.fromkeys(f.rests_on for f in findings.values() if not isinstance(f.outcome, str))
+        for block, value in values.items():
+            rest[block] -= value
+        parts.append(_part(name, values, "; ".join(map(str, sources or reasons)), same_host=same_host))
+    return (*parts, _part("unexplained", rest, "what the parts above leave of the gap", same_host=same_host))
+
+
+def _part(name: PartName, values: Mapping[int, float], rests_on: str, *, same_host: bool | None) -> Part:
+    stamp = {True: ", same host", False: "", None: ", of hosts unknown"}[same_host] if name == "network" else ""
+    return Part(
+        name=name,
+        title=name + stamp,
+        seconds=estimates.mean_with_t_interval(list(values.values())) if values else None,
+        values=values,
+        rests_on=rests_on,
+    )

@@ -1,0 +1,25 @@
+"""Doubts that the window on a run raises: alert rules that held while it went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.analysis.caveats.evidence import SESSION, Doubt, Evidence
+from bench.analysis.numbers import plural
+
+MOST_NAMED = 2
+
+
+def alerts_held(evidence: Evidence) -> Iterator[Doubt]:
+    """Each alert rule that held while a run went, and in how many."""
+    found: dict[str, dict[str, str]] = {}
+    for run in evidence.usable:
+        for alert in run.alerts:
+            rule, colon, text = alert.partition(": ")
+            if colon:
+                found.setdefault(rule, {}).setdefault(run.spec.folder, text)
+    for rule, runs in found.items():
+        named = "; ".join(f"{run}: {text}" for run, text in list(runs.items())[:MOST_NAMED])
+        more = f"; and {len(runs) - MOST_NAMED} more" if len(runs) > MOST_NAMED else ""
+        text = f"alert {rule} in {plural(len(runs), 'run')} ({named}{more})."
+        yield Doubt(severity="weakens", about=SESSION, text=text)

@@ -1,0 +1,376 @@
+"""Doubts about the numbers: too few, too short, skewed, by luck, or of something else than what was meant."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from bench.analysis.arms import ArmRow
+from bench.analysis.caveats.evidence import SESSION, Doubt, Evidence, Severity, about, cell_name
+from bench.analysis.cells import CellReport
+from bench.analysis.comparison import Side, attempts_that_count, log_ratios
+from bench.analysis.numbers import label, plain, plural, quantity, span
+from bench.analysis.stats import estimates
+from bench.analysis.steadiness import Label, Steadiness
+from bench.model import Metric, Run
+
+WHOLE = "end_to_end"  # how the name of a metric begins that has all of the work in it, the start too
+OVERHEAD_SECONDS = 0.010  # a call that is shorter measures Ray, not the work
+ORDER_P = 0.05
+LEAST_SHARE = 0.5  # of an equal share of the work
+# Of that too: below it more than a third of the CPUs of two nodes had nothing to do, and what was compared is no cluster of two.
+LEAST_SHARE_OF_A_NODE = 0.25
+MOST_WAITING = 0.05  # of what all CPUs had
+MOST_NAMED = 8  # arms or points in one sentence
+TO_BLAME = 0.5  # of an equal share of the waiting: who waited less was waited for
+_SIZE = Metric(name="size", unit="B", better="lower", kind="size")
+
+
+def spilled(evidence: Evidence) -> Iterator[Doubt]:
+    """The object store overflowed, and rates are those of a disk."""
+    for cell in evidence.cells:
+        for topology, side in _usage(cell, "spilled_bytes").items():
+            if any(side.values.values()):
+                most = quantity(_SIZE, max(side.values.values()))
+                text = f"up to {most} spilled from the object store to disk on {topology}: the disk was measured too."
+                yield Doubt(severity="refuses", about=about(cell), text=text)
+
+
+def too_fast(evidence: Evidence) -> Iterator[Doubt]:
+    """A training that needed fewer samples than its reference by more than chance: it is another problem, or a fault."""
+    for cell in evidence.cells:
+        for guard in cell.guards:
+            if guard.is_too_fast:
+                text = (
+                    f"{guard.arm} on {guard.topology} converged in significantly fewer samples than {guard.reference},"
+                    " which has the same batch: it is not the same training."
+                )
+                yield Doubt(severity="refuses", about=about(cell), text=text)
+
+
+def _usage(cell: CellReport, name: str) -> dict[str, Side]:
+    return {topology: side for row in cell.usage if row.metric.name == name for topology, side in row.sides.items()}
+
+
+def few_pairs(evidence: Evidence) -> Iterator[Doubt]:
+    """Fewer pairs than a signed-rank test needs."""
+    for pairs, cells in _group(evidence.cells, _pairs):
+        if pairs < estimates.FEWEST_FOR_VERDICT and evidence.is_comparison and evidence.usable:
+            worth = (
+                f" An interval from {pairs} holds the true value {100 * (1 - 2 / 2**pairs):.0f} times in 100."
+                if pairs > 1
+                else ""
+            )
+            text = (
+                f"{_in(cells, evidence)}{plural(pairs, 'pair')} of invocations, and a verdict needs"
+                f" {estimates.FEWEST_FOR_VERDICT}: the values are shown without one.{worth}"
+            )
+            yield Doubt(severity="weakens", about=_about_all(cells, evidence), text=text)
+
+
+def _pairs(cell: CellReport) -> int:
+    row = cell.headline
+    return row.comparison.pairs if row and row.comparison else 0
+
+
+def overhead_dominated(evidence: Evidence) -> Iterator[Doubt]:
+    """Calls so short that their cost is what is measured."""
+    for experiment, cells in _by_experiment(evidence.cells):
+        found = {
+            cell.cell: (row.metric, max(medians))
+            for cell in cells
+            for row in cell.rows
+            if "latency" in row.metric.name
+            and "p50" in row.metric.name
+            and (medians := [side.estimate.value for side in row.sides.values() if side.estimate])
+            and max(medians) < OVERHEAD_SECONDS
+        }
+        if found:
+            longest = max(seconds for _, seconds in found.values())
+            text = (
+                f"overhead-dominated{_where(experiment, list(found), cells, evidence)}: the median call takes"
+                f" {quantity(next(iter(found.values()))[0], longest)} or less, and below 10 ms it is mostly Ray's cost"
+                " a call that is measured, not the work."
+            )
+            yield Doubt(severity="weakens", about=SESSION, text=text)
+
+
+def slower_than_peer(evidence: Evidence) -> Iterator[Doubt]:
+    """Another way to do the work, on the same CPUs, does more. Of a noisy host that cannot be said."""
+    if evidence.veto.is_noisy:
+        return
+    for experiment, cells in _by_experiment(evidence.cells):
+        better: dict[str, list[tuple[CellReport, ArmRow]]] = {}
+        for cell in cells:
+            for row in cell.arms:
+                if row.arm.role == "peer" and row.metric == cell.rows[0].metric.name and row.subject_is_worse:
+                    better.setdefault(row.arm.name, []).append((cell, row))
+        for name, rows in better.items():
+            yield Doubt(severity="weakens", about=SESSION, text=_worse(experiment, name, rows, cells, evidence))
+
+
+def _worse(
+    experiment: str,
+    peer: str,
+    rows: Sequence[tuple[CellReport, ArmRow]],
+    cells: Sequence[CellReport],
+    evidence: Evidence,
+) -> str:
+    times = span(1 / row.share.value for _, row in rows if row.share)
+    metric = cells[0].rows[0].metric
+    what = (
+        f"{times} times its {label(metric)}" if metric.better == "higher" else f"{label(metric)} {times} times as short"
+    )
+    where = _where(experiment, [cell.cell for cell, _ in rows], cells, evidence)
+    topologies = " and ".join(dict.fromkeys(row.topology for _, row in rows))
+    return f"peer {peer} does better than {cells[0].subject}{where} on {topologies}, with {what}: {rows[0][1].arm.help.rstrip('.')}."
+
+
+def _by_experiment(cells: Sequence[CellReport]) -> Iterator[tuple[str, list[CellReport]]]:
+    for experiment in dict.fromkeys(cell.experiment for cell in cells):
+        yield experiment, [cell for cell in cells if cell.experiment == experiment]
+
+
+def _where(experiment: str, names: Sequence[str], cells: Sequence[CellReport], evidence: Evidence) -> str:
+    """Which cells, as far as it needs saying."""
+    several = len({cell.experiment for cell in evidence.cells}) > 1
+    prefix = f" in {experiment}" if several else ""
+    distinct = list(dict.fromkeys(names))
+    if len(distinct) == len(cells):
+        return prefix + {1: "", 2: " in both cells"}.get(len(cells), f" in all {len(cells)} cells")
+    return f"{prefix} in {', '.join(distinct)}"
+
+
+def start_turns_it_round(evidence: Evidence) -> Iterator[Doubt]:
+    """A topology that is faster once it runs, and slower when its start counts too: no winner on the whole."""
+    opposite = {"faster": "slower", "slower": "faster"}
+    for cell in evidence.cells:
+        headline = cell.headline.comparison if cell.headline else None
+        for row in cell.rows:
+            whole = row.comparison if row.metric.name.startswith(WHOLE) else None
+            if headline and whole and headline.verdict in opposite and whole.verdict == opposite[headline.verdict]:
+                text = (
+                    f"{headline.candidate} is {headline.verdict} than {headline.baseline} once it runs, and"
+                    f" {whole.verdict} end to end, its start counted: which is better depends on how long the work is."
+                )
+                yield Doubt(severity="weakens", about=about(cell), text=text)
+
+
+def skewed(evidence: Evidence) -> Iterator[Doubt]:
+    """Two estimates of one ratio that disagree."""
+    for cell in evidence.cells:
+        row = cell.headline
+        if row and row.comparison and row.comparison.skewed:
+            text = "skewed or with outliers: two estimates of the headline's ratio disagree. Look at every block."
+            yield Doubt(severity="weakens", about=about(cell), text=text)
+
+
+def outliers(evidence: Evidence) -> Iterator[Doubt]:
+    """Blocks away from the others: marked, those that are far too, and counted all the same."""
+    for cell in evidence.cells:
+        row = cell.headline
+        if row is None:
+            continue
+        marked = {name: _marked(side.values, side.outliers) for name, side in row.sides.items() if side.outliers}
+        if row.comparison and row.comparison.outliers:
+            one, other = (row.sides[name].values for name in (row.comparison.baseline, row.comparison.candidate))
+            marked["the ratio"] = _marked(log_ratios(one, other), row.comparison.outliers)
+        if marked:
+            where = "; ".join(f"{name} in {blocks}" for name, blocks in marked.items())
+            text = f"outliers of the headline, marked and kept: {where}."
+            yield Doubt(severity="note", about=about(cell), text=text)
+
+
+def _marked(values: Mapping[int, float], blocks: Sequence[int]) -> str:
+    """block 3, or blocks 3 and so on; `(far)` behind those more than 3 interquartile ranges outside the quartiles."""
+    far = estimates.outliers(values, fence=3.0)
+    named = ", ".join(f"{block} (far)" if block in far else f"{block}" for block in blocks)
+    return f"{'block' if len(blocks) == 1 else 'blocks'} {named}"
+
+
+def partly_missing(evidence: Evidence) -> Iterator[Doubt]:
+    """Samples that have a reason in place of a value, in runs that count."""
+    for cell in evidence.cells:
+        row = cell.headline
+        samples = [
+            sample
+            for run in evidence.usable_of(cell)
+            for (name, arm, *_), those in run.values.items()
+            if row and name == row.metric.name and arm == cell.subject
+            for sample in those
+            if not sample.warmup
+        ]
+        gaps = [sample.reason for sample in samples if sample.value is None]
+        if gaps:
+            text = f"{plural(len(gaps), 'sample')} of {len(samples)} without a value: {gaps[0]}."
+            yield Doubt(severity="weakens", about=about(cell), text=text)
+
+
+def not_finite(evidence: Evidence) -> Iterator[Doubt]:
+    """What was NaN or infinite, as the loss of a training that diverged: counted, also in runs that are invalid for it."""
+    runs: Counter[tuple[str, str]] = Counter()
+    bad: dict[tuple[str, str, str], Counter[str]] = {}
+    for run in evidence.runs:
+        where = cell_name(run.spec.experiment, run.spec.cell), run.spec.topology.name
+        runs[where] += 1
+        gaps = {(s.metric, f"{s.arm} {s.point}".strip()) for s in run.samples if s.is_not_finite and not s.warmup}
+        for metric, arm in gaps:
+            bad.setdefault((*where, metric), Counter())[arm] += 1
+    for (cell, topology, metric), counts in sorted(bad.items()):
+        text = (
+            f"diverged, or no number: {metric} on {topology} was not finite in {_counted(counts)} of"
+            f" {plural(runs[cell, topology], 'run')}. Such values are counted as missing, and none is ever the best."
+        )
+        yield Doubt(severity="weakens", about=cell, text=text)
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    """By arm, or by point, in how many runs: `1 of ray-sync, 2 of ddp-gloo`; a search has any number of points."""
+    named = ", ".join(f"{count} of {name}" for name, count in sorted(counts.items())[:MOST_NAMED])
+    return named + (f" and {len(counts) - MOST_NAMED} more" if len(counts) > MOST_NAMED else "")
+
+
+def loads_missing(evidence: Evidence) -> Iterator[Doubt]:
+    """Loads at which some runs have a response time and others a reason: those that were overloaded are the slowest."""
+    for cell in evidence.cells:
+        told: set[tuple[str, str]] = set()  # percentiles of one load are missing together
+        if not cell.sweeps:
+            continue
+        reasons = {sample.reason for run in evidence.usable_of(cell) for sample in run.samples if sample.reason}
+        for row in cell.sweeps if reasons else ():
+            for topology, side in row.sides.items():
+                gaps = [why for why in side.missing.values() if why in reasons]
+                if row.metric.load and side.values and gaps and (topology, row.point) not in told:
+                    told.add((topology, row.point))
+                    text = (
+                        f"{row.point} on {topology}: {len(gaps)} of {plural(len(gaps) + len(side.values), 'run')} without"
+                        f" {row.metric.name}, and the others may be the better ones: {gaps[0]}."
+                    )
+                    yield Doubt(severity="weakens", about=about(cell), text=text)
+
+
+def uneven_work(evidence: Evidence) -> Iterator[Doubt]:
+    """A node that did less than half of an equal share: the rest of the cluster did its part. Below a quarter it was no node of it."""
+    for cell in evidence.cells:
+        for topology in evidence.topologies:
+            rows = [row for row in cell.nodes if row.topology == topology.name]
+            for row in rows:
+                if row.share_of_work is not None and row.share_of_work < LEAST_SHARE / len(rows):
+                    text = f"{row.node} of {topology.name} did {row.share_of_work:.0%} of the work: the others did its part."
+                    is_idle = row.share_of_work < LEAST_SHARE_OF_A_NODE / len(rows)
+                    yield Doubt(severity="refuses" if is_idle else "weakens", about=about(cell), text=text)
+
+
+def held_up(evidence: Evidence) -> Iterator[Doubt]:
+    """Workers that waited long for the last of them, and the node where that one was."""
+    for cell in evidence.cells:
+        for metric in (row.metric.name for row in cell.rows if row.metric.is_wait):
+            for topology in (each for each in evidence.topologies if each.nodes > 1):
+                runs = [run for run in evidence.usable_of(cell) if run.spec.topology == topology]
+                had, waited, by_node = _waits(runs, metric)
+                if by_node and waited > MOST_WAITING * had * topology.totals["CPUs"]:
+                    share = waited / had / topology.totals["CPUs"]
+                    text = f"workers on {topology.name} waited {share:.0%} of the CPUs' time for the last of them: {_culprit(by_node)}."
+                    yield Doubt(severity="note", about=about(cell), text=text)
+
+
+def _culprit(by_node: Mapping[str, float]) -> str:
+    """Who waited much less than an equal share was waited for; where nobody did, it was now this one and now that one."""
+    last = min(by_node, key=lambda node: by_node[node])
+    waited = math.fsum(by_node.values())
+    if by_node[last] < TO_BLAME * waited / len(by_node):
+        return f"{last} held them up, with {by_node[last] / waited:.0%} of the waiting"
+    return "no node more than another"
+
+
+def _waits(runs: Sequence[Run], metric: str) -> tuple[float, float, dict[str, float]]:
+    """Seconds that samples took, seconds that workers waited in them, and those by node."""
+    had = waited = 0.0
+    by_node: dict[str, float] = {}
+    for sample in (s for run in runs for s in run.samples if s.metric == metric and not s.warmup):
+        if sample.node is None:
+            had, waited = had + sample.interval.seconds, waited + (sample.value or 0.0)
+        else:
+            by_node[sample.node] = by_node.get(sample.node, 0.0) + (sample.value or 0.0)
+    return had, waited, by_node
+
+
+def luck(evidence: Evidence) -> Iterator[Doubt]:
+    """A verdict that would not stand alone among so many comparisons."""
+    for cell in evidence.cells:
+        row = cell.headline
+        found = row.comparison if row else None
+        if found and found.verdict in ("faster", "slower") and found.p_adjusted is not None and found.p_adjusted > 0.05:
+            text = (
+                f"one of several comparisons: corrected for that, p is {plain(found.p_adjusted)} ({found.adjustment})."
+                " More blocks would tell it from luck."
+            )
+            yield Doubt(severity="weakens", about=about(cell), text=text)
+
+
+def order_matters(evidence: Evidence) -> Iterator[Doubt]:
+    """Values that drift with the position in the session."""
+    test = order_test(evidence)
+    if test and test[1] < ORDER_P:
+        way = "rose" if test[0] > 0 else "fell"
+        text = f"the headline {way} in the course of the session (rank correlation {test[0]:.2f}, p {plain(test[1])})."
+        yield Doubt(severity="weakens", about=SESSION, text=text)
+
+
+def order_test(evidence: Evidence) -> tuple[float, float] | None:
+    """Spearman's rho and p of the position in the session against how far the headline is from its cell's median."""
+    positions, residuals = [], []
+    place = {spec.id: position for position, spec in enumerate(evidence.session.specs)}
+    by_spec = {
+        (run.spec.experiment, run.spec.cell, run.spec.topology.name, run.spec.block): run.spec.id
+        for run in attempts_that_count(evidence.usable).values()
+    }
+    for cell in evidence.cells:
+        row = cell.headline
+        for topology, side in row.sides.items() if row else ():
+            for block, value in side.values.items():
+                spec_id = by_spec.get((cell.experiment, cell.cell, topology, block))
+                if side.estimate and side.estimate.value > 0 and value > 0 and spec_id in place:
+                    positions.append(place[spec_id])
+                    residuals.append(math.log(value / side.estimate.value))
+    return estimates.rank_correlation(positions, residuals)
+
+
+def not_steady(evidence: Evidence) -> Iterator[Doubt]:
+    """Values that change in the course of an invocation: their mean is of no one state."""
+    weights: tuple[tuple[Label, Severity], ...] = (("not steady", "refuses"), ("drifting", "weakens"))
+    for cell in evidence.cells:
+        for label_of, severity in weights:
+            for is_subject in (True, False):
+                found = [
+                    f"{each.arm} on {each.topology} ({way(each)})"
+                    for each in cell.steadiness
+                    if each.label == label_of and (each.arm == cell.subject) == is_subject
+                ]
+                if found:
+                    text = f"{label_of} inside the invocations: {', '.join(found)}. More warm-ups may help."
+                    yield Doubt(severity=severity if is_subject else "note", about=about(cell), text=text)
+
+
+def way(found: Steadiness) -> str:
+    """The second half of an invocation against its first: +7.1 %."""
+    return "" if found.shift is None else f"{100 * (found.shift.value - 1):+.2g} % from first half to second"
+
+
+def _group(cells: Sequence[CellReport], key: Callable[[CellReport], int]) -> Iterator[tuple[int, list[CellReport]]]:
+    groups: dict[int, list[CellReport]] = {}
+    for cell in cells:
+        groups.setdefault(key(cell), []).append(cell)
+    yield from groups.items()
+
+
+def _about_all(cells: Sequence[CellReport], evidence: Evidence) -> str:
+    return about(cells[0]) if len(cells) == 1 and len(evidence.cells) > 1 else SESSION
+
+
+def _in(cells: Sequence[CellReport], evidence: Evidence) -> str:
+    if len(cells) in (1, len(evidence.cells)):
+        return ""
+    several = len({cell.experiment for cell in evidence.cells}) > 1
+    return f"in {' and '.join(about(cell) if several else cell.cell for cell in cells)}: "

@@ -1,0 +1,392 @@
+"""Inside: the driver of one run. It checks the cluster, starts the probes, runs the experiment and records what it yields."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bench import params as parameters
+from bench import stacks
+from bench.cluster import clock_skew, incoming, memory_copy, profiling, work_checks
+from bench.cluster.invocation import QUIET, QUOTA_PERIOD_SECONDS, Invocation, NodeProbe, look_at_clock
+from bench.cluster.recorder import Recorder
+from bench.data import seeded
+from bench.errors import RunInvalid
+from bench.experiments import Experiment, load
+from bench.experiments.toolkit.fault_injector import Mishaps, Survives
+from bench.identity import CALLERS_CODE, IMAGES, code_hash
+from bench.machine.effective_cpus import effective_cpus, is_enough
+from bench.model import Facts, NodeFacts, Spec, from_json
+from bench.planning import needs
+from bench.record.store import write_whole
+
+PROFILE_TIMEOUT_SECONDS = 120.0
+LEAST_SHARE = 0.01  # of an equal share of the work: a node that did less was no part of it. A busy head may do little
+MOST_FUNCTION_BYTES = 2**20  # of a remote function, pickled: a larger one has data in it, copied to every worker
+
+
+class Unfit(Exception):
+    """The cluster is not the one that the Spec asks for. The text is a reason for the record."""
+
+
+def main(spec_text: str) -> int:
+    """Do one run; 0 when its record says ok."""
+    spec = from_json(spec_text, Spec)
+    folder = Path(os.environ["RAYMETER_RECORDS"]) / spec.session / "runs" / spec.folder
+    os.environ[seeded.FOLDER_VARIABLE] = str(Path(os.environ["RAYMETER_RECORDS"]) / incoming.FOLDER)
+    signal.signal(
+        signal.SIGTERM, lambda number, _frame: sys.exit(128 + number)
+    )  # until Ray sets a handler that does the same
+    recorder = Recorder(folder, spec)
+    (Path(os.environ["RAYMETER_RECORDS"]) / QUIET).unlink(missing_ok=True)  # of a driver that was killed
+    try:
+        check_code("this driver", code_hash())
+        reasons = run(spec, load(spec.experiment), recorder)
+    except Unfit as error:
+        recorder.close("failed", (str(error),))
+        return 1
+    except RunInvalid as error:
+        recorder.close("invalid", (str(error),))
+        return 1
+    except SystemExit:  # so Ray ends a driver that gets SIGTERM, which is what stops a job
+        recorder.close("stopped", ("its driver was told to end by SIGTERM",))
+        raise
+    except Exception as error:  # noqa: BLE001, whatever broke, the record must say so before the driver ends
+        traceback.print_exc()
+        is_memory = (
+            isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__ or "out of memory" in str(error)
+        )
+        last_line = str(error).strip().splitlines()[-1:] or [""]
+        reason = f"{type(error).__name__}: {last_line[0][:300]}"
+        recorder.close("invalid" if is_memory else "failed", (f"memory ran out: {reason}" if is_memory else reason,))
+        return 1
+    recorder.close("invalid" if reasons else "ok", tuple(reasons))
+    return 0
+
+
+def run(spec: Spec, experiment: Experiment, recorder: Recorder) -> list[str]:
+    """Measure, and give the reasons why the numbers cannot be trusted: none is good."""
+    import ray
+
+    refuse_large_functions()
+    connect(spec)
+    params = experiment.Params(**parameters.complete(experiment.Params, spec.params))
+    probes = start_probes(spec)
+    invocation = Invocation(
+        spec=spec,
+        probes=probes,
+        recorder=recorder,
+        mishaps=planned_mishaps(spec, experiment, probes),
+        # The answers of probes and what was recorded have used some of the quota of the period that they fall into, more
+        # of it before a watched interval than before another: each begins with a whole one.
+        pause_seconds=0.0 if effective_cpus().quota is None else QUOTA_PERIOD_SECONDS,
+    )
+    recorder.facts(collect_facts(spec, probes))
+    invocation.measure_idle()
+    before = _alive_nodes()
+    end_profile = profile_driver(spec)
+    shares: dict[str, list[float]] = {}
+    headline = experiment.METRICS[0]
+    for sample in experiment.run(params, invocation):
+        recorder.sample(sample)
+        if (share := work_checks.credited_share(sample, headline, invocation.credited)) is not None:
+            shares.setdefault(sample.arm, []).append(share)
+    end_profile()
+    lost = keep_profiles(spec, invocation.probes, recorder) if spec.profile_with else []
+    reasons = [*invocation.reasons, *lost]
+    if invocation.may_lose_nodes:
+        ray.shutdown()
+        return reasons
+    reasons += [f"node {name} was lost during the run" for name in sorted(before.keys() - _alive_nodes().keys())]
+    reasons += work_not_done(spec, experiment, invocation, shares)
+    ray.shutdown()
+    return reasons
+
+
+def work_not_done(
+    spec: Spec, experiment: Experiment, invocation: Invocation, shares: Mapping[str, Sequence[float]]
+) -> list[str]:
+    """The reasons why the headline is not that of work which the nodes did. `shares`: credited work by the headline's, by arm."""
+    busy = [probe.slot.name for probe in invocation.probes if probe.slot.name not in invocation.idle_by_plan]
+    reasons = idle_nodes(invocation.work_by_node, busy)
+    if spec.params.get("chaos"):
+        return reasons  # what a node did that was lost, or joined, nobody says
+    if spec.attempt == 1 and invocation.total_work == 0:  # a later attempt may find all of it done
+        reasons.append("no node was credited with any work")
+    empty = {arm.name for arm in experiment.ARMS if arm.role == "calls"}  # calls without the work, which have no credit
+    counted = {arm: those for arm, those in shares.items() if arm not in empty}
+    return reasons + work_checks.credit_reasons(counted, experiment.METRICS[0])
+
+
+def planned_mishaps(spec: Spec, experiment: Experiment, probes: list[NodeProbe]) -> Mishaps | None:
+    """What is to befall the run, where its params ask for it."""
+    if not spec.params.get("chaos"):
+        return None
+    survives: Survives = experiment.CHAOS  # type: ignore[attr-defined]  # who has the param has this too
+    return Mishaps(
+        plan=str(spec.params["chaos"]),
+        workers=survives.workers,
+        seed=spec.seed,
+        attempt=spec.attempt,
+        nodes=[probe.slot for probe in probes],
+    )
+
+
+def check_code(whose: str, has: str) -> None:
+    """Raise Unfit where it is not the code of who submitted this job, as far as they said: it would measure other code."""
+    wanted = os.environ.get(CALLERS_CODE)
+    if wanted is not None and has != wanted:
+        raise Unfit(
+            f"{whose} has the code {has}, and who submitted it has {wanted}: build the image anew with `task image`,"
+            " or send the local code with --dev"
+        )
+
+
+def connect(spec: Spec) -> None:
+    """Attach to the cluster that this job was given to. Never starts a Ray of its own."""
+    import ray
+
+    address = os.environ.get("RAY_ADDRESS")
+    if not address:
+        raise Unfit("RAY_ADDRESS is not set: this driver was not started as a Ray job, and starts no Ray of its own")
+    environment = profiling.runtime_env(spec.profile_with, spec.folder) if spec.profile_with else None
+    ray.init(address=address, log_to_driver=True, logging_level="WARNING", runtime_env=environment)
+
+
+def refuse_large_functions() -> None:
+    """Make Ray refuse what it only warns of: data that a remote function carries along is copied, and put by nobody."""
+    from ray._private import ray_constants  # there is no public way below 10 MB
+
+    ray_constants.FUNCTION_SIZE_WARN_THRESHOLD = MOST_FUNCTION_BYTES
+    ray_constants.FUNCTION_SIZE_ERROR_THRESHOLD = MOST_FUNCTION_BYTES
+
+
+def start_probes(spec: Spec) -> list[NodeProbe]:
+    """A probe on every node, the head first. Raises Unfit where the nodes are not those of the topology."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    from bench.cluster.probe.actor import Probe
+    from bench.context import NodeSlot
+
+    alive = [node for node in ray.nodes() if node["Alive"]]
+    check_resources(spec, [node["Resources"] for node in alive])
+    own = {"runtime_env": profiling.NOT_PROFILED} if spec.profile_with else {}
+    make = ray.remote(num_cpus=0, max_restarts=0, **own)(Probe)
+    actors = [
+        make.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote()
+        for node in alive
+    ]
+    names: list[str] = ray.get([actor.name.remote() for actor in actors], timeout=60)
+    if len(set(names)) != len(names):
+        raise Unfit(f"two nodes have the same name: {', '.join(names)}")
+    probes = [
+        NodeProbe(
+            actor=actor,
+            slot=NodeSlot(
+                name=name,
+                node_id=node["NodeID"],
+                cpus=int(node["Resources"]["CPU"]),
+                threads=spec.topology.threads_per_node,
+            ),
+            address=node["NodeManagerAddress"],
+            port=node["NodeManagerPort"],
+            object_store_bytes=int(node["Resources"].get("object_store_memory", 0)),
+        )
+        for actor, name, node in zip(actors, names, alive, strict=True)
+    ]
+    if spec.profile_with:
+        check_profiler(spec.profile_with, probes)
+    return sorted(probes, key=lambda probe: (probe.slot.name != "head", probe.slot.name))
+
+
+def check_profiler(profiler: str, probes: Sequence[NodeProbe]) -> None:
+    """Raise Unfit where a node does not allow it."""
+    import ray
+
+    lacks = ray.get([probe.actor.lacks.remote(profiler) for probe in probes], timeout=60)
+    for probe, lack in zip(probes, lacks, strict=True):
+        if lack:
+            raise Unfit(f"--profile-with {profiler}: on {probe.slot.name} {lack}")
+
+
+def profile_driver(spec: Spec) -> Callable[[], None]:
+    """Begin to profile this process, where that is asked for; what ends it."""
+    if not spec.profile_with:
+        return lambda: None
+    return profiling.start(spec.profile_with, profiling.folder_of(spec.folder) / stacks.DRIVER)
+
+
+def keep_profiles(spec: Spec, probes: Sequence[NodeProbe], recorder: Recorder) -> list[str]:
+    """A file of the driver's stacks, and one of all workers' of each node that has any; the reasons that one is not there."""
+    import ray
+    from ray.exceptions import GetTimeoutError, RayActorError
+
+    own = profiling.folder_of(spec.folder) / stacks.DRIVER
+    found = {stacks.DRIVER: profiling.read(spec.profile_with, own)}
+    lost: list[str] = []
+    if not found[stacks.DRIVER]:
+        lost.append(f"{spec.profile_with} left no profile of the driver: {profiling.complaint(own)}")
+    calls = [(probe, probe.actor.profile.remote(spec.profile_with, spec.folder)) for probe in probes]
+    for probe, call in calls:
+        try:
+            found[probe.slot.name] = ray.get(call, timeout=PROFILE_TIMEOUT_SECONDS)
+        except GetTimeoutError:
+            lost.append(f"the profile of {probe.slot.name} was not read within {PROFILE_TIMEOUT_SECONDS:.0f} s")
+        except RayActorError:
+            continue  # of a node that was taken away on purpose: a loss by accident is seen elsewhere
+    for where, text in found.items():
+        if text:
+            write_whole(recorder.files / stacks.file_name(spec.profile_with, where), text.encode())
+    return lost
+
+
+def check_resources(spec: Spec, resources: list[Mapping[str, float]]) -> None:
+    """Raise Unfit unless there are as many nodes as asked for, each with what it should have."""
+    topology = spec.topology
+    if len(resources) != topology.nodes:
+        raise Unfit(f"{topology.name} asks for {topology.nodes} nodes, and {len(resources)} have registered")
+    asked = {
+        "CPU": topology.cpus_per_node,
+        "memory": topology.memory_bytes_per_node,
+        "object_store_memory": topology.object_store_bytes_per_node,
+    }
+    for has in resources:
+        for name, amount in asked.items():
+            # Ray takes the store's headers off, and rounds: a hundredth is no difference between the arms.
+            if abs(has.get(name, 0) - amount) > 0.01 * amount:
+                raise Unfit(f"a node of {topology.name} has {has.get(name, 0):.0f} {name}, and {amount} was asked for")
+
+
+def collect_facts(spec: Spec, probes: list[NodeProbe]) -> Facts:
+    """What is true of every node. Raises Unfit where threads or shared memory are not what the Spec needs."""
+    import ray
+
+    nodes: list[NodeFacts] = ray.get(
+        [
+            probe.actor.facts.remote(cpus_granted=probe.slot.cpus, object_store_bytes=probe.object_store_bytes)
+            for probe in probes
+        ],
+        timeout=60,
+    )
+    for node in nodes:
+        check_code(node.node, node.code_hash)
+        check_node(spec, node)
+    check_versions(nodes)
+    offsets = clock_offsets(probes)
+    check_clocks(offsets)
+    images: dict[str, str] = json.loads(os.environ.get(IMAGES, "{}"))  # as who stood the nodes up has seen them
+    return Facts(
+        nodes=tuple(replace(node, image_digest=images.get(node.node, node.image_digest)) for node in nodes),
+        cluster=ray._private.worker.global_worker.node.cluster_id.hex(),  # noqa: SLF001, there is no public way
+        ray_config=_ray_config(),
+        data={},
+        link=os.environ.get("RAYMETER_LINK", "unknown"),
+        same_host=len({node.boot_id for node in nodes}) == 1,
+        profiler=spec.profile_with,
+        clock=look_at_clock(),
+        clock_offsets_seconds=offsets,
+        busy_workers=needs.busy_workers(spec),
+        copy_bytes_per_second=memory_copy.bytes_per_second(),
+    )
+
+
+def clock_offsets(probes: Sequence[NodeProbe]) -> dict[str, float]:
+    """Seconds by which each node's clock is ahead of this driver's, or behind where negative."""
+    import ray
+
+    found = {}
+    for probe in probes:
+        before = time.time()
+        there = ray.get(probe.actor.time.remote(), timeout=60)
+        found[probe.slot.name] = round(clock_skew.offset(before, there, time.time()), 3)
+    return found
+
+
+def check_clocks(offsets: Mapping[str, float]) -> None:
+    """Raise Unfit where a node's clock is too far from this driver's."""
+    if wrong := list(clock_skew.too_far(offsets, whose="the driver's on the head")):
+        raise Unfit(f"clocks are more than {clock_skew.MOST_SECONDS:g} s apart: {'; '.join(wrong)}. {clock_skew.FIX}")
+
+
+def check_node(spec: Spec, node: NodeFacts) -> None:
+    """Raise Unfit where a node cannot give what the topology says."""
+    if node.shared_memory_bytes < spec.topology.object_store_bytes_per_node:
+        raise Unfit(
+            f"{node.node}: /dev/shm has {node.shared_memory_bytes} bytes, and the object store needs"
+            f" {spec.topology.object_store_bytes_per_node}: it would lie on a disk"
+        )
+    wrong = {name: value for name, value in node.threads.items() if value != str(spec.topology.threads_per_node)}
+    if wrong:
+        raise Unfit(
+            f"{node.node}: native threads are {wrong}, and the topology has {spec.topology.threads_per_node} a node"
+        )
+    if node.cpus_effective is not None and not is_enough(node.cpus_effective, node.cpus_granted):
+        quota = "" if node.cpu_quota is None else f", CPU quota {node.cpu_quota:g}"
+        raise Unfit(
+            f"Ray on {node.node} was told {node.cpus_granted} CPUs, and {node.cpus_effective:g} can be used"
+            f" (affinity {node.cpus_allowed}{quota}): lower --cpus, or raise the limit"
+        )
+
+
+def check_versions(nodes: Sequence[NodeFacts]) -> None:
+    """Raise Unfit where nodes of one cluster have different versions of anything: who is slower is not told by them."""
+    names = sorted({name for node in nodes for name in node.versions})
+    by_name = {name: {node.node: node.versions.get(name, "none") for node in nodes} for name in names}
+    mixed = [
+        f"{name} is {', '.join(f'{version} on {node}' for node, version in has.items())}"
+        for name, has in by_name.items()
+        if len(set(has.values())) > 1
+    ]
+    if mixed:
+        raise Unfit(f"the nodes have different versions: {'; '.join(mixed)}. Run one image on all of them")
+
+
+def idle_nodes(work_by_node: Mapping[str, float], names: list[str]) -> list[str]:
+    """A reason for every node that did much less than its share: a multi-node run that was not one."""
+    total = sum(work_by_node.values())
+    if not total or len(names) < 2:
+        return []
+    return [
+        f"node {name} did {work_by_node.get(name, 0.0) / total:.0%} of the work of {len(names)} nodes"
+        for name in names
+        if work_by_node.get(name, 0.0) < LEAST_SHARE * total / len(names)
+    ]
+
+
+def _alive_nodes() -> dict[str, Any]:
+    import ray
+
+    return {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}
+
+
+def _ray_config() -> dict[str, bool | int | float | str]:
+    """Ray's effective configuration, as far as this process can read it."""
+    import ray._raylet
+
+    config = ray._raylet.Config  # noqa: SLF001, there is no public way
+
+    found: dict[str, bool | int | float | str] = {}
+    for name in dir(config):
+        if name.startswith("_") or "REDIS" in name or name in ("initialize", "ray_cookie"):
+            continue
+        try:
+            value = getattr(config, name)()
+        except Exception:  # noqa: BLE001, S112, some of them want an argument, and none is worth a run
+            continue
+        is_plain = isinstance(value, (bool, int)) or (isinstance(value, float) and math.isfinite(value))
+        found[name] = value if is_plain else str(value)
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

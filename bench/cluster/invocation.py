@@ -1,0 +1,300 @@
+"""Inside: what an experiment is given to measure with. Clocks, probes, turns and their order are here and nowhere else."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import median
+from time import monotonic, sleep
+from typing import Any, TypeVar
+
+from bench.cluster import work_checks
+from bench.cluster.recorder import Recorder
+from bench.context import Measured, NodeSlot
+from bench.experiments.toolkit.fault_injector import Mishaps
+from bench.faults import Kind
+from bench.model import Arm, Clock, Interval, NodeUsage, Sample, Spec
+from bench.record.store import DATA, DONE, FILES
+
+T = TypeVar("T")
+
+IDLE_SECONDS = 2.0  # Ray reports its metrics once in that time
+QUOTA_PERIOD_SECONDS = 0.1  # after which a CPU quota is filled up again: the kernel's, Docker's and kubelet's default
+ROOM = 1.2  # more passes than the last turn says: a warm-up is slower than what comes after
+MOST_PASSES = 100_000
+CLOCK_LOOKS = 21
+QUIET = "quiet"  # while this file stands in the records folder the exporter answers nobody. It names the run
+PROBE_TIMEOUT_SECONDS = 30.0
+PROGRESS_SECONDS = 1.0  # between two words on how far long work is
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeProbe:
+    """A probe, the node that it watches, and where that node's raylet is asked for its spilled bytes."""
+
+    actor: Any
+    slot: NodeSlot
+    address: str
+    port: int
+    object_store_bytes: int
+
+
+@dataclass(kw_only=True)
+class Invocation:
+    """One driver with its actors: the Context of an experiment's run."""
+
+    spec: Spec
+    probes: Sequence[NodeProbe]
+    recorder: Recorder
+    mishaps: Mishaps | None = None  # what befalls the run on purpose
+    reasons: list[str] = field(default_factory=list)
+    idle_by_plan: set[str] = field(default_factory=set)
+    may_lose_nodes: bool = False
+    pause_seconds: float = 0.0  # before every interval, watched or not
+    work_by_node: Counter[str] = field(default_factory=Counter)  # of the subject, warm-ups left out
+    total_work: float | None = None  # of all arms and nodes, warm-ups with them; None: nothing was measured
+    credited: dict[work_checks.Interval, float] = field(default_factory=dict)  # the work of all nodes in an interval
+    _digests: dict[str, str] = field(default_factory=dict)
+    _passes: dict[tuple[str, str], int] = field(default_factory=dict)  # by arm and point
+    _reuses_work: bool = False  # in the interval in progress
+    _told: float = 0.0  # when progress was last recorded
+    _spilled: dict[str, int] = field(default_factory=dict)  # by node, when the interval began
+
+    @property
+    def seed(self) -> int:
+        return self.spec.seed
+
+    @property
+    def attempt(self) -> int:
+        return self.spec.attempt
+
+    @property
+    def block(self) -> int:
+        return self.spec.block
+
+    @property
+    def nodes(self) -> Sequence[NodeSlot]:
+        return [probe.slot for probe in self.probes]
+
+    def measure_idle(self) -> None:
+        """Count what the nodes do while nothing runs: the baseline that bytes are taken off."""
+        self._begin_probes()
+        begin = monotonic()
+        sleep(IDLE_SECONDS)
+        idle = Measured[None](results=(), interval=Interval(begin, monotonic()), arm="idle", turn=0, warmup=True)
+        self._record_usage(idle, work={})
+
+    def time_once(self, arm: str, work: Callable[[], T]) -> Measured[T]:
+        begin = monotonic()
+        result = work()
+        return Measured(results=[result], interval=Interval(begin, monotonic()), arm=arm, turn=0, warmup=False)
+
+    def turns(self) -> Iterator[InvocationTurn]:
+        for number in range(1, self.spec.warmups + self.spec.samples + 1):
+            yield InvocationTurn(invocation=self, number=number, warmup=number <= self.spec.warmups)
+
+    def same_everywhere(self, name: str, digest: str) -> None:
+        known = self._digests.get(name)
+        if known is None:
+            self._digests[name] = digest
+            self.recorder.digest(name, digest)
+        elif known != digest:
+            self.invalid(f"the checksum of {name} was {digest} and {known}: a result is wrong, lost or counted twice")
+
+    def invalid(self, reason: str) -> None:
+        if reason not in self.reasons:
+            self.reasons.append(reason)
+
+    def leaves_idle(self, names: Sequence[str]) -> None:
+        self.idle_by_plan.update(names)
+
+    def expects_losses(self) -> None:
+        self.may_lose_nodes = True
+
+    def reuses_work(self) -> None:
+        self._reuses_work = True
+
+    def data(self, name: str, sha256: str) -> None:
+        self.recorder.digest(DATA + name, sha256)
+
+    def record(self, sample: Sample) -> None:
+        self.recorder.sample(sample)
+
+    def progress(self, done: float, total: float) -> None:
+        now = monotonic()
+        if now - self._told >= PROGRESS_SECONDS or done >= total:
+            self._told = now
+            self.recorder.progress(done, total)
+        if self.mishaps:
+            self.mishaps.came(done, total)
+
+    def befalls(self, *, struck: Callable[[Kind, str], None], fill: Callable[[], None]) -> None:
+        if self.mishaps:
+            self.mishaps.struck, self.mishaps.fill = struck, fill
+
+    @property
+    def folder(self) -> Path:
+        return self.recorder.files
+
+    @property
+    def earlier(self) -> Sequence[Path]:
+        runs = self.recorder.files.parent.parent
+        paths = [
+            runs / replace(self.spec, attempt=number).folder / FILES / DONE for number in range(1, self.spec.attempt)
+        ]
+        return [path for path in paths if path.is_file()]
+
+    def measure(
+        self,
+        turn: InvocationTurn,
+        arm: Arm,
+        work: Callable[[], T],
+        credit: Callable[[T], Mapping[str, float]],
+        *,
+        point: str = "",
+    ) -> Measured[T]:
+        """See Turn.measure. How many passes fill a sample is learnt from the turns before."""
+        passes, self._reuses_work = self._passes.get((arm.name, point), 1), False
+        mishaps = self.mishaps if arm.role == "subject" and not turn.warmup and not point else None
+        if mishaps:
+            mishaps.begin()
+        if arm.probed:
+            self._begin_probes()
+            sleep(self.pause_seconds)
+            results, interval = _timed(work, passes)
+        else:
+            with self._silence():
+                sleep(self.pause_seconds)
+                results, interval = _timed(work, passes)
+        for reason in mishaps.end() if mishaps else ():
+            self.invalid(reason)
+        measured = Measured(
+            results=results, interval=interval, arm=arm.name, turn=turn.number, warmup=turn.warmup, point=point
+        )
+        shares = _add_up(credit(result) for result in results)
+        credited = math.fsum(shares.values())
+        self.total_work = credited + (self.total_work or 0.0)
+        if not point:
+            self.credited[arm.name, interval.begin, interval.end] = credited
+        if arm.probed:
+            self._record_usage(measured, work=shares)
+        if reason := work_checks.unresolved_reason(arm.name, work_checks.unresolved(results)):
+            self.invalid(reason)
+        # A pass that was partly done by an earlier attempt is shorter than the passes to come.
+        if interval.seconds < self.spec.sample_seconds and not self._reuses_work:
+            wanted = math.ceil(ROOM * self.spec.sample_seconds * passes / max(interval.seconds, 1e-6))
+            self._passes[arm.name, point] = min(wanted, MOST_PASSES)
+        if arm.role == "subject" and not turn.warmup:
+            self.work_by_node.update(shares)
+        return measured
+
+    def _begin_probes(self) -> None:
+        if self.may_lose_nodes:
+            self._ask_probes("name")  # who has gone has no raylet to ask either
+        self._spilled = {probe.slot.name: self._spilled_bytes(probe) for probe in self.probes}
+        self._ask_probes("begin")
+
+    def _ask_probes(self, method: str) -> list[Any]:
+        """What each probe answers. Where nodes may be lost, the probe of one that was is asked no more."""
+        import ray
+        from ray.exceptions import RayActorError
+
+        calls = [(probe, getattr(probe.actor, method).remote()) for probe in self.probes]
+        answers, there = [], []
+        for probe, call in calls:
+            try:
+                answers.append(ray.get(call, timeout=PROBE_TIMEOUT_SECONDS))
+                there.append(probe)
+            except RayActorError:
+                if not self.may_lose_nodes:
+                    raise
+        self.probes = there
+        return answers
+
+    def _record_usage(self, measured: Measured[T], *, work: Mapping[str, float]) -> None:
+        counted = self._ask_probes("end")
+        for probe, counts in zip(self.probes, counted, strict=True):
+            name = probe.slot.name
+            usage = NodeUsage(
+                node=name,
+                arm=measured.arm,
+                turn=measured.turn,
+                warmup=measured.warmup,
+                interval=measured.interval,
+                point=measured.point,
+                spilled_bytes=self._spilled_bytes(probe) - self._spilled[name],
+                work=work.get(name, 0.0) if work else None,
+                **counts,
+            )
+            self.recorder.usage(usage)
+
+    @contextmanager
+    def _silence(self) -> Iterator[None]:
+        """Nothing of raymeter's works while this lasts: the probes watch nothing, and the exporter turns askers away."""
+        records = Path(os.environ["RAYMETER_RECORDS"])
+        sign = records / QUIET
+        sign.write_text(os.path.relpath(self.recorder.files.parent, records))
+        try:
+            yield
+        finally:
+            sign.unlink(missing_ok=True)
+
+    def _spilled_bytes(self, probe: NodeProbe) -> int:
+        from ray._private.internal_api import node_stats
+
+        stats = node_stats(probe.address, probe.port, include_memory_info=False)
+        return int(stats.store_stats.spilled_bytes_total)
+
+
+@dataclass(kw_only=True)
+class InvocationTurn:
+    """One repetition; see Turn."""
+
+    invocation: Invocation
+    number: int
+    warmup: bool
+
+    def order(self, arms: Sequence[Arm]) -> Sequence[Arm]:
+        spec = self.invocation.spec
+        return random.Random(f"{spec.seed}/{spec.block}/{spec.cell}/{self.number}").sample(list(arms), len(arms))
+
+    def measure(
+        self, arm: Arm, work: Callable[[], T], credit: Callable[[T], Mapping[str, float]], *, point: str = ""
+    ) -> Measured[T]:
+        return self.invocation.measure(self, arm, work, credit, point=point)
+
+
+def _timed(work: Callable[[], T], passes: int) -> tuple[list[T], Interval]:
+    """`work` done `passes` times between two looks at the clock, with nothing else between them."""
+    begin = monotonic()
+    results = [work() for _ in range(passes)]
+    return results, Interval(begin, monotonic())
+
+
+def look_at_clock(clock: Callable[[], float] = monotonic) -> Clock:
+    """The least step of the clock that intervals are timed with, as seen here, and the median cost of timing nothing."""
+    return Clock(
+        step_seconds=min(_step(clock) for _ in range(CLOCK_LOOKS)),
+        empty_sample_seconds=median(_timed(lambda: None, 1)[1].seconds for _ in range(CLOCK_LOOKS)),
+    )
+
+
+def _step(clock: Callable[[], float]) -> float:
+    """Until the clock goes on: of one that is finer than a call of it, what the call takes."""
+    begin = clock()
+    while (now := clock()) == begin:
+        pass
+    return now - begin
+
+
+def _add_up(shares: Iterator[Mapping[str, float]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for share in shares:
+        total.update(share)
+    return total

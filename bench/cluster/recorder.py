@@ -1,0 +1,65 @@
+"""Inside: writes a run's lines, numbered and flushed to the disk one by one, and run.json last, by rename."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bench.cluster import driver_lock
+from bench.model import Closing, Facts, Line, NodeUsage, Sample, Spec, Status, from_json, to_json
+from bench.record.store import FILES, SAMPLES, write_whole
+from bench.sanitize import clean_reason, to_clean_json
+
+
+class Recorder:
+    """The record of one run. A folder that has one already is refused."""
+
+    def __init__(self, folder: Path, spec: Spec) -> None:
+        folder.mkdir(parents=True)
+        self._driver_lock = driver_lock.hold(folder)  # before there is a record to be seen
+        write_whole(folder / "spec.json", to_json(spec))
+        self.files = folder / FILES
+        self.files.mkdir()
+        self._folder = folder
+        self._lock = threading.Lock()  # long work reports from threads of its own
+        self._file = (folder / SAMPLES).open("xb")
+        self._seq = 0
+        self._sha256 = hashlib.sha256()
+
+    def facts(self, facts: Facts) -> None:
+        self._write(facts=facts)
+
+    def sample(self, sample: Sample) -> None:
+        self._write(sample=replace(sample, reason=clean_reason(sample.reason)) if sample.reason else sample)
+
+    def usage(self, usage: NodeUsage) -> None:
+        self._write(usage=usage)
+
+    def digest(self, name: str, digest: str) -> None:
+        self._write(digest=(name, digest))
+
+    def progress(self, done: float, total: float) -> None:
+        self._write(progress=(done, total))
+
+    def close(self, status: Status, reasons: tuple[str, ...]) -> None:
+        """Say how the run ended, and what the lines must be for it to be whole."""
+        self._file.close()
+        clean = tuple(clean_reason(reason) for reason in reasons)
+        closing = Closing(status=status, reasons=clean, lines=self._seq, sha256=self._sha256.hexdigest())
+        write_whole(self._folder / "run.json", to_clean_json(closing))
+        (self._folder / driver_lock.LOCK).unlink(missing_ok=True)  # the record says how it ended
+        self._driver_lock.close()
+
+    def _write(self, **what: Any) -> None:
+        with self._lock:
+            text = to_clean_json(Line(seq=self._seq + 1, **what)) + b"\n"
+            from_json(text, Line)  # raises here what would make the record unreadable: JSON turns NaN into null
+            self._file.write(text)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._seq += 1
+            self._sha256.update(text)

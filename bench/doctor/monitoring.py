@@ -1,0 +1,149 @@
+"""What `bench doctor` asks the windows: is every page scraped, and does every panel have something to show."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bench import http_client
+from bench.doctor.finding import Finding
+from bench.errors import TargetFailed
+from bench.prometheus import boards as committed
+from bench.prometheus.board_queries import OF_PROMETHEUS, Query, fill, queries, variables
+from bench.prometheus.client import Grafana, Prometheus
+from bench.prometheus.scraping import SCRAPE_SECONDS, Page
+
+RANGE_SECONDS = 3600.0
+MOST_POINTS = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Empty:
+    """A question of a panel that brought nothing, and which of its metrics Prometheus has never heard of."""
+
+    query: Query
+    unknown: tuple[str, ...]
+    asked: str  # with the variables filled in
+
+    def __str__(self) -> str:
+        metrics = ", ".join(self.unknown or self.query.metrics)
+        why = "Prometheus has no metric" if self.unknown else "nothing to be seen of"
+        return f"{self.query}: {why} {metrics}"
+
+
+def findings(
+    *,
+    prometheus_url: str | None,
+    grafana_url: str | None,
+    pages: Sequence[Page],
+    shortest_sample_seconds: float,
+    chosen: Mapping[str, str] | None = None,
+) -> Iterator[Finding]:
+    """Everything about the windows of a cluster whose pages are `pages`; nothing, where it has no windows."""
+    try:
+        if prometheus_url:
+            yield from targets(Prometheus(prometheus_url), pages)
+            yield from intervals(Prometheus(prometheus_url), pages, shortest_sample_seconds)
+        if grafana_url:
+            yield from boards(Grafana(grafana_url), chosen or {})
+    except (http_client.RequestException, TargetFailed) as error:
+        yield Finding("windows", "bad", f"they do not answer: {error}", "Run `bench up` again.")
+
+
+def targets(prometheus: Prometheus, pages: Sequence[Page]) -> Iterator[Finding]:
+    """Each page that Prometheus should scrape and does not, or not with success."""
+    found = {
+        (target.labels.get("job"), target.labels.get("instance"), target.labels.get("endpoint")): target
+        for target in prometheus.targets()
+    }
+    missing = 0
+    for page in pages:
+        target = found.get((page.job, page.instance, page.endpoint))
+        if target is None:
+            missing += 1
+            yield Finding(f"page {page}", "bad", "Prometheus does not know it", _NOT_FOUND)
+        elif not target.is_up:
+            missing += 1
+            yield Finding(f"page {page}", "bad", f"the last scrape failed: {target.error}", _NOT_SCRAPED)
+    if not missing:
+        yield Finding("pages", "good", f"all {len(pages)} are scraped")
+
+
+def intervals(prometheus: Prometheus, pages: Sequence[Page], shortest_sample_seconds: float) -> Iterator[Finding]:
+    """How often the pages are scraped: no seldomer than raymeter takes it for, and what samples are too short to be seen."""
+    jobs = {page.job for page in pages}
+    slowest = max(
+        (each.interval_seconds for each in prometheus.targets() if each.labels.get("job") in jobs), default=0.0
+    )
+    if slowest > SCRAPE_SECONDS:
+        seen = f"a page is scraped every {slowest:g} s, and checks and boards take it for {SCRAPE_SECONDS:g} s"
+        fix = f"Set scrape_interval to {SCRAPE_SECONDS:g}s in Prometheus' configuration, or run `bench up` again."
+        yield Finding("scrape interval", "bad", seen, fix)
+    elif slowest > shortest_sample_seconds:
+        seen = f"{slowest:g} s, and the shortest samples of a profile last {shortest_sample_seconds:g} s"
+        fix = "Boards may miss such samples; the record and its reports have every one."
+        yield Finding("scrape interval", "note", seen, fix)
+    elif slowest:
+        yield Finding("scrape interval", "good", f"{slowest:g} s, no longer than the shortest samples")
+
+
+_NOT_FOUND = "Is the port declared in the pod, and the label ray.io/is-ray-node on it? Else run `bench up` again."
+_NOT_SCRAPED = "Does the node live, and does a NetworkPolicy let Prometheus in?"
+
+
+def boards(grafana: Grafana, chosen: Mapping[str, str]) -> Iterator[Finding]:
+    """Each board that is missing, and each panel that would be empty, by name."""
+    provisioned = grafana.boards()
+    for name in committed.NAMES:
+        if committed.uid(name) not in provisioned:
+            yield Finding(f"board {name}", "bad", "Grafana does not have it", "Run `bench up` again.")
+    end = time.time()
+    prometheus = grafana.source
+    if not prometheus.label_values("run", "bench_run_status", begin=end - RANGE_SECONDS, end=end):
+        yield Finding("panels", "note", "no run in the last hour: there is nothing to show", "Run `bench run` once.")
+        return
+    asked = 0
+    bad = 0
+    for board in provisioned.values():
+        asked += len(queries(board))
+        for empty in empty_panels(prometheus, board, chosen=chosen, begin=end - RANGE_SECONDS, end=end):
+            bad += 1
+            yield Finding(f"panel {empty.query}", "bad" if empty.unknown else "note", str(empty), _EMPTY)
+    if not bad:
+        yield Finding("panels", "good", f"all {asked} questions of {len(provisioned)} boards bring data")
+
+
+_EMPTY = "Is the page that has it scraped? What cannot be counted here stays empty."
+
+
+def empty_panels(
+    prometheus: Prometheus,
+    board: Mapping[str, object],
+    *,
+    chosen: Mapping[str, str],
+    begin: float,
+    end: float,
+) -> Iterator[Empty]:
+    """The questions of a board that bring nothing between `begin` and `end`.
+
+    Its variables are `chosen`, or what Grafana would take.
+    """
+
+    def label_values(label: str, selector: str) -> tuple[str, ...]:
+        return prometheus.label_values(label, selector, begin=begin, end=end)
+
+    known = prometheus.metric_names(begin=begin, end=end) | OF_PROMETHEUS
+    values = variables(board, label_values, chosen)
+    for query in queries(board):
+        expr = fill(query.expr, values, range_seconds=end - begin, scrape_seconds=SCRAPE_SECONDS)
+        if not _has_data(prometheus, query, expr, begin=begin, end=end):
+            unknown = tuple(name for name in query.metrics if name not in known)
+            yield Empty(query=query, unknown=unknown, asked=expr)
+
+
+def _has_data(prometheus: Prometheus, query: Query, expr: str, *, begin: float, end: float) -> bool:
+    if query.is_instant:
+        return bool(prometheus.query(expr, at=end))
+    step_seconds = max(SCRAPE_SECONDS, (end - begin) / MOST_POINTS)
+    return bool(prometheus.query_range(expr, begin=begin, end=end, step_seconds=step_seconds))

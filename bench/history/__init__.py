@@ -1,0 +1,1 @@
+"""Finds, compares and follows sessions over time."""

@@ -1,4 +1,0 @@
-"""The way in and the way home: `submit` and `collect` outside the cluster; `entry`, `probe` and `exporter` inside."""
-
-TIME_HEADER = "X-Raymeter-Time"  # in every answer of the exporter: seconds since the epoch by the head's clock
-EXPORTER_HEADER = "X-Raymeter-Exporter"  # in every answer of the exporter, and in none of a proxy before it

@@ -1,0 +1,1 @@
+"""Reads what this machine is and does: CPUs, control groups, the kernel's counters."""

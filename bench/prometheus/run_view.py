@@ -1,0 +1,195 @@
+"""Asks the window about a run: does Prometheus show what the record has, and which alert rules held while the run went."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench import http_client
+from bench.errors import TargetFailed
+from bench.model import Sample, Spec
+from bench.prometheus import scraping
+from bench.prometheus.client import Prometheus, Series
+from bench.prometheus.reconcile import differences
+
+SETTLE_SECONDS = 5 * scraping.SCRAPE_SECONDS  # until the last samples have been scraped
+MEMORY = "1h"  # how far back the last value of a run may be, whose cluster is gone
+DISAGREE = "RecordAndWindowDisagree"  # as the rule is called that sees it from inside
+MOST_DIFFERENCES = 3  # named; the rest is counted
+IDENTITY = ("session", "run", "cluster")  # a rule's answer that has another of these is about another run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """An alert rule: what must not hold for longer than some time."""
+
+    name: str
+    expr: str
+    for_seconds: float
+    summary: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """When a run was, on Prometheus' clock in seconds, and the labels of its own series."""
+
+    begin: float
+    end: float  # and the scrapes of what came last
+    now: float
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What the window says of a run."""
+
+    reconciled: bool | None  # None: it could not be asked
+    alerts: tuple[str, ...] = ()  # a rule's name, and in words what held; where window and record differ, that too
+    span: Span | None = None  # None: Prometheus does not know the run
+
+
+def look(url: str, spec: Spec, samples: Sequence[Sample]) -> Seen:
+    """Wait until Prometheus has scraped the run's end, compare, and evaluate the alert rules over its time."""
+    prometheus = Prometheus(url)
+    try:
+        found = settled_differences(prometheus, spec, samples)
+        span = span_of(prometheus, spec)
+        alerts = tuple(alerts_of(prometheus, span, rules()))
+    except (http_client.RequestException, TargetFailed):
+        return Seen(reconciled=None)
+    alerts = (*alerts, *(f"{DISAGREE}: {text}" for text in shortened(found)))
+    return Seen(reconciled=not found, alerts=alerts, span=span)
+
+
+def settled_differences(
+    prometheus: Prometheus, spec: Spec, samples: Sequence[Sample], *, settle_seconds: float = SETTLE_SECONDS
+) -> list[str]:
+    """What Prometheus shows otherwise than the record, once it has had the time to scrape the last sample."""
+    until = time.monotonic() + settle_seconds
+    while True:
+        found = differences(spec, samples, page_of(prometheus, spec))
+        if not found or time.monotonic() > until:
+            return found
+        time.sleep(scraping.SCRAPE_SECONDS / 4)
+
+
+def shortened(found: Sequence[str]) -> tuple[str, ...]:
+    """The first few, and how many more there are."""
+    more = len(found) - MOST_DIFFERENCES
+    return (*found[:MOST_DIFFERENCES], *((f"and {more} more",) if more > 0 else ()))
+
+
+def page_of(prometheus: Prometheus, spec: Spec) -> str:
+    """What Prometheus has of a run's samples now, as the exporter would write it."""
+    of_run = f'session="{spec.session}",run="{spec.folder}"'
+    series = f'{{__name__=~"bench_sample_value|bench_run_samples",{of_run}}}'
+    shown = prometheus.query(f"last_over_time({series}[{MEMORY}])")
+    return "".join(_line(series) for series in shown)
+
+
+def _line(series: Series) -> str:
+    return f"{named(series.labels)} {series.last!r}\n"
+
+
+def named(labels: Mapping[str, str]) -> str:
+    """A series as pages of metrics write it: `name{label="value"}`."""
+    inside = ",".join(f'{key}="{_escaped(value)}"' for key, value in labels.items() if key != "__name__")
+    return f"{labels['__name__']}{{{inside}}}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def rules() -> tuple[Rule, ...]:
+    """The alert rules, as Prometheus itself has them."""
+    import yaml
+
+    groups = yaml.safe_load(scraping.rules())["groups"]
+    return tuple(_rule(each) for group in groups for each in group["rules"])
+
+
+def _rule(rule: Mapping[str, Any]) -> Rule:
+    return Rule(
+        name=rule["alert"],
+        expr=rule["expr"],
+        for_seconds=float(str(rule.get("for", "0s")).removesuffix("s")),
+        summary=rule["annotations"]["summary"],
+    )
+
+
+def alerts_of(prometheus: Prometheus, span: Span | None, rules: Sequence[Rule]) -> Iterator[str]:
+    """The rules that held while the run of `span` went, in words, each with the worst that it saw for as long as it asks for.
+
+    They are evaluated here and not read from Prometheus' own alerts: so they need no rules in a Prometheus of
+    somebody else's, and a run that is shorter than two evaluations is not missed.
+    """
+    if span is None:
+        yield f"{DISAGREE}: the window does not know this run, and no alert rule could be evaluated on it"
+        return
+    own = {name: span.labels[name] for name in IDENTITY if name in span.labels}
+    for rule in rules:
+        held: dict[str, None] = {}
+        for series in prometheus.query_range(
+            rule.expr,
+            begin=span.begin,
+            end=span.end,
+            step_seconds=scraping.SCRAPE_SECONDS,
+        ):
+            is_other = any(series.labels.get(name, value) != value for name, value in own.items())
+            worst = None if is_other else worst_that_held(series.points, rule.for_seconds)
+            if worst is not None:
+                held[f"{rule.name}: {in_words(rule.summary, series.labels, worst)}"] = None
+        yield from held
+
+
+def span_of(prometheus: Prometheus, spec: Spec) -> Span | None:
+    """When the run of `spec` was; None where Prometheus does not know it."""
+    of_run = f'{{session="{spec.session}",run="{spec.folder}"}}'
+    begun = prometheus.query(f"last_over_time(bench_run_begun_timestamp_seconds{of_run}[{MEMORY}])")
+    if not begun:
+        return None
+    ended = prometheus.query(f"last_over_time(bench_run_ended_timestamp_seconds{of_run}[{MEMORY}])")
+    (now,) = prometheus.query("time()")
+    return Span(
+        begin=begun[0].last,
+        # The samples of the end are scraped after it.
+        end=min(ended[0].last + SETTLE_SECONDS, now.last) if ended else now.last,
+        now=now.last,
+        labels=begun[0].labels,
+    )
+
+
+def worst_that_held(points: Sequence[tuple[float, float]], for_seconds: float) -> float | None:
+    """The greatest value that was reached for that long without a gap; what lasted less is no more than a moment.
+
+    `points`: seconds and values, in order of time.
+    """
+    for least in sorted({value for _, value in points}, reverse=True):
+        if _longest([point for point in points if point[1] >= least]) >= for_seconds:
+            return least
+    return None
+
+
+def _longest(points: Sequence[tuple[float, float]]) -> float:
+    """Seconds of the longest stretch without a gap."""
+    longest, begin = 0.0, points[0][0]
+    for (before, _), (now, _) in itertools.pairwise(points):
+        if now - before > 1.5 * scraping.SCRAPE_SECONDS:
+            begin = now
+        longest = max(longest, now - begin)
+    return longest
+
+
+def in_words(summary: str, labels: Mapping[str, str], value: float) -> str:
+    """A rule's summary, with the labels and the value in the places that Prometheus would put them in."""
+    known = {
+        "$value": f"{value:g}",
+        "$value | humanizePercentage": f"{value:.1%}",
+        **{f"$labels.{name}": text for name, text in labels.items()},
+    }
+    return re.sub(r"\{\{\s*(.+?)\s*\}\}", lambda match: known.get(match[1], "?"), summary)

@@ -1,0 +1,1 @@
+"""The record of a session on disk, which is the truth, and atomic file writes."""

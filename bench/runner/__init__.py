@@ -1,0 +1,1 @@
+"""Runs sessions: one run after another, the Jobs API, transfer of results, the quiet check, the lock."""

@@ -1,0 +1,104 @@
+"""Outside: the way home. New lines of a run are fetched by offset while it goes, and saved at once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from bench import http_client
+from bench.cluster import EXPORTER_HEADER
+from bench.errors import AuthFailed, RecordDamaged
+from bench.model import Closing, Spec
+from bench.record.store import FILES, SAMPLES, append
+from bench.sanitize import from_clean_json
+
+TIMEOUT_SECONDS = 10.0
+FILE_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+MOST_FILES = 64
+MOST_FILE_BYTES = 512 * 2**20
+
+
+@dataclass
+class Collector:
+    """What has come home of one run. Every call may fail with http_client.RequestException, and be made again."""
+
+    exporter_url: str
+    token: str = field(repr=False)
+    spec: Spec
+    path: Path  # the run's folder out here
+    offset: int = 0
+
+    def fetch_new(self, *, insist: bool = False) -> bytes:
+        """Save the whole lines that are new, and give them. `insist`: even where a dead driver left a call for silence."""
+        answer = self._get(SAMPLES, offset=self.offset, insist=insist)
+        if answer is None:
+            return b""
+        whole = answer[: answer.rfind(b"\n") + 1]
+        if whole:
+            self.offset = append(self.path / SAMPLES, offset=self.offset, content=whole)
+        return whole
+
+    def fetch_closing(self, *, insist: bool = False) -> Closing | None:
+        """How the run ended, by its own word; None while it has not said so."""
+        answer = self._get("run.json", offset=0, insist=insist)
+        if answer is None:
+            return None
+        try:
+            return from_clean_json(answer, Closing)
+        except (msgspec.DecodeError, ValueError) as error:
+            raise RecordDamaged(f"run.json of {self.spec.folder} is not what it should be: {error}.") from error
+
+    def fetch_files(self, *, insist: bool = False) -> None:
+        """Save what is new of the files that the experiment appends to. Raises RecordDamaged where they are too much."""
+        listing = self._get(f"{FILES}/", offset=0, insist=insist)
+        sizes = _sizes(listing) if listing else {}
+        for name, size in sizes.items():
+            path = self.path / FILES / name
+            path.parent.mkdir(exist_ok=True)
+            while (have := path.stat().st_size if path.exists() else 0) < size:
+                content = self._get(f"{FILES}/{name}", offset=have, insist=insist)
+                if not content:
+                    break
+                append(path, offset=have, content=content)
+
+    def metrics_page(self) -> str:
+        """What Prometheus would see now."""
+        answer = http_client.get(f"{self.exporter_url}/metrics", timeout_seconds=TIMEOUT_SECONDS)
+        answer.raise_for_status()
+        return answer.text
+
+    def _get(self, name: str, *, offset: int, insist: bool) -> bytes | None:
+        """A file from `offset` on; None if it is not there yet, or if the run asks for silence."""
+        answer = http_client.get(
+            f"{self.exporter_url}/runs/{self.spec.session}/{self.spec.folder}/{name}",
+            params={"offset": offset, "insist": int(insist)},
+            token=self.token,
+            timeout_seconds=TIMEOUT_SECONDS,
+        )
+        if EXPORTER_HEADER not in answer.headers:  # whatever it says, it says nothing of the record
+            raise http_client.RequestException(f"HTTP {answer.status_code} from a proxy before the exporter")
+        if answer.status_code in (401, 403):
+            raise AuthFailed("The exporter refused the token.", "Stand the cluster up again with `bench up`.")
+        if answer.status_code in (404, 503):
+            return None
+        answer.raise_for_status()
+        return answer.content
+
+
+def _sizes(listing: bytes) -> dict[str, int]:
+    """What a listing says, checked: it comes from a cluster, and decides what is written here."""
+    try:
+        sizes = msgspec.json.decode(listing, type=dict[str, int])
+    except (msgspec.DecodeError, ValueError) as error:
+        raise RecordDamaged(f"The exporter's list of files is not what it should be: {error}.") from error
+    if not all(re.fullmatch(FILE_NAME, name) for name in sizes):
+        raise RecordDamaged("The exporter's list of files has a name that could lie outside the run's folder.")
+    if len(sizes) > MOST_FILES or sum(sizes.values()) > MOST_FILE_BYTES:
+        raise RecordDamaged(
+            f"The run left {len(sizes)} files of {sum(sizes.values()) / 2**20:.0f} MiB, and at most {MOST_FILES} of"
+            f" {MOST_FILE_BYTES // 2**20} MiB are brought home."
+        )
+    return sizes

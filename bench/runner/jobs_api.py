@@ -1,0 +1,230 @@
+"""Outside: a Spec goes to Ray's Jobs API, over HTTP, and its job's status is asked for by id.
+
+Nothing is read from a log but what a person is shown. The job's status is a hint; the record says how the run ended.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import secrets
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, cast, get_args
+
+import tenacity
+
+from bench import http_client
+from bench.errors import AuthFailed, RunFailed, TargetFailed
+from bench.model import Spec, to_json
+from bench.runner import pending_tasks
+
+JobStatus = Literal["PENDING", "RUNNING", "STOPPED", "SUCCEEDED", "FAILED"]
+ENDED = ("STOPPED", "SUCCEEDED", "FAILED")
+STATUSES = get_args(JobStatus)
+SUBMISSION = "submission"  # in a job's metadata: what tells it from another one of its id
+NOT_OF_THE_HEAD = (404, 502, 503, 504)  # answers to a submission that come from a proxy before the head
+
+TIMEOUT_SECONDS = 10.0
+READY_SECONDS = 60.0
+LOG_BYTES = 200_000
+QUOTE = '"'
+PADDING = "RAYMETER_PADDING"
+MOST_PADDING_BYTES = 4096
+
+
+class NotReady(Exception):
+    """The head has not confirmed the job: no connection, no answer, no agent, or a proxy answered for it. Worth another try."""
+
+
+@dataclass(frozen=True)
+class JobsApi:
+    """The Jobs API of one cluster."""
+
+    address: str
+    token: str = field(repr=False)
+    ready_seconds: float = READY_SECONDS
+
+    def submit(
+        self,
+        spec: Spec,
+        *,
+        python: str = "python",
+        environment: Mapping[str, str] = MappingProxyType({}),
+        between_tries: Callable[[], None] = lambda: None,
+    ) -> str:
+        """Start the driver of `spec`; the job's id, which is its own for ever. Raises TargetFailed, RunFailed, AuthFailed.
+
+        Tried again while the head has not confirmed it: the id is unique, so that it cannot run twice. A job with this id and this
+        submission's mark was accepted by an earlier try, whose answer was lost. `between_tries` raises where no try could succeed.
+        """
+        job_id = f"{spec.session}.{spec.folder}"
+        body = {
+            "submission_id": job_id,
+            "entrypoint": f"exec {padded(spec)} {entrypoint(spec, python=python, environment=environment)}",
+            "metadata": {"session": spec.session, "run": spec.folder, SUBMISSION: secrets.token_hex(8)},
+        }
+        patiently = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(NotReady),
+            wait=tenacity.wait_exponential(multiplier=0.2, max=2.0),
+            stop=tenacity.stop_after_delay(self.ready_seconds),
+            before_sleep=lambda _: between_tries(),
+        )
+        try:
+            for attempt in patiently:
+                with attempt:
+                    self._post_job(body)
+        except tenacity.RetryError as error:
+            raise TargetFailed(
+                f"The Jobs API at {self.address} took no job for {self.ready_seconds:.0f} s:"
+                f" {error.last_attempt.exception()}.",
+                "Look at it with `bench doctor`.",
+            ) from error
+        return job_id
+
+    def _post_job(self, body: dict[str, Any]) -> None:
+        try:
+            answer = self._ask("POST", "/api/jobs/", json=body)
+            if "already exists" in answer.text:
+                self._check_is_same(body)
+                return
+        except http_client.ReadTimeout as error:
+            raise NotReady(f"it did not answer for {TIMEOUT_SECONDS:g} s") from error
+        except http_client.RequestException as error:
+            raise NotReady(f"the connection was refused or dropped ({type(error).__name__})") from error
+        if answer.status_code in NOT_OF_THE_HEAD:
+            raise NotReady(f"HTTP {answer.status_code}, which the head does not give: {_end(answer.text)}")
+        if answer.status_code == 500 and "agent" in answer.text.lower():
+            raise NotReady("it has no agent to run a job yet")
+        if not answer.ok:
+            raise RunFailed(f"The Jobs API refused the job: HTTP {answer.status_code}, {_end(answer.text)}")
+
+    def _check_is_same(self, body: Mapping[str, Any]) -> None:
+        """Raise RunFailed where the job of that id is not the one that `body` submits."""
+        accepted = self._details(body["submission_id"]).get("metadata") or {}
+        if accepted.get(SUBMISSION) != body["metadata"][SUBMISSION]:
+            raise RunFailed(
+                f"A job {body['submission_id']} exists already.", "A run's id is used once: `bench resume`."
+            )
+
+    def status(self, job_id: str) -> tuple[JobStatus, str]:
+        """What Ray says of the job now, and its message. Raises RequestException where the head itself has not answered."""
+        try:
+            details = self._details(job_id)
+        except http_client.HTTPError as error:
+            if error.response is None or error.response.status_code != 404 or self._knows(job_id):
+                raise
+            return "FAILED", "the head does not know the job: it was restarted"
+        code = details.get("driver_exit_code")
+        ended_by = "" if code is None else f"\nexit code {code}"
+        return cast(JobStatus, details["status"]), (details.get("message") or "") + ended_by
+
+    def _details(self, job_id: str) -> dict[str, Any]:
+        """What the head has of a job. Raises RequestException where that is not what was answered."""
+        answer = self._ask("GET", f"/api/jobs/{job_id}")
+        answer.raise_for_status()
+        details = answer.json()
+        if not isinstance(details, dict) or details.get("status") not in STATUSES:
+            raise http_client.RequestException("the answer is not that of Ray's Jobs API")
+        return details
+
+    def _knows(self, job_id: str) -> bool:
+        """Whether the head lists the job: a proxy answers 404 too, and lists none. Raises RequestException."""
+        answer = self._ask("GET", "/api/jobs/")
+        answer.raise_for_status()
+        jobs = answer.json()
+        if not isinstance(jobs, list):
+            raise http_client.RequestException("the answer is not that of Ray's Jobs API")
+        return any(isinstance(job, dict) and job.get("submission_id") == job_id for job in jobs)
+
+    def raised(self, job_id: str) -> str:
+        """How many tasks of the job raised an exception, and the first of them, in words; empty where none did.
+
+        Who waits for a task without taking its result does not see that. Raises RequestException.
+        """
+        filters = {
+            "state": "FAILED",
+            "error_type": "TASK_EXECUTION_EXCEPTION",
+            "job_id": self._details(job_id)["job_id"],
+        }
+        params = [("detail", "1"), ("limit", "10000")]
+        for name, value in filters.items():
+            params += [("filter_keys", name), ("filter_predicates", "="), ("filter_values", str(value))]
+        answer = self._ask("GET", "/api/v0/tasks", params=params)
+        answer.raise_for_status()
+        return pending_tasks.raised_in_words(answer.json()["data"]["result"]["result"])
+
+    def stop(self, job_id: str) -> None:
+        """Ask for the job's end."""
+        self._ask("POST", f"/api/jobs/{job_id}/stop")
+
+    def log_end(self, job_id: str) -> str:
+        """The end of the driver's log, for a person to read. Empty if it cannot be had."""
+        try:
+            answer = self._ask("GET", f"/api/jobs/{job_id}/logs", stream=True)
+            if not answer.ok:
+                return ""
+            # A worker may have printed without end: keep the last part, whatever comes.
+            kept, is_whole = b"", True
+            for part in answer.iter_content(65536):
+                kept, is_whole = (kept + part)[-LOG_BYTES:], is_whole and len(kept + part) <= LOG_BYTES
+            text = kept.decode(errors="replace")
+            if is_whole:
+                return cast(str, json.loads(text)["logs"])
+            # The end of a JSON string. A quotation mark at its begin has lost its backslash.
+            return cast(str, json.loads(f'"{text.removesuffix("}").removeprefix(QUOTE)}'))
+        except (http_client.RequestException, ValueError, KeyError):
+            return ""
+
+    def waiting(self) -> str:
+        """Who waits for CPUs in the cluster, and who holds them, in words. Empty where nobody waits, or it cannot be had."""
+        try:
+            answers = {
+                name: self._ask("GET", f"/api/v0/{name}", params={"detail": "1"}) for name in pending_tasks.LISTS
+            }
+            return pending_tasks.in_words(
+                {name: answer.json()["data"]["result"]["result"] for name, answer in answers.items()}
+            )
+        except (http_client.RequestException, AuthFailed, ValueError, KeyError, TypeError):
+            return ""  # it is what a failure is told with, and must not be one
+
+    def _ask(self, method: str, path: str, **options: Any) -> http_client.Response:
+        answer = http_client.request(
+            method, self.address + path, token=self.token, timeout_seconds=TIMEOUT_SECONDS, **options
+        )
+        if answer.status_code in (401, 403):
+            raise AuthFailed(
+                f"The cluster at {self.address} refused the token (HTTP {answer.status_code}).",
+                "Stand it up again with `bench up`.",
+            )
+        return answer
+
+
+def layout(spec: Spec) -> tuple[int, int]:
+    """How many bytes of its environment mean nothing, and the seed of its hashes: others in every invocation, by its seed.
+
+    How large the environment is moves the stack, and hashes order what has no order; both change how fast a program runs.
+    Left as they are, one accident would be in every value of an arm (Mytkowicz et al., ASPLOS 2009).
+    """
+    draw = random.Random(f"{spec.seed}/{spec.folder}")
+    return draw.randint(0, MOST_PADDING_BYTES), draw.randrange(2**32)
+
+
+def padded(spec: Spec) -> str:
+    """The beginning of a shell command that gets `layout`. The shell makes the bytes: Ray prints the command into the log."""
+    padding_bytes, hash_seed = layout(spec)
+    return f'env {PADDING}="$(printf %{padding_bytes}s "")" PYTHONHASHSEED={hash_seed}'
+
+
+def entrypoint(spec: Spec, *, python: str = "python", environment: Mapping[str, str] = MappingProxyType({})) -> str:
+    """What a shell runs as the driver of `spec`, with variables that it alone gets."""
+    told = [f"{name}={value}" for name, value in environment.items()]
+    return shlex.join([*(["env", *told] if told else []), python, "-m", "bench.cluster.driver", to_json(spec).decode()])
+
+
+def _end(text: str) -> str:
+    """The last line that says something, short."""
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    return lines[-1][-300:] if lines else "without a word"

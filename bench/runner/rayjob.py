@@ -1,0 +1,81 @@
+"""An experiment as a RayJob: the appliance's own manifests, with its cluster inside the job, for use without the command line."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+
+from bench.errors import BadInput
+from bench.identity import CALLERS_CODE, code_hash
+from bench.model import Session, Spec
+from bench.runner import jobs_api
+from bench.targets.k8s.kubectl import Object
+from bench.targets.k8s.rendering import pod_templates, ray_cluster
+
+LONGEST_NAME = 47  # that KubeRay takes for a RayJob
+STAND_UP_SECONDS = 600  # for images, pods and Ray
+
+
+def specs_of(session: Session, topology: str) -> list[Spec]:
+    """What the first block of a plan runs on one topology."""
+    return [spec for spec in session.specs if spec.topology.name == topology and spec.block == 1]
+
+
+def rayjob(rendered: Iterable[Object], specs: Sequence[Spec], *, name: str, token: str) -> list[Object]:
+    """A namespace, its rules, a token, and the RayJob that runs `specs` one after the other on a cluster of its own.
+
+    `rendered` are the manifests of the topology. Nothing is deleted when the job has ended: its record is in the pod.
+    """
+    if len(name) > LONGEST_NAME:
+        raise BadInput(f"{name} is too long for a RayJob.", f"It may have {LONGEST_NAME} characters.")
+    objects = list(rendered)
+    cluster = copy.deepcopy(ray_cluster(objects))
+    metadata = {**cluster["metadata"], "name": name}
+    spec = cluster["spec"]
+    spec["authOptions"]["secretName"] = name
+    for template in pod_templates(cluster).values():
+        for container in template["spec"]["containers"]:
+            _take_token_from(container, name)
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {**metadata, "labels": dict(metadata.get("labels", {}))},
+        "stringData": {"auth_token": token},
+    }
+    job = {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayJob",
+        "metadata": metadata,
+        "spec": {
+            # KubeRay asks the Jobs API itself: a submitter's pod would want half a CPU beside the measured ones.
+            "submissionMode": "HTTPMode",
+            "jobId": f"{specs[0].session}.{name}",
+            "entrypoint": entrypoint(specs),
+            "metadata": {"session": specs[0].session, "experiment": specs[0].experiment},
+            # A run is done once: a second one on a new cluster would be another run under the same name.
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": STAND_UP_SECONDS + round(sum(spec.deadline_seconds for spec in specs)),
+            "shutdownAfterJobFinishes": False,
+            "rayClusterSpec": spec,
+        },
+    }
+    kept = [each for each in objects if each["kind"] in ("Namespace", "NetworkPolicy", "ConfigMap")]
+    return [*(each for each in kept if _is_needed(each)), secret, job]
+
+
+def entrypoint(specs: Sequence[Spec]) -> str:
+    """What runs them, one after the other; it fails with the first that fails, and where the image has other code than this."""
+    return " && ".join(jobs_api.entrypoint(spec, environment={CALLERS_CODE: code_hash()}) for spec in specs)
+
+
+def _is_needed(each: Object) -> bool:
+    """The window on the record is not part of a job."""
+    labels = each["metadata"].get("labels", {})
+    return bool(labels.get("app.kubernetes.io/component") != "monitoring")
+
+
+def _take_token_from(container: Object, secret: str) -> None:
+    for variable in container["env"]:
+        reference = variable.get("valueFrom", {}).get("secretKeyRef")
+        if reference is not None:
+            reference["name"] = secret

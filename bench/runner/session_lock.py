@@ -1,0 +1,131 @@
+"""The lock of a deployment: held by the session that runs on it, or by what changes it, and freed when its process ends."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+from filelock import FileLock, Timeout
+from platformdirs import user_state_path
+
+from bench.errors import BadInput, DoesNotFit
+from bench.model import Session, from_json, to_json
+from bench.record import store
+
+PATIENCE_SECONDS = 1.0  # `running` holds the lock for a moment
+_LOCK, _HOLDER = ".session.lock", ".session"  # the ends of two files' names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Holder:
+    """The process that holds a deployment, as it wrote itself down when it took the lock."""
+
+    pid: int
+    command: str
+    since: str
+    session: str = ""  # its id; empty: no session, the deployment is being changed
+    folder: str = ""  # of that session
+
+
+def describe(holder: Holder | None) -> str:
+    """Who holds a deployment: `session X, process 123, since 12:00: bench run inference`."""
+    if holder is None:
+        return "a process that has not said which"
+    session = f"session {holder.session}, " if holder.session else ""
+    return f"{session}process {holder.pid}, since {holder.since}: {holder.command}"
+
+
+@contextmanager
+def alone(session: Session, folder: Path, command: str) -> Iterator[None]:
+    """Hold the deployment of `session`: another session would take its clusters away. Raises DoesNotFit."""
+    holder = _holder(command, session=session.id, folder=str(folder.resolve()))
+    fix = "Wait for it, or use another deployment with --name."
+    with _held(session.target, _name(session), holder, fix=fix):
+        yield
+
+
+@contextmanager
+def changing(target: str, name: str, command: str) -> Iterator[None]:
+    """Hold the deployment `name` while it is stood up or taken down. Raises DoesNotFit where a session runs on it."""
+    with _held(target, name, _holder(command), fix="Wait for it or end it with Ctrl-C; --force does not wait."):
+        yield
+
+
+@contextmanager
+def at_rest(session: Session) -> Iterator[None]:
+    """Keep `session` from being run, for what takes it away. Raises BadInput where it is running."""
+    lock, path = _files(session.target, _name(session))
+    try:
+        held = FileLock(lock, timeout=PATIENCE_SECONDS).acquire()
+    except Timeout:  # a holder that has not said yet which session it is may be this one
+        holder = _read(path)
+        if holder is None or holder.session == session.id:
+            raise BadInput(f"{session.id} is running: {describe(holder)}.", "End it with Ctrl-C first.") from None
+        yield
+        return
+    with held:
+        yield
+
+
+def running() -> dict[str, Holder]:
+    """By their resolved folders, the sessions that run now. Looks, and changes nothing."""
+    found = {}
+    for path in user_state_path("raymeter").glob(f"*{_HOLDER}"):
+        holder = _read(path)
+        if holder and holder.session and _is_held(path.with_name(path.name.removesuffix(_HOLDER) + _LOCK)):
+            found[holder.folder] = holder
+    return found
+
+
+def _is_held(lock: Path) -> bool:
+    if not lock.exists():
+        return False
+    try:
+        with FileLock(lock, timeout=0):
+            return False
+    except Timeout:
+        return True
+
+
+@contextmanager
+def _held(target: str, name: str, holder: Holder, *, fix: str) -> Iterator[None]:
+    lock, path = _files(target, name)
+    try:
+        held = FileLock(lock, timeout=PATIENCE_SECONDS).acquire()
+    except Timeout:
+        raise DoesNotFit(
+            f"The deployment {name} on target {target} is in use by {describe(_read(path))}.", fix
+        ) from None
+    with held:
+        store.write_whole(path, to_json(holder))
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _holder(command: str, *, session: str = "", folder: str = "") -> Holder:
+    since = datetime.now(UTC).isoformat(timespec="seconds")
+    return Holder(pid=os.getpid(), command=command, since=since, session=session, folder=folder)
+
+
+def _read(path: Path) -> Holder | None:
+    try:
+        return from_json(path.read_bytes(), Holder)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _files(target: str, name: str) -> tuple[Path, Path]:
+    """The lock of a deployment, and the file that says who holds it."""
+    base = user_state_path("raymeter", ensure_exists=True) / f"{target}-{name}"
+    return base.with_name(base.name + _LOCK), base.with_name(base.name + _HOLDER)
+
+
+def _name(session: Session) -> str:
+    return str(session.options.get("name", "raymeter"))

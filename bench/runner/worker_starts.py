@@ -1,0 +1,28 @@
+"""Ends a run whose cluster cannot start workers. Ray waits a minute for each of them, and tries again and again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bench.errors import TargetFailed
+from bench.runner.collect import Collector
+from bench.targets import Target
+
+
+@dataclass(frozen=True)
+class WorkerStarts:
+    """Of one run: what its cluster could not start before the run began is of an earlier run, and does not count."""
+
+    target: Target
+    collector: Collector
+    before: str
+
+    def failed(self) -> str:
+        """Why workers did not start, in the words of the raylets; empty where all did."""
+        reason = self.target.failed_starts()
+        return "" if reason == self.before else reason
+
+    def check(self) -> None:
+        """Raise TargetFailed where workers did not start and the run has recorded nothing yet: it waits for them."""
+        if not self.collector.offset and (reason := self.failed()):
+            raise TargetFailed(f"The cluster cannot start workers: {reason}.", "Correct that, then `bench resume`.")

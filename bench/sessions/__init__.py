@@ -1,1 +1,0 @@
-"""What is being run and what was: the session, its record on disk, and what earlier ones say."""

@@ -1,0 +1,188 @@
+"""Prometheus and Grafana beside a cluster of containers: they stay while clusters come and go, until `down`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.errors import TargetFailed
+from bench.identity import SOURCE
+from bench.prometheus import scraping
+from bench.targets.docker import engine
+from bench.targets.docker.engine import File
+from bench.targets.docker.plan import (
+    NODE,
+    labels,
+    published,
+    published_url,
+    resource_name,
+    window_settings,
+)
+from bench.targets.readiness import get
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+    from docker.models.containers import Container
+
+PROMETHEUS_IMAGE = "prom/prometheus:v3.13.2"
+GRAFANA_IMAGE = "grafana/grafana:12.2.0"
+PORTS = {"prometheus": 9090, "grafana": 3000}
+BOARDS = SOURCE.parent / "grafana"
+READY_SECONDS = 60.0
+
+_CONFIG = "io.raymeter.config"
+_GRAFANA = {
+    "GF_AUTH_ANONYMOUS_ENABLED": "true",
+    "GF_AUTH_ANONYMOUS_ORG_ROLE": "Viewer",
+    # Nobody can log in: there is no user at all, and so no password to be guessed.
+    "GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION": "true",
+    "GF_AUTH_DISABLE_LOGIN_FORM": "true",
+    "GF_AUTH_BASIC_ENABLED": "false",
+    "GF_ANALYTICS_REPORTING_ENABLED": "false",
+    "GF_ANALYTICS_CHECK_FOR_UPDATES": "false",
+    "GF_ANALYTICS_CHECK_FOR_PLUGIN_UPDATES": "false",
+    "GF_PLUGINS_PREINSTALL_DISABLED": "true",
+    "GF_NEWS_NEWS_FEED_ENABLED": "false",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """One of the two: what it is made of, and how it is asked whether it is ready."""
+
+    name: str
+    image: str
+    port: int
+    health: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, File] = field(default_factory=dict)  # where these differ it is made anew
+    other_files: Mapping[str, File] = field(default_factory=dict)  # these may be another's each time
+    is_reloaded: bool = False  # reads its other files again, told by SIGHUP
+
+    def settings(self, appliance: str) -> dict[str, Any]:
+        """What the engine is told of it; a label says what it was made of."""
+        settings = window_settings(appliance, self.name) | {
+            "image": self.image,
+            "environment": dict(self.environment),
+            "ports": published(self.port),
+        }
+        made_of = json.dumps(settings, sort_keys=True).encode() + engine.archive(self.files)
+        return {**settings, "labels": {**settings["labels"], _CONFIG: hashlib.sha256(made_of).hexdigest()[:16]}}
+
+
+def windows(appliance: str, nodes: Sequence[str]) -> tuple[Window, ...]:
+    """What is to run beside `nodes`: nothing where this is no checkout, as what the windows show is in files there."""
+    config, boards = prometheus_files(appliance, nodes), grafana_files(BOARDS)
+    if not config or not boards:
+        return ()
+    prometheus = Window(
+        name="prometheus",
+        image=PROMETHEUS_IMAGE,
+        port=PORTS["prometheus"],
+        health="/-/ready",
+        other_files=config,
+        is_reloaded=True,
+    )
+    grafana = Window(
+        name="grafana",
+        image=GRAFANA_IMAGE,
+        port=PORTS["grafana"],
+        health="/api/health",
+        environment=_GRAFANA,
+        files=boards,
+    )
+    return prometheus, grafana
+
+
+def prometheus_files(appliance: str, nodes: Sequence[str]) -> dict[str, File]:
+    """What Prometheus is to watch and to warn of; nothing where this is no checkout."""
+    if not scraping.MONITORING.is_dir():
+        return {}
+    config = scraping.static_config(scraping.pages(nodes), cluster=resource_name(appliance))
+    return {
+        "/etc/prometheus/prometheus.yml": File(content=config.encode()),
+        "/etc/prometheus/rules.yml": File(content=scraping.rules()),
+    }
+
+
+def grafana_files(folder: Path) -> dict[str, File]:
+    """Provisioning and boards, where Grafana looks for them; nothing where this is no checkout."""
+    if not list(folder.glob("dashboards/*.json")):
+        return {}
+    return {
+        **engine.folder_files(folder / "provisioning", "/etc/grafana/provisioning"),
+        **engine.folder_files(folder / "dashboards", "/etc/grafana/dashboards"),
+    }
+
+
+def ensure(client: DockerClient, appliance: str, nodes: Sequence[str]) -> None:
+    """Prometheus and Grafana run, and watch `nodes`; what runs as it should goes on."""
+    there = find(client, appliance)
+    for window in windows(appliance, nodes):
+        settings = window.settings(appliance)
+        container = there.get(window.name)
+        if container is not None and _is_as_it_should_be(container, settings):
+            if window.is_reloaded:
+                with engine.in_words(f"a new configuration of {window.name}"):
+                    container.put_archive("/", engine.archive(window.other_files))
+                    container.kill("HUP")
+        else:
+            engine.remove(client, {**labels(appliance, "window"), NODE: window.name})
+            _have_image(client, window.image)
+            engine.start(client, settings, aliases=(window.name,), files={**window.files, **window.other_files})
+
+
+def wait(client: DockerClient, appliance: str, nodes: Sequence[str]) -> dict[str, str | None]:
+    """Where the windows are reached, by the names of Cluster's fields, once they answer. Raises TargetFailed."""
+    deadline = time.monotonic() + READY_SECONDS
+    while True:
+        there = find(client, appliance)
+        where = urls(there)
+        late = [
+            window.name
+            for window in windows(appliance, nodes)
+            if get(f"{where[f'{window.name}_url']}{window.health}", timeout_seconds=2.0)[0] != 200
+        ]
+        if not late:
+            return where
+        for name in late:
+            status = there[name].status if name in there else "removed"
+            if status != "running" or time.monotonic() > deadline:
+                said = engine.last_line(there[name]) if name in there else ""
+                raise TargetFailed(f"{name.capitalize()} does not answer, it is {status}: {said or 'it said nothing'}.")
+        time.sleep(0.2)
+
+
+def find(client: DockerClient, appliance: str) -> dict[str, Container]:
+    """The windows of an appliance that are there, by name."""
+    wanted = engine.by_label(labels(appliance, "window"))
+    with engine.in_words("a list of what it runs"):
+        found = client.containers.list(all=True, filters=wanted, ignore_removed=True)
+    return {each.labels[NODE]: each for each in found}
+
+
+def urls(there: Mapping[str, Container]) -> dict[str, str | None]:
+    """Where windows are reached, by the names of Cluster's fields."""
+    return {
+        f"{name}_url": (published_url(there[name].attrs, port) or None) if name in there else None
+        for name, port in PORTS.items()
+    }
+
+
+def _is_as_it_should_be(container: Container, settings: Mapping[str, Any]) -> bool:
+    return container.status == "running" and container.labels.get(_CONFIG) == settings["labels"][_CONFIG]
+
+
+def _have_image(client: DockerClient, image: str) -> None:
+    import docker
+
+    try:
+        client.images.get(image)
+    except docker.errors.ImageNotFound:
+        with engine.in_words(f"the image {image}"):
+            client.images.pull(image)

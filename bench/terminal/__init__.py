@@ -1,0 +1,1 @@
+"""The command line's output: text, progress, JSON, completion."""

@@ -1,0 +1,154 @@
+"""Progress on stderr: a bar with an ETA on a terminal, plain lines elsewhere. stdout is for data."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+from bench.model import Closing, Line, Session, Spec, Topology
+from bench.planning.plan import Known, cluster_seconds, in_words, run_seconds
+from bench.terminal.output import Level, level, say
+
+TELL_SECONDS = 10.0  # between two lines on the same work, where there is no bar
+
+
+@dataclass
+class WorkInHand:
+    """How far a run is with its long work, by its own words: how much, how fast, how long it will yet take."""
+
+    words: str = ""
+    _first: tuple[float, float] = (0.0, 0.0)  # when it began, and how much was done by then
+    _last: tuple[float, float] = (0.0, 0.0)  # done, total
+    _told: float = 0.0
+
+    def came(self, progress: tuple[float, float], now: float) -> None:
+        """Take in how much is done of how much."""
+        done, total = progress
+        last_done, last_total = self._last
+        if not self.words or done < last_done or total != last_total or last_done >= last_total:
+            self._first = (now, done)  # other work than before: short work is heard of at its end alone
+        self._last = progress
+        begun, done_then = self._first
+        rate = (done - done_then) / (now - begun) if now > begun else 0.0
+        pace = f", {rate:,.4g}/s, {in_words((total - done) / rate)} left" if rate > 0 else ""
+        self.words = f"{done:,.0f} of {total:,.0f}{pace}"
+
+    def due(self, now: float) -> str:
+        """The words, where they are new and some time has passed since they were last told: for a plain log."""
+        if not self.words or now - self._told < TELL_SECONDS:
+            return ""
+        self._told = now
+        return self.words
+
+
+class Progress:
+    """Tells a person how a session goes on; a Listener."""
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        todo: tuple[Spec, ...],
+        known: Known,
+        left_seconds: Callable[[], float | None] = lambda: None,
+    ) -> None:
+        self._session = session
+        self._todo = todo
+        self._left_seconds = left_seconds  # of the budget
+        self._ended = 0
+        self._samples = 0
+        self._work = WorkInHand()
+        self._begun = time.monotonic()
+        self._known = known
+        self._guesses = {spec.folder: run_seconds(session, spec, known) for spec in todo}
+        self._guessed_done = 0.0
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty() and level() != Level.QUIET:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+            from rich.progress import Progress as Bar
+
+            self._bar = Bar(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[eta]}"),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._bar.start()
+            self._task = self._bar.add_task("", total=len(self._todo), eta=self._eta())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def host_is_busy(self, block: int, what: str) -> None:
+        self._tell(f"block {block} {what}", is_step=True)
+
+    def cluster_wanted(self, topology: Topology, block: int) -> None:
+        nodes = "1 node" if topology.nodes == 1 else f"{topology.nodes} nodes"
+        self._tell(f"block {block}: standing up {topology.name}, {nodes} of {topology.cpus_per_node} CPUs")
+
+    def run_begun(self, spec: Spec) -> None:
+        self._samples = 0
+        self._work = WorkInHand()
+        params = " ".join(f"{name}={value}" for name, value in spec.params.items())
+        self._tell(f"{spec.folder} begins: {params}", at=Level.VERBOSE)
+        self._show(spec)
+
+    def line_came(self, spec: Spec, line: Line) -> None:
+        if line.progress:
+            self._work.came(line.progress, time.monotonic())
+            self._show(spec)
+        if line.sample:
+            self._samples += 1
+            self._show(spec)
+
+    def cluster_silent(self, spec: Spec, what: str) -> None:
+        self._tell(f"{spec.folder}: {what}", is_step=True)
+
+    def run_ended(self, spec: Spec, closing: Closing) -> None:
+        self._ended += 1
+        self._guessed_done += self._guesses[spec.folder]
+        why = f": {closing.reasons[0]}" if closing.reasons else ""
+        window = {True: "", False: "; the window does not agree with the record", None: ""}[closing.reconciled]
+        count = f"{self._ended}/{len(self._todo)}"
+        self._tell(f"{count} {spec.folder}: {closing.status}{why}{window} ({self._eta()})", is_step=True)
+
+    def _eta(self) -> str:
+        """What is left, by the guesses, corrected by how they have held so far."""
+        clusters = {(spec.block, spec.topology.name) for spec in self._todo}
+        around = sum(cluster_seconds(name, self._known) for _, name in clusters)
+        whole = around + sum(self._guesses.values())
+        done = self._guessed_done + around * self._ended / max(len(self._todo), 1)
+        took = time.monotonic() - self._begun
+        pace = took / done if self._ended else 1.0
+        budget = self._left_seconds()
+        until = "" if budget is None else f", {in_words(max(budget, 0.0))} of the budget"
+        return f"about {in_words(max(whole - done, 0.0) * pace)} left{until}"
+
+    def _show(self, spec: Spec) -> None:
+        if self._bar:
+            self._bar.update(self._task, description=f"{spec.folder}: {self._in_hand()}", eta=self._eta())
+        elif words := self._work.due(time.monotonic()):
+            say(f"{spec.folder}: {words}")
+
+    def _in_hand(self) -> str:
+        return self._work.words or f"{self._samples} samples"
+
+    def _tell(self, text: str, *, is_step: bool = False, at: Level = Level.USUAL) -> None:
+        if level() < at:
+            return
+        if self._bar:
+            self._bar.console.print(text, style="dim", highlight=False, markup=False)
+            self._bar.update(self._task, completed=self._ended, eta=self._eta())
+        elif is_step or self._ended == 0 or level() == Level.VERBOSE:
+            say(text)

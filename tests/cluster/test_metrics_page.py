@@ -1,0 +1,175 @@
+"""What Prometheus is shown of the record: how much, under which names, and how it stands for a run that goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from builders import a_spec
+from made_up_records import MadeUpRun, made_up_spec
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample as Shown
+
+from bench.cluster.metrics_page import FAMILIES, MOST_RUNS, PHASES, STATUSES, MetricsPage
+from bench.cluster.recorder import Recorder
+from bench.context import Measured
+from bench.experiments import inference, tune
+from bench.model import Interval, Sample
+from bench.prometheus import reconcile
+
+LABELS = {
+    *(
+        "session",
+        "run",
+        "experiment",
+        "topology",
+        "cell",
+        "arm",
+        "metric",
+        "unit",
+        "node",
+        "point",
+        "resource",
+        "status",
+    ),
+    *("phase", "better", "headline", "role", "param", "value"),
+}
+MOST_SERIES = 125  # of one run of inference, which has seven arms and makes no points, on two nodes
+
+
+def shown(page: MetricsPage) -> list[Shown]:
+    families = text_string_to_metric_families(page.text().decode())
+    return [sample for family in families for sample in family.samples if "process" not in sample.name]
+
+
+def values(page: MetricsPage, name: str, label: str = "run") -> dict[str, float]:
+    return {sample.labels[label]: sample.value for sample in shown(page) if sample.name == name}
+
+
+def test_ten_times_the_turns_make_no_more_series(tmp_path: Path) -> None:
+    few, many = tmp_path / "few", tmp_path / "many"
+    MadeUpRun(few, made_up_spec("multi", samples=5)).whole()
+    MadeUpRun(many, made_up_spec("multi", samples=50)).whole()
+    assert len(shown(MetricsPage(few))) == len(shown(MetricsPage(many)))
+
+
+def a_search(records: Path, trials: int) -> list[Sample]:
+    """Samples that a search of so many trials leaves: rows of the table of trials, and their curves as it goes."""
+    spec = made_up_spec(experiment="tune", cell="c01")
+    recorder = Recorder(records / spec.session / "runs" / spec.folder, spec)
+    samples: list[Sample] = []
+    context = SimpleNamespace(record=samples.append)
+    said = SimpleNamespace(training_accuracy=0.5, held_out_accuracy=0.4, iteration=1)
+    for number in range(1, trials + 1):
+        search = SimpleNamespace(context=context, began=0.0)
+        tune._Workbench.said(search, number, said)  # type: ignore[arg-type]
+        trial = Measured[None](
+            results=(), interval=Interval(0.0, 9.0), arm="ray", turn=1, warmup=False, point=f"trial-{number:02d}"
+        )
+        samples += [trial.sample(metric, float(number)) for metric in tune.METRICS if metric.table]
+    for each in samples:
+        recorder.sample(each)
+    recorder.close("ok", ())
+    return samples
+
+
+def test_ten_times_the_trials_make_no_more_series_and_the_window_agrees_with_the_record(tmp_path: Path) -> None:
+    few, many = tmp_path / "few", tmp_path / "many"
+    a_search(few, 5)
+    samples = a_search(many, 50)
+    page = MetricsPage(many)
+    assert len(shown(MetricsPage(few))) == len(shown(page))
+    curves = [series for series in shown(page) if series.name == "bench_sample_value"]
+    assert {series.labels["metric"] for series in curves} == {"training_accuracy", "held_out_accuracy"}
+    assert len(curves) == 2
+    spec = made_up_spec(experiment="tune", cell="c01")
+    assert reconcile.differences(spec, samples, page.text().decode()) == []
+    assert reconcile.differences(spec, samples[:-1], page.text().decode()), "one is missing, and it is not seen"
+
+
+def test_a_run_has_no_more_series_than_its_budget(tmp_path: Path) -> None:
+    MadeUpRun(tmp_path, made_up_spec("multi")).whole()
+    assert len(shown(MetricsPage(tmp_path))) <= MOST_SERIES
+
+
+def test_a_long_session_makes_no_more_series_than_its_newest_runs(tmp_path: Path) -> None:
+    page = MetricsPage(tmp_path)
+    for block in range(1, MOST_RUNS + 4):
+        MadeUpRun(tmp_path, made_up_spec(id=f"b{block:02d}-single-inference-c01", block=block)).whole()
+        assert f"b{block:02d}-single-inference-c01" in values(page, "bench_run_turn")
+    assert len(values(page, "bench_run_turn")) == MOST_RUNS
+
+
+def test_every_label_is_one_of_the_few_that_are_bounded(tmp_path: Path) -> None:
+    MadeUpRun(tmp_path, made_up_spec("multi")).whole()
+    assert {label for sample in shown(MetricsPage(tmp_path)) for label in sample.labels} <= LABELS
+    assert {label for _, labels in FAMILIES.values() for label in labels} == LABELS
+
+
+def test_a_run_goes_through_its_phases_and_ends(tmp_path: Path) -> None:
+    page = MetricsPage(tmp_path)
+    run = MadeUpRun(tmp_path, made_up_spec(warmups=1, samples=1))
+
+    def stands() -> tuple[str, list[str]]:
+        phases = [name for name, value in values(page, "bench_run_phase", "phase").items() if value]
+        (status,) = [name for name, value in values(page, "bench_run_status", "status").items() if value]
+        return status, phases
+
+    assert stands() == ("running", ["start-up"])
+    run.start_up()
+    assert stands() == ("running", ["start-up"])
+    run.turn(1)
+    assert stands() == ("running", ["warm-up"])
+    run.turn(2)
+    assert stands() == ("running", ["steady"])
+    assert not values(page, "bench_run_ended_timestamp_seconds")
+    run.close("invalid")
+    assert stands() == ("invalid", [])
+    assert values(page, "bench_run_ended_timestamp_seconds")
+    assert set(values(page, "bench_run_phase", "phase")) == set(PHASES)
+    assert set(values(page, "bench_run_status", "status")) == set(STATUSES)
+
+
+def test_what_was_read_and_what_the_run_says_it_wrote_are_both_shown(tmp_path: Path) -> None:
+    run = MadeUpRun(tmp_path, made_up_spec())
+    page = MetricsPage(tmp_path)
+    run.turn(1)
+    assert not values(page, "bench_run_lines_closed")
+    run.close()
+    assert values(page, "bench_run_lines") == values(page, "bench_run_lines_closed")
+
+
+def test_what_the_experiment_declares_is_shown_with_its_headline_and_subject_marked(tmp_path: Path) -> None:
+    MadeUpRun(tmp_path, made_up_spec()).whole()
+    found = shown(MetricsPage(tmp_path))
+    metrics = {s.labels["metric"]: s.labels for s in found if s.name == "bench_metric_info"}
+    assert set(metrics) == {metric.name for metric in inference.METRICS}
+    assert [name for name, labels in metrics.items() if labels["headline"] == "yes"] == [inference.THROUGHPUT.name]
+    assert {s.labels["role"] for s in found if s.labels.get("arm") == "ray" and "role" in s.labels} == {"subject"}
+
+
+def test_an_experiment_that_this_exporter_does_not_know_is_shown_all_the_same(tmp_path: Path) -> None:
+    MadeUpRun(tmp_path, a_spec(experiment="of-tomorrow")).turn(2)
+    page = MetricsPage(tmp_path)
+    assert values(page, "bench_run_turn")
+    assert not values(page, "bench_metric_info", "metric")
+
+
+@pytest.mark.parametrize("what", ["cpu_seconds_total", "resident_memory_bytes"])
+def test_the_exporter_shows_what_it_takes_itself(tmp_path: Path, what: str) -> None:
+    assert f"bench_exporter_process_{what} ".encode() in MetricsPage(tmp_path).text()
+
+
+def test_a_page_is_made_anew_only_when_the_record_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = MadeUpRun(tmp_path, made_up_spec())
+    page = MetricsPage(tmp_path)
+    made = []
+    collect = page._records.collect
+    monkeypatch.setattr(page._records, "collect", lambda: made.append(1) or collect())
+    for _ in range(3):
+        page.text()
+    assert len(made) == 1
+    run.turn(1)
+    page.text()
+    assert len(made) == 2

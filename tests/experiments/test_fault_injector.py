@@ -1,0 +1,157 @@
+"""Strikes come from one frame, at the actors that an experiment names as data, and what did not come is told."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bench.context import NodeSlot
+from bench.errors import BadInput
+from bench.experiments import NAMES, inference, load, parameter_server
+from bench.experiments.clustering.site import Worker
+from bench.experiments.inference.predictors import Predictor
+from bench.experiments.parameter_server import training
+from bench.experiments.parameter_server.host import Host
+from bench.experiments.toolkit.fault_injector import Mishaps
+from bench.experiments.toolkit.striker import Striker
+from bench.planning import needs, plan
+from bench.planning.plan import Wish
+
+
+def some_mishaps(text: str) -> Mishaps:
+    return Mishaps(plan=text, workers="Nobody", seed=1, attempt=1, nodes=())
+
+
+def a_wish(name: str, chaos: str) -> Wish:
+    return Wish(experiments=(name,), sets=(f"chaos={chaos}", "data=synthetic-32"), topology="single", cpus=2, blocks=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "actor"), [("clustering", Worker), ("inference", Predictor), ("parameter-server", Host)]
+)
+def test_the_actors_that_an_experiment_names_are_there(name: str, actor: type[Any]) -> None:
+    of, _, method = load(name).CHAOS.workers.partition(".")  # type: ignore[attr-defined]
+    assert of == actor.__name__
+    assert not method or hasattr(actor, method)
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES} - {"clustering", "inference", "parameter-server"}))
+def test_an_experiment_that_gets_over_nothing_refuses_every_plan(name: str) -> None:
+    with pytest.raises(BadInput, match=f"{name} allows none") as refused:
+        needs.check_chaos(name, "worker:1")
+    assert "inference, parameter-server, clustering" in refused.value.way_out
+
+
+def test_a_kind_that_an_experiment_does_not_get_over_is_refused_with_those_that_it_does() -> None:
+    assert plan.make(a_wish("parameter-server", "worker:2")).specs
+    with pytest.raises(BadInput, match="raylet:1 is no part") as refused:
+        plan.make(a_wish("parameter-server", "worker:1+raylet:1"))
+    assert "Kinds: worker." in refused.value.way_out
+
+
+def test_what_half_precision_lost_is_lost_with_its_worker() -> None:
+    with pytest.raises(BadInput, match="half precision"):
+        parameter_server.Params(chaos="worker:1", transport="compressed")
+
+
+def test_outside_an_interval_nothing_is_struck_and_nothing_is_missed() -> None:
+    there = some_mishaps("worker:1")
+    there.came(1.0, 1.0)
+    assert list(there.end()) == []
+
+
+def test_a_node_that_did_not_join_is_told_with_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = some_mishaps("join:1")
+    there._chaos = SimpleNamespace(left=[])  # type: ignore[assignment]
+    monkeypatch.setattr(there, "_ask", lambda *_: [["no port is free"], []])
+    assert list(there.end()) == ["a node that was to join did not: no port is free"]
+
+
+def test_a_join_that_ended_has_last_words_and_one_that_goes_on_has_none(tmp_path: Path) -> None:
+    striker = Striker()
+    for number, code in enumerate(
+        ("raise SystemExit('no room')", "import time; time.sleep(60)", "raise SystemExit(3)")
+    ):
+        said = tmp_path / str(number)
+        with said.open("wb") as log:
+            striker._joins.append((subprocess.Popen([sys.executable, "-c", code], stdout=log, stderr=log), said))
+    ends, goes_on, is_silent = (process for process, _ in striker._joins)
+    ends.wait(30)
+    is_silent.wait(30)
+    assert striker.failed_joins() == ["no room", "it ended with 3 and said nothing"]
+    goes_on.kill()
+    goes_on.wait(30)
+
+
+def test_actors_are_known_by_their_titles_and_those_at_a_method_by_it_too() -> None:
+    titles = ("ray::Worker", "ray::Worker.do", "ray::Worker.ready", "ray::Worker2.do", "ray::IDLE")
+    processes = [subprocess.Popen([title, "60"], executable="/bin/sleep") for title in titles]
+    striker = Striker()
+    striker._raylet = os.getpid()
+    at = {process.pid: title for process, title in zip(processes, titles, strict=True)}
+    assert {at[each] for each in striker.workers("Worker")} == {"ray::Worker", "ray::Worker.do", "ray::Worker.ready"}
+    assert [at[each] for each in striker.workers("Worker.do")] == ["ray::Worker.do"]
+    striker.kill(processes[1].pid)
+    assert processes[1].wait(30) == -signal.SIGKILL
+    assert striker.workers("Worker.do") == []
+    for process in processes:
+        process.kill()
+        process.wait(30)
+
+
+@pytest.mark.ray
+def test_where_there_is_nothing_to_strike_the_run_is_told_so(local_ray: Sequence[NodeSlot]) -> None:
+    there = replace(some_mishaps("worker:1"), nodes=local_ray)
+    there.begin()
+    there.came(0.0, 1.0)
+    there.came(1.0, 1.0)
+    assert list(there.end()) == ["strikes that never came, for want of something to strike: worker"]
+    assert list(there.end()) == []
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(60)
+def test_actors_that_are_killed_are_replaced_and_their_batches_answered_again(context: Any) -> None:
+    context.passes = 1
+    context.strike("worker:2", inference.CHAOS)
+    params = inference.Params(actors=2, batch=1, inputs=600, open_loop="off", chaos="worker:2")
+    samples = list(inference.run(params, context))
+    assert not context.is_invalid, context.reasons  # all answers are right, and there are as many as inputs
+    (success,) = [each.value for each in samples if each.metric == "success_ratio"]
+    assert success is not None
+    assert 0.5 < success < 1.0
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(90)
+def test_a_worker_that_is_killed_in_training_changes_no_weight(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "TICK_SECONDS", 0.02)
+    context.passes = 1
+    context.strike("worker:1", parameter_server.CHAOS)
+    params = parameter_server.Params(
+        data="mnist-small-32",
+        batch=20,
+        learning_rate=0.05,
+        iterations=100,
+        evaluate_every=50,
+        target_accuracy=20.0,
+        checkpoint_every=0,
+        chaos="worker:1",
+    )
+    samples = list(parameter_server.run(params, context))
+    assert not context.is_invalid, (
+        context.reasons
+    )  # the arm that is not watched has had no strike: its weights are the same
+    replaced = {each.arm: each.value for each in samples if each.metric == "replaced_workers"}
+    assert replaced["ray-sync"] == 1.0
+    rates = {each.arm: each.value for each in samples if each.metric == "throughput_samples_per_second"}
+    assert rates["ddp-gloo"]  # whose processes have met anew

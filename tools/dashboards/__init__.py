@@ -1,0 +1,38 @@
+"""Generates Grafana's boards, which are committed as JSON and checked for drift."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tools.dashboards import experiment, live_run, nodes_and_network, side_by_side
+
+if TYPE_CHECKING:
+    from grafana_foundation_sdk.builders.dashboard import Dashboard
+
+BOARDS: dict[str, Callable[[], Dashboard]] = {
+    "side-by-side": side_by_side.build,
+    "live-run": live_run.build,
+    "nodes-and-network": nodes_and_network.build,
+    "experiment": experiment.build,
+}
+"""How each board of `bench.prometheus.boards.NAMES` is built."""
+
+
+def generate() -> dict[str, str]:
+    """File name and content of every board."""
+    from grafana_foundation_sdk.cog.encoder import JSONEncoder
+
+    texts = {name: json.dumps(build().build(), cls=JSONEncoder) for name, build in BOARDS.items()}
+    return {
+        f"{name}.json": json.dumps(_in_sight(json.loads(text)), indent=2, sort_keys=True) + "\n"
+        for name, text in texts.items()
+    }
+
+
+def _in_sight(value: Any) -> Any:
+    """`value` without the SDK's setting that puts links and annotations into a menu."""
+    if isinstance(value, dict):
+        return {key: _in_sight(each) for key, each in value.items() if (key, each) != ("placement", "inControlsMenu")}
+    return [_in_sight(each) for each in value] if isinstance(value, list) else value

@@ -1,0 +1,147 @@
+"""Side by side: what one node and many did in a session, cell by cell."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders.dashboard import Dashboard
+from grafana_foundation_sdk.builders.table import Panel as Table
+from grafana_foundation_sdk.models.dashboard import DynamicConfigValue
+
+from tools.dashboards.panels import HEADLINE, RUN, bars, board, curves, listing, matrix, over_time, rows
+
+ESTIMATE = (
+    "The last sample of each run, and of these the median over the blocks: the report, which has all samples, decides."
+)
+
+
+def build() -> Dashboard:
+    """The board."""
+    return (
+        board(
+            "side-by-side",
+            "raymeter: Side by side",
+            "One node beside many, for each cell of a session. A window on the record; the report decides.",
+            since="now-3h",
+            refresh="10s",
+        )
+        .with_panel(
+            matrix(
+                "$headline by cell",
+                f"The experiment's headline on each topology. {ESTIMATE}",
+                "short",
+                rows(headline()),
+                row="cell",
+            )
+        )
+        .with_panel(
+            bars(
+                "$headline of multi, as a share of single's",
+                "100 %: many nodes do as one does. What is missing, or too much, is the network's part.",
+                "percentunit",
+                rows(ratio()),
+                row="cell",
+            )
+        )
+        .with_panel(
+            matrix(
+                "Bytes sent per unit of work",
+                "What left the nodes' interfaces in the last sample, idle traffic with it, by input, trial or job done.",
+                "bytes",
+                rows(per_unit("sent_bytes")),
+                row="cell",
+            )
+        )
+        .with_panel(
+            matrix(
+                "CPU time per unit of work",
+                "CPU seconds of all nodes in the last sample, by input, trial or job done.",
+                "s",
+                rows(per_unit("cpu_seconds")),
+                row="cell",
+            )
+        )
+        .with_panel(_numbers())
+        .with_panel(
+            curves(
+                "$headline as the session went",
+                "Each sample of the subject when it came. A drift that both topologies have is the machine's.",
+                "short",
+                over_time(
+                    f'max by (topology, cell) (bench_sample_value{{{RUN},{HEADLINE},arm="$subject"}})',
+                    "{{topology}} {{cell}}",
+                ),
+            )
+        )
+        .with_panel(
+            listing(
+                "What the cells are",
+                "The parameters of each cell.",
+                "none",
+                rows(f"max by (cell, param, value) (last_over_time(bench_cell_param{{{RUN}}}[$__range]))"),
+                steps=[
+                    ("groupingToMatrix", {"columnField": "param", "rowField": "cell", "valueField": "value"}),
+                    ("organize", {"renameByName": {"cell\\param": "cell"}}),
+                ],
+                width=12,
+            )
+        )
+    )
+
+
+def headline(topology: str = "") -> str:
+    """The subject's headline by topology and cell, or by cell for one topology."""
+    where = f',topology="{topology}"' if topology else ""
+    value = f'bench_sample_value{{{RUN},{HEADLINE},arm="$subject"{where}}}'
+    return _median(f"max by (run, topology, cell) (last_over_time({value}[$__range]))", topology)
+
+
+def per_unit(resource: str, topology: str = "") -> str:
+    """What all nodes used of `resource` for one unit of the subject's work."""
+    return _median(f"{_used(resource, topology)} / {_used('work', topology)}", topology)
+
+
+def ratio() -> str:
+    """The headline of multi over that of single, by cell."""
+    return f"{headline('multi')} / {headline('single')}"
+
+
+def _used(resource: str, topology: str) -> str:
+    where = f',topology="{topology}"' if topology else ""
+    usage = f'bench_node_usage{{{RUN},arm="$subject",resource="{resource}"{where}}}'
+    by_node = f"max by (run, topology, cell, node) (last_over_time({usage}[$__range]))"
+    return f"sum by (run, topology, cell) ({by_node})"
+
+
+def _median(values: str, topology: str) -> str:
+    return f"quantile by ({'cell' if topology else 'topology, cell'}) (0.5, {values})"
+
+
+def _numbers() -> Table:
+    columns = {
+        "single": (headline("single"), "short"),
+        "multi": (headline("multi"), "short"),
+        "multi / single": (ratio(), "percentunit"),
+        "bytes per unit, single": (per_unit("sent_bytes", "single"), "bytes"),
+        "bytes per unit, multi": (per_unit("sent_bytes", "multi"), "bytes"),
+        "CPU per unit, single": (per_unit("cpu_seconds", "single"), "s"),
+        "CPU per unit, multi": (per_unit("cpu_seconds", "multi"), "s"),
+    }
+    letters = [chr(ord("A") + number) for number in range(len(columns))]
+    panel = listing(
+        "In numbers: $headline",
+        f"{ESTIMATE} A click on a cell leads to its curves.",
+        "short",
+        *(rows(query) for query, _ in columns.values()),
+        steps=[
+            ("filterFieldsByName", {"include": {"pattern": "^(cell|Value.*)$"}}),
+            ("joinByField", {"byField": "cell", "mode": "outer"}),
+            (
+                "organize",
+                {"renameByName": {f"Value #{letter}": name for letter, name in zip(letters, columns, strict=True)}},
+            ),
+        ],
+    )
+    for name, (_, unit) in columns.items():
+        panel = panel.override_by_name(name, [DynamicConfigValue("unit", unit)])
+    to_cell = "/d/raymeter-experiment?${session:queryparam}&${experiment:queryparam}&var-cell=${__value.raw}"
+    link = {"title": "Its curves", "url": f"{to_cell}&${{__url_time_range}}"}
+    return panel.override_by_name("cell", [DynamicConfigValue("links", [link])])

@@ -1,0 +1,157 @@
+"""The parts of README and docs/ that are said in the code: tables of commands, experiments, boards, exit codes, coverage."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import typer
+from typer.main import get_command
+
+from bench import errors, experiments
+from bench.errors import BadInput
+from bench.params import declared
+
+MARK = re.compile(r"(?P<begin><!-- bench docs: (?P<name>[a-z -]+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL)
+
+
+HEADINGS = (
+    "What it asks",
+    "How it is measured",
+    "How to read it",
+    "What the study found",
+    "What we find",
+    "Parameters, metrics, arms, profiles",
+)
+
+
+def new_page(name: str) -> str:
+    """The page of an experiment as its author finds it: what the code cannot know is left to write."""
+    sections = "\n\n".join(f"## {heading}" for heading in HEADINGS)
+    return f"# {name}\n\n{_summary(name)}\n\n{sections}\n\n<!-- bench docs: experiment {name} -->\n<!-- end -->\n"
+
+
+def fill(text: str, app: typer.Typer) -> str:
+    """`text` with every marked part written anew. Raises BadInput on a part that nobody can write."""
+
+    def written(match: re.Match[str]) -> str:
+        name = match["name"]
+        if name not in PARTS:
+            raise BadInput(f"A part {name!r} is asked for.", f"There are: {', '.join(PARTS)}.")
+        return f"{match['begin']}\n{PARTS[name](app)}\n\n{match['end']}"
+
+    return MARK.sub(written, text)
+
+
+def commands(app: typer.Typer) -> str:
+    """A row for each command: what it does, and an example."""
+    group = get_command(app)
+    rows = []
+    for name, command in group.commands.items():  # type: ignore[attr-defined]  # a group, typed as a command
+        text = inspect.cleandoc(command.help or "")
+        what, _, example = text.partition("Example: ")
+        rows.append((f"`bench {name}`", " ".join(what.split()), f"`{example.strip()}`" if example else ""))
+    return _table(("command", "what it does", "for example"), rows)
+
+
+def exit_codes(_app: typer.Typer) -> str:
+    """A row for each cause of failure."""
+    classes = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.BenchError)]
+    rows = [
+        (str(kind.exit_code), kind.__name__, kind.__doc__ or "") for kind in classes if kind is not errors.BenchError
+    ]
+    rows += [
+        ("0", "", "All is well."),
+        ("1", "", "A bug: the trace says where. `--debug` shows the trace of the others too."),
+    ]
+    return _table(("exit code", "name", "what happened"), sorted(rows, key=lambda row: int(row[0])))
+
+
+def all_experiments(_app: typer.Typer) -> str:
+    """A row for each experiment: what it asks."""
+    return _experiments("docs/experiments/")
+
+
+def pages_of_experiments(_app: typer.Typer) -> str:
+    """The same, as seen from where those pages are."""
+    return _experiments("")
+
+
+def _experiments(folder: str) -> str:
+    rows = [(f"[`{name}`]({folder}{name}.md)", _summary(name)) for name in experiments.NAMES]
+    return _table(("experiment", "what it is"), rows)
+
+
+def answers(_app: typer.Typer) -> str:
+    """A row for each schema of what `--json` prints."""
+    from bench.terminal.schemas import SCHEMAS
+
+    rows = [(f"`raymeter.{name}`", str(version), what) for name, (version, what) in SCHEMAS.items()]
+    return _table(("schema", "version", "what prints it, and what it has"), rows)
+
+
+def boards(_app: typer.Typer) -> str:
+    """Each panel of each board, its unit, and what it means."""
+    from bench.prometheus import boards as committed
+    from bench.prometheus.board_queries import panels
+
+    rows = [
+        (board["title"], panel["title"], panel["fieldConfig"]["defaults"].get("unit", ""), panel["description"])
+        for board in committed.load().values()
+        for panel in panels(board)
+    ]
+    return _table(("board", "panel", "unit", "what it means"), rows)
+
+
+def coverage(_app: typer.Typer) -> str:
+    """How often each interval holds the true value, by simulation, and how wide it is."""
+    from tools.interval_coverage import INTERVALS, simulate
+
+    rows: dict[tuple[str, str], list[str]] = {}
+    for each in simulate():
+        said = f"{100 * each.covered:.1f} % ({100 * each.width:.1f} %)"
+        rows.setdefault((each.noise, str(each.n)), []).append(said)
+    return _table(("noise", "n", *INTERVALS), [(*key, *cells) for key, cells in rows.items()])
+
+
+def _summary(name: str) -> str:
+    return (experiments.load(name).__doc__ or "").strip().splitlines()[0].partition(": ")[2]
+
+
+def _experiment(_app: typer.Typer, *, name: str) -> str:
+    """Params, metrics, arms and profiles of one experiment."""
+    found = experiments.load(name)
+    params = [
+        (f"`{p.name}`", p.range.replace("|", "\\|"), p.unit, str(p.default), p.help)
+        for p in declared(found.Params).values()
+    ]
+    metrics = [(f"`{m.name}`", m.unit, f"{m.better} is better", m.help) for m in found.METRICS]
+    arms = [(f"`{arm.name}`", arm.role, arm.help) for arm in found.ARMS]
+    profiles = [(f"`{key}`", p.help) for key, p in found.PROFILES.items()]
+    return "\n\n".join(
+        (
+            _table(("parameter", "values", "unit", "default", "what it is"), params),
+            _table(("metric", "unit", "", "what it is"), metrics),
+            _table(("arm", "role", "what it is"), arms),
+            _table(("profile", "what it is"), profiles),
+        )
+    )
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+PARTS: dict[str, Callable[[typer.Typer], str]] = {
+    "answers": answers,
+    "boards": boards,
+    "commands": commands,
+    "coverage": coverage,
+    "experiments": all_experiments,
+    "exit codes": exit_codes,
+    "pages of experiments": pages_of_experiments,
+    **{f"experiment {name}": partial(_experiment, name=name) for name in experiments.NAMES},
+}
