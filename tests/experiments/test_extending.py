@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from test_docs import broadcast
+from documented_example import broadcast
 
 __all__ = ["broadcast"]
 

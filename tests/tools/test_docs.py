@@ -8,11 +8,11 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 import yaml
+from documented_example import broadcast
 from test_ci_example import parsed
 
 from bench import experiments
@@ -22,6 +22,8 @@ from bench.experiments import Experiment
 from tools import docs
 from tools.doc_parts import HEADINGS
 from tools.docs import FILES
+
+__all__ = ["broadcast"]
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -132,15 +134,6 @@ def test_the_navigation_has_each_page_once() -> None:
 
     pages = of(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])
     assert sorted(pages) == [page.relative_to(DOCS).as_posix() for page in PAGES]
-
-
-@pytest.fixture
-def broadcast(monkeypatch: pytest.MonkeyPatch) -> Experiment:
-    (code,) = re.findall(r"^```python\n(.*?)^```", (DOCS / "extending.md").read_text(), re.DOTALL | re.MULTILINE)
-    module = ModuleType("broadcast_of_docs")
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    exec(compile(code, "extending.md", "exec"), module.__dict__)  # noqa: S102, it is our own text
-    return module  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize("page", [DOCS / "extending.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)

@@ -1,0 +1,23 @@
+"""The experiment that docs/extending.md shows, as a module."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from bench.experiments import Experiment
+
+PAGE = Path(__file__).parents[1] / "docs" / "extending.md"
+
+
+@pytest.fixture
+def broadcast(monkeypatch: pytest.MonkeyPatch) -> Experiment:
+    (code,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    module = ModuleType("broadcast_of_docs")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(compile(code, "extending.md", "exec"), module.__dict__)  # noqa: S102, it is our own text
+    return module  # type: ignore[return-value]
