@@ -20,48 +20,31 @@ from bench.experiments import Profile
 from bench.experiments.clustering import files
 from bench.experiments.clustering.files import Read, Written
 from bench.experiments.clustering.formats import Format
-from bench.model import Arm, Metric, Sample, Topology
+from bench.metrics import count, rate, ratio, seconds
+from bench.model import Arm, Sample, Topology
 
 BUFFERS = {"8 KiB": 2**13, "64 KiB": 2**16, "1 MiB": 2**20, "64 MiB": 2**26}
 HEADLINE = "1 MiB"
-READ = Metric(
-    name="read_bytes_per_second",
-    unit="B/s",
-    better="higher",
-    kind="rate",
-    help="Bytes of vectors that were read, by the seconds of the slowest worker; without a point: buffers of 1 MiB.",
+READ = rate(
+    "read_bytes_per_second",
+    "B/s",
+    "Bytes of vectors that were read, by the seconds of the slowest worker; without a point: buffers of 1 MiB.",
 )
-WRITE = Metric(
-    name="write_bytes_per_second",
-    unit="B/s",
-    better="higher",
-    kind="rate",
-    help="Bytes of vectors that were written, until the disk had them.",
-)
-SIZE = Metric(
-    name="disk_bytes_per_byte",
-    unit="B/B",
-    better="lower",
-    kind="ratio",
-    help="Bytes of the file by bytes of its vectors.",
-)
+WRITE = rate("write_bytes_per_second", "B/s", "Bytes of vectors that were written, until the disk had them.")
+SIZE = ratio("disk_bytes_per_byte", "B/B", "Bytes of the file by bytes of its vectors.", better="lower")
 READ_CPU, WRITE_CPU = (
-    Metric(
-        name=f"{what}_cpu_seconds_per_gigabyte",
+    seconds(
+        f"{what}_cpu_seconds_per_gigabyte",
+        f"CPU time of the workers to {what} a gigabyte of vectors, the operating system's included.",
         unit="s/GB",
-        better="lower",
-        kind="time",
-        help=f"CPU time of the workers to {what} a gigabyte of vectors, the operating system's included.",
     )
     for what in ("read", "write")
 )
 READ_CALLS, WRITE_CALLS = (
-    Metric(
-        name=f"{what}_calls_per_megabyte",
-        unit="calls/MB",
-        better="lower",
-        kind="count",
-        help=f"How often the operating system was called to {what} a megabyte of vectors.",
+    count(
+        f"{what}_calls_per_megabyte",
+        "calls/MB",
+        f"How often the operating system was called to {what} a megabyte of vectors.",
     )
     for what in ("read", "write")
 )

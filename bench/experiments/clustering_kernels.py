@@ -23,46 +23,28 @@ from bench.experiments.clustering import workers
 from bench.experiments.clustering.inputs import check_path, open_jobs
 from bench.experiments.clustering.metrics import PROJECTED, STUDY_JOBS
 from bench.experiments.clustering.workers import Checked, Job, Shape
-from bench.model import Arm, Metric, Sample, Topology
+from bench.metrics import count, rate, ratio, seconds, size
+from bench.model import Arm, Sample, Topology
 
 if TYPE_CHECKING:
     from bench.experiments.clustering.inputs import Points
 
-JOBS = Metric(name="jobs_per_second", unit="jobs/s", better="higher", kind="rate", help="Jobs done and checked.")
-POINT_ITERATIONS = Metric(
-    name="point_iterations_per_second",
-    unit="point-iterations/s",
+JOBS = rate("jobs_per_second", "jobs/s", "Jobs done and checked.")
+POINT_ITERATIONS = rate(
+    "point_iterations_per_second",
+    "point-iterations/s",
+    "Points by the iterations that were asked for; a kernel that has converged may leave some out.",
+)
+CPU = seconds("cpu_seconds_per_job", "CPU time of its process, the mean of the jobs.")
+INERTIA = size(
+    "inertia_per_job", "1", "Squared distances of the points to their centres, summed up: the mean of the jobs."
+)
+EMPTY = count("empty_clusters_per_job", "clusters", "Clusters without a point in the end: the mean of the jobs.")
+COMPARED = ratio(
+    "compared_share",
+    "1",
+    "Of the jobs: whose inertia must be that by float64. Ties and empty clusters leave it open, and it is bounded only.",
     better="higher",
-    kind="rate",
-    help="Points by the iterations that were asked for; a kernel that has converged may leave some out.",
-)
-CPU = Metric(
-    name="cpu_seconds_per_job",
-    unit="s",
-    better="lower",
-    kind="time",
-    help="CPU time of its process, the mean of the jobs.",
-)
-INERTIA = Metric(
-    name="inertia_per_job",
-    unit="1",
-    better="lower",
-    kind="size",
-    help="Squared distances of the points to their centres, summed up: the mean of the jobs.",
-)
-EMPTY = Metric(
-    name="empty_clusters_per_job",
-    unit="clusters",
-    better="lower",
-    kind="count",
-    help="Clusters without a point in the end: the mean of the jobs.",
-)
-COMPARED = Metric(
-    name="compared_share",
-    unit="1",
-    better="higher",
-    kind="ratio",
-    help="Of the jobs: whose inertia must be that by float64. Ties and empty clusters leave it open, and it is bounded only.",
 )
 METRICS = (JOBS, POINT_ITERATIONS, CPU, INERTIA, EMPTY, COMPARED, PROJECTED)
 

@@ -16,12 +16,13 @@ from typer import Option
 
 from bench.context import Context, Measured
 from bench.experiments import Profile
-from bench.model import Arm, Metric, Sample
+from bench.metrics import seconds
+from bench.model import Arm, Sample
 
-UNIT = Metric(name="unit_seconds", unit="s", better="lower", kind="time", help="One call, of those in a sample.")
-CALL_P50 = Metric(name="call_p50_seconds", unit="s", better="lower", kind="time", help="Of all calls of the run.")
-CALL_P99 = Metric(name="call_p99_seconds", unit="s", better="lower", kind="time", help="Of all calls of the run.")
-TIMER = Metric(name="timer_seconds", unit="s", better="lower", kind="time", help="Least step of the driver's clock.")
+UNIT = seconds("unit_seconds", "One call, of those in a sample.")
+CALL_P50 = seconds("call_p50_seconds", "Of all calls of the run.")
+CALL_P99 = seconds("call_p99_seconds", "Of all calls of the run.")
+TIMER = seconds("timer_seconds", "Least step of the driver's clock.")
 METRICS = (UNIT, CALL_P50, CALL_P99, TIMER)
 PLAIN = Arm(name="plain", help="A call that computes for a hundredth of a second.", role="subject")
 TWIN = Arm(name="twin", help="The very same again.")

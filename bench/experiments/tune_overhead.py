@@ -21,21 +21,17 @@ from typer import Option
 from bench.context import Context
 from bench.errors import RunInvalid
 from bench.experiments import Profile
-from bench.model import Arm, Metric, Sample
+from bench.metrics import rate, ratio, seconds
+from bench.model import Arm, Sample
 
-OVERHEAD = Metric(
-    name="overhead_ratio",
-    unit="1",
+OVERHEAD = ratio(
+    "overhead_ratio",
+    "1",
+    "Observed time by the theoretical minimum; without a point: result throughput on a cluster.",
     better="lower",
-    kind="ratio",
-    help="Observed time by the theoretical minimum; without a point: result throughput on a cluster.",
 )
-OBSERVED = Metric(
-    name="observed_seconds", unit="s", better="lower", kind="time", help="From the start of Tune until its end."
-)
-RESULTS = Metric(
-    name="results_per_second", unit="results/s", better="higher", kind="rate", help="Results that all trials reported."
-)
+OBSERVED = seconds("observed_seconds", "From the start of Tune until its end.")
+RESULTS = rate("results_per_second", "results/s", "Results that all trials reported.")
 METRICS = (OVERHEAD, OBSERVED, RESULTS)
 RAY = Arm(name="ray-tune", help="Ray Tune, trials of one CPU that sleep and report.", role="subject")
 ARMS = (RAY,)

@@ -12,123 +12,69 @@ from bench.experiments.clustering.crew import Tally
 from bench.experiments.clustering.work import MODULUS, Aside, Outcome
 from bench.experiments.toolkit.parts import SERIALISE, WORK_METRICS, WorkDone, jain, work_samples
 from bench.experiments.toolkit.recovery import Recovery
-from bench.model import Metric, Sample
+from bench.metrics import count, rate, ratio, seconds, size
+from bench.model import Sample
 
 STUDY_JOBS = 8_000_000
 
-JOBS_PER_SECOND = Metric(
-    name="jobs_per_second",
-    unit="jobs/s",
+JOBS_PER_SECOND = rate(
+    "jobs_per_second", "jobs/s", "Jobs that are done, merged and checked, over all the time that this took."
+)
+EFFICIENCY = ratio(
+    "efficiency",
+    "",
+    "The time that workers were at jobs, over the time that they were there: 1 is the ideal.",
     better="higher",
-    kind="rate",
-    help="Jobs that are done, merged and checked, over all the time that this took.",
 )
-EFFICIENCY = Metric(
-    name="efficiency",
-    unit="",
-    better="higher",
-    kind="ratio",
-    help="The time that workers were at jobs, over the time that they were there: 1 is the ideal.",
+PROJECTED = seconds("projected_hours", "The study's 8,000,000 jobs at this rate.", unit="h")
+CPU_SECONDS_PER_JOB = seconds("cpu_seconds_per_job", "Of the worker's thread.")
+SCHEDULER_SHARE = ratio(
+    "scheduler_share", "", "Of the driver's time: to hand parts over and to take answers out.", better="lower"
 )
-PROJECTED = Metric(
-    name="projected_hours",
-    unit="h",
+LEDGER_SHARE = ratio(
+    "ledger_share",
+    "",
+    "Of the time: to have rows on the disk, and to read them again at the end or when it goes on.",
     better="lower",
-    kind="time",
-    help="The study's 8,000,000 jobs at this rate.",
 )
-CPU_SECONDS_PER_JOB = Metric(
-    name="cpu_seconds_per_job", unit="s", better="lower", kind="time", help="Of the worker's thread."
-)
-SCHEDULER_SHARE = Metric(
-    name="scheduler_share",
-    unit="",
-    better="lower",
-    kind="ratio",
-    help="Of the driver's time: to hand parts over and to take answers out.",
-)
-LEDGER_SHARE = Metric(
-    name="ledger_share",
-    unit="",
-    better="lower",
-    kind="ratio",
-    help="Of the time: to have rows on the disk, and to read them again at the end or when it goes on.",
-)
-MERGE_SECONDS = Metric(
-    name="merge_seconds",
-    unit="s",
-    better="lower",
-    kind="time",
-    help="To put results in order, on each node first, and to check them.",
-)
-LOST_SECONDS = Metric(
-    name="lost_seconds",
-    unit="s",
-    better="lower",
-    kind="time",
-    help="That workers waited at the end of rounds for the last of them, in a sample: all together, and of each node.",
+MERGE_SECONDS = seconds("merge_seconds", "To put results in order, on each node first, and to check them.")
+LOST_SECONDS = seconds(
+    "lost_seconds",
+    "That workers waited at the end of rounds for the last of them, in a sample: all together, and of each node.",
     is_wait=True,
 )
-PACE = Metric(
-    name="slowest_pace",
-    unit="",
+PACE = ratio(
+    "slowest_pace",
+    "",
+    "Seconds a job of a node's slowest worker, over those of the middle worker of all.",
     better="lower",
-    kind="ratio",
-    help="Seconds a job of a node's slowest worker, over those of the middle worker of all.",
 )
-SHARE = Metric(name="share_of_jobs", unit="", better="higher", kind="ratio", help="That were done on a node.")
-FAIRNESS = Metric(
-    name="fairness", unit="", better="higher", kind="ratio", help="Jain's index of the nodes' shares: 1 is even."
-)
-READ_BYTES = Metric(name="read_bytes", unit="B", better="lower", kind="size", help="Of input, from a node's own disk.")
-PULLED_BYTES = Metric(
-    name="pulled_bytes", unit="B", better="lower", kind="size", help="Of input, from the node that has it."
-)
-WRITTEN_BYTES = Metric(name="written_bytes", unit="B", better="lower", kind="size", help="Of results, by workers.")
-DONE_AGAIN = Metric(
-    name="parts_handed_over_again",
-    unit="parts",
-    better="lower",
-    kind="count",
-    help="Because a worker died with them, or did not answer.",
-)
-DUPLICATES = Metric(
-    name="second_answers", unit="parts", better="lower", kind="count", help="That were thrown away: a part counts once."
-)
-CHECKED_SHARE = Metric(
-    name="checked_share",
-    unit="",
+SHARE = ratio("share_of_jobs", "", "That were done on a node.", better="higher")
+FAIRNESS = ratio("fairness", "", "Jain's index of the nodes' shares: 1 is even.", better="higher")
+READ_BYTES = size("read_bytes", "B", "Of input, from a node's own disk.")
+PULLED_BYTES = size("pulled_bytes", "B", "Of input, from the node that has it.")
+WRITTEN_BYTES = size("written_bytes", "B", "Of results, by workers.")
+DONE_AGAIN = count("parts_handed_over_again", "parts", "Because a worker died with them, or did not answer.")
+DUPLICATES = count("second_answers", "parts", "That were thrown away: a part counts once.")
+CHECKED_SHARE = ratio(
+    "checked_share",
+    "",
+    "Of the jobs: whose results were checked against the same iterations in float64, or have a sum that is known beforehand.",
     better="higher",
-    kind="ratio",
-    help="Of the jobs: whose results were checked against the same iterations in float64, or have a sum that is known beforehand.",
 )
-KEPT = Metric(
-    name="jobs_kept",
-    unit="jobs",
-    better="higher",
-    kind="count",
-    help="That earlier attempts had done; not in any rate.",
+KEPT = count("jobs_kept", "jobs", "That earlier attempts had done; not in any rate.", better="higher")
+RECOVERY_SECONDS = seconds(
+    "recovery_seconds",
+    "From a strike of chaos to its recovery, by kind: see bench/experiments/toolkit/recovery.py for what that is.",
 )
-RECOVERY_SECONDS = Metric(
-    name="recovery_seconds",
-    unit="s",
+WASTED_WORK = ratio(
+    "wasted_work",
+    "",
+    "Seconds of jobs that were done again, over all; each part that a worker died at counts as long as it took then.",
     better="lower",
-    kind="time",
-    help="From a strike of chaos to its recovery, by kind: see bench/experiments/toolkit/recovery.py for what that is.",
 )
-WASTED_WORK = Metric(
-    name="wasted_work",
-    unit="",
-    better="lower",
-    kind="ratio",
-    help="Seconds of jobs that were done again, over all; each part that a worker died at counts as long as it took then.",
-)
-MISSING = Metric(
-    name="jobs_missing", unit="jobs", better="lower", kind="count", help="Neither done nor set aside, at the end."
-)
-DRIVER_MEMORY = Metric(
-    name="driver_memory_bytes", unit="B", better="lower", kind="size", help="The most that the driver has held so far."
-)
+MISSING = count("jobs_missing", "jobs", "Neither done nor set aside, at the end.")
+DRIVER_MEMORY = size("driver_memory_bytes", "B", "The most that the driver has held so far.")
 METRICS = (
     JOBS_PER_SECOND,
     EFFICIENCY,

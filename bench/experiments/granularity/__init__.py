@@ -18,53 +18,34 @@ from bench.errors import BadInput
 from bench.experiments import Profile
 from bench.experiments.granularity.numbers import batch_for, least_task_seconds, overhead_seconds
 from bench.experiments.toolkit.placement import get_in_time, on
-from bench.model import Arm, Metric, Sample
+from bench.metrics import count, rate, ratio, seconds
+from bench.model import Arm, Sample
 
 SHARES = (50, 90)
 METG = {
-    share: Metric(
-        name=f"least_task_{share}_seconds",
-        unit="s",
-        better="lower",
-        kind="time",
-        help=f"METG: the least task that keeps the CPUs {share} % busy with its work.",
+    share: seconds(
+        f"least_task_{share}_seconds", f"METG: the least task that keeps the CPUs {share} % busy with its work."
     )
     for share in SHARES
 }
-OVERHEAD = Metric(
-    name="overhead_per_task_seconds",
-    unit="s",
-    better="lower",
-    kind="time",
-    help="CPU time that each task takes from the CPUs beyond its work.",
-)
-EFFICIENCY = Metric(
-    name="efficiency",
-    unit="1",
+OVERHEAD = seconds("overhead_per_task_seconds", "CPU time that each task takes from the CPUs beyond its work.")
+EFFICIENCY = ratio(
+    "efficiency",
+    "1",
+    "Work by what all CPUs could have done in that time; the work as the serial loop does it.",
     better="higher",
-    kind="ratio",
-    help="Work by what all CPUs could have done in that time; the work as the serial loop does it.",
 )
-SPEEDUP = Metric(
-    name="speed_up",
-    unit="1",
+SPEEDUP = ratio(
+    "speed_up",
+    "1",
+    "By the serial loop, which does the same jobs on one CPU; below 1 it is slower, and shown as it is.",
     better="higher",
-    kind="ratio",
-    help="By the serial loop, which does the same jobs on one CPU; below 1 it is slower, and shown as it is.",
 )
 BATCH = {
-    share: Metric(
-        name=f"batch_for_{share}_percent",
-        unit="jobs/task",
-        better="lower",
-        kind="count",
-        help=f"Jobs of that length to put into one task, for {share} %.",
-    )
+    share: count(f"batch_for_{share}_percent", "jobs/task", f"Jobs of that length to put into one task, for {share} %.")
     for share in SHARES
 }
-RATE = Metric(
-    name="throughput_jobs_per_second", unit="jobs/s", better="higher", kind="rate", help="Jobs done and counted."
-)
+RATE = rate("throughput_jobs_per_second", "jobs/s", "Jobs done and counted.")
 METRICS = (METG[50], METG[90], RATE, EFFICIENCY, SPEEDUP, OVERHEAD, *BATCH.values())
 
 RAY = Arm(name="ray-tasks", help="Ray tasks, each with a batch of jobs, spread over the nodes.", role="subject")
@@ -285,8 +266,8 @@ class Tasks:
         begin = monotonic()
         calls = [self._spin.remote(point.job_seconds, point.batch) for _ in range(tasks)]
         jobs: Counter[str] = Counter()
-        for node_id, count in get_in_time(calls, ANSWER_SECONDS, f"Tasks of {point}"):
-            jobs[self._names[node_id]] += count
+        for node_id, done in get_in_time(calls, ANSWER_SECONDS, f"Tasks of {point}"):
+            jobs[self._names[node_id]] += done
         return Done(jobs=jobs, seconds=monotonic() - begin)
 
 

@@ -23,60 +23,28 @@ from bench.experiments.inference.peers import Peers, start_peers
 from bench.experiments.inference.predictors import DataPath, Predictors
 from bench.experiments.toolkit import fault_injector, parts, response_times
 from bench.experiments.toolkit.placement import Place, Span, places, spans
+from bench.metrics import rate, ratio, seconds, size
 from bench.model import Arm, Interval, Metric, Sample, Topology, Value
 
 if TYPE_CHECKING:
     from bench.experiments.inference.actor_pool import Answers
     from bench.experiments.inference.mlp import Layers
 
-THROUGHPUT = Metric(
-    name="throughput_inputs_per_second",
-    unit="inputs/s",
-    better="higher",
-    kind="rate",
-    help="Inputs answered and checked per second.",
+THROUGHPUT = rate("throughput_inputs_per_second", "inputs/s", "Inputs answered and checked per second.")
+END_TO_END = seconds(
+    "end_to_end_seconds", "Start-up, and all inputs once, for the first time: what a person waits for."
 )
-END_TO_END = Metric(
-    name="end_to_end_seconds",
-    unit="s",
-    better="lower",
-    kind="time",
-    help="Start-up, and all inputs once, for the first time: what a person waits for.",
-)
-STARTUP = Metric(
-    name="startup_seconds", unit="s", better="lower", kind="time", help="Until every actor has the network and answers."
-)
-FIRST_RESULT = Metric(
-    name="first_result_seconds",
-    unit="s",
-    better="lower",
-    kind="time",
-    help="Start-up, and the first batch by the data path.",
-)
+STARTUP = seconds("startup_seconds", "Until every actor has the network and answers.")
+FIRST_RESULT = seconds("first_result_seconds", "Start-up, and the first batch by the data path.")
 LATENCIES = {
-    share: Metric(
-        name=f"closed_loop_latency_p{share}_seconds",
-        unit="s",
-        better="lower",
-        kind="time",
-        help=f"A call from its submission until it is seen to be ready, {share} % of calls; closed loop.",
+    share: seconds(
+        f"closed_loop_latency_p{share}_seconds",
+        f"A call from its submission until it is seen to be ready, {share} % of calls; closed loop.",
     )
     for share in (50, 90, 99)
 }
-SUCCESS = Metric(
-    name="success_ratio",
-    unit="calls/call",
-    better="higher",
-    kind="ratio",
-    help="Calls that gave an answer, of all made.",
-)
-PAYLOAD = Metric(
-    name="payload_bytes_per_input",
-    unit="B/input",
-    better="lower",
-    kind="size",
-    help="What the calls themselves carry by the data path, to and fro.",
-)
+SUCCESS = ratio("success_ratio", "calls/call", "Calls that gave an answer, of all made.", better="higher")
+PAYLOAD = size("payload_bytes_per_input", "B/input", "What the calls themselves carry by the data path, to and fro.")
 METRICS = (
     *(THROUGHPUT, END_TO_END, STARTUP, FIRST_RESULT, *LATENCIES.values(), SUCCESS, PAYLOAD),
     *(parts.BUSY, parts.COMPUTE, parts.STRAGGLER, parts.SERIALISE),

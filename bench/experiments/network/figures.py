@@ -9,31 +9,25 @@ from statistics import median
 from bench.context import Measured
 from bench.experiments.network.points import Point
 from bench.experiments.network.ways import Burst
+from bench.metrics import count, rate, ratio, seconds, size
 from bench.model import Interval, Metric, Sample
 
-GOODPUT = Metric(
-    name="goodput_bytes_per_second",
-    unit="B/s",
-    better="higher",
-    kind="rate",
-    help="Payload that came, was acknowledged and was checked, by the seconds on the clock; without a point: of the"
+GOODPUT = rate(
+    "goodput_bytes_per_second",
+    "B/s",
+    "Payload that came, was acknowledged and was checked, by the seconds on the clock; without a point: of the"
     " largest payload, one at a time.",
 )
-FIRST = Metric(
-    name="first_transfer_seconds",
-    unit="s",
-    better="lower",
-    kind="time",
-    help="The first payload of the largest size that ever went this way: connections are made, pages are touched.",
+FIRST = seconds(
+    "first_transfer_seconds",
+    "The first payload of the largest size that ever went this way: connections are made, pages are touched.",
 )
 SHARES = (50, 90, 99)
 
 
 def _percentile(what: str, share: int, help: str) -> Metric:
     middle = "" if share == 50 else f"_p{share}"
-    return Metric(
-        name=f"{what}{middle}_seconds", unit="s", better="lower", kind="time", help=f"{help}, {share} % of all."
-    )
+    return seconds(f"{what}{middle}_seconds", f"{help}, {share} % of all.")
 
 
 ROUND_TRIP = {
@@ -49,24 +43,18 @@ HALF = {
     for share in SHARES
 }
 SENDER_CPU, RECEIVER_CPU = (
-    Metric(
-        name=f"{side}_cpu_seconds_per_gigabyte",
+    seconds(
+        f"{side}_cpu_seconds_per_gigabyte",
+        f"CPU of the {side}'s process and its raylet, without checks; a raylet of both is the sender's.",
         unit="s/GB",
-        better="lower",
-        kind="time",
-        help=f"CPU of the {side}'s process and its raylet, without checks; a raylet of both is the sender's.",
     )
     for side in ("sender", "receiver")
 )
-SHARE_OF_TCP = Metric(
-    name="share_of_raw_tcp",
-    unit="1",
-    better="higher",
-    kind="ratio",
-    help="Goodput by that of our own sockets at the same point, in the same turn.",
+SHARE_OF_TCP = ratio(
+    "share_of_raw_tcp", "1", "Goodput by that of our own sockets at the same point, in the same turn.", better="higher"
 )
 PARTS = {
-    part: Metric(name=f"{part}_share_of_transfer", unit="1", better="lower", kind="ratio", help=help)
+    part: ratio(f"{part}_share_of_transfer", "1", help, better="lower")
     for part, help in {
         "copy": "Of put and get: serialising and copying into the object store.",
         "raw_tcp": "Of put and get between nodes: what raw TCP takes for the same bytes.",
@@ -74,33 +62,24 @@ PARTS = {
         "unaccounted": "Of put and get: all that the other parts do not explain.",
     }.items()
 }
-BEST_SIZE = Metric(
-    name="recommended_object_bytes",
-    unit="B",
-    better="lower",
-    kind="size",
-    help="The least object that reaches 90 % of the best goodput of put and get in this run.",
+BEST_SIZE = size(
+    "recommended_object_bytes",
+    "B",
+    "The least object that reaches 90 % of the best goodput of put and get in this run.",
 )
-BEST_STREAMS = Metric(
-    name="recommended_streams",
-    unit="objects",
-    better="lower",
-    kind="count",
-    help="Objects of that size to have on their way at once: the fewest that reach it.",
+BEST_STREAMS = count(
+    "recommended_streams", "objects", "Objects of that size to have on their way at once: the fewest that reach it."
 )
-BEST_SHARE = Metric(
-    name="recommended_share_of_raw_tcp",
-    unit="1",
+BEST_SHARE = ratio(
+    "recommended_share_of_raw_tcp",
+    "1",
+    "Median share of raw TCP that put and get reach with the recommended size and streams, between nodes.",
     better="higher",
-    kind="ratio",
-    help="Median share of raw TCP that put and get reach with the recommended size and streams, between nodes.",
 )
-CHUNK = Metric(
-    name="chunk_bytes",
-    unit="B",
-    better="lower",
-    kind="size",
-    help="RAY_object_manager_default_chunk_size, in which objects went between nodes: these figures hold for it.",
+CHUNK = size(
+    "chunk_bytes",
+    "B",
+    "RAY_object_manager_default_chunk_size, in which objects went between nodes: these figures hold for it.",
 )
 METRICS = (
     *(GOODPUT, FIRST, *ROUND_TRIP.values(), *ONE_WAY.values(), *HALF.values()),

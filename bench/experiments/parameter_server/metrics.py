@@ -3,192 +3,105 @@
 from __future__ import annotations
 
 from bench.experiments.toolkit import parts
-from bench.model import Arm, Metric
+from bench.metrics import count, rate, ratio, seconds, size
+from bench.model import Arm
 
-THROUGHPUT = Metric(
-    name="throughput_samples_per_second",
-    unit="samples/s",
+THROUGHPUT = rate(
+    "throughput_samples_per_second",
+    "samples/s",
+    "Images whose gradients were applied, per second; evaluation is off the clock.",
+)
+STARTUP = seconds(
+    "startup_seconds", "Until servers and workers have the network and the data, and one gradient is computed."
+)
+TO_TARGET = seconds(
+    "time_to_target_seconds",
+    "Until the accuracy on held-out images is first at the target; evaluation is off the clock.",
+)
+TO_TARGET_ON_CLOCK = seconds(
+    "time_to_target_on_clock_seconds", "The same with the time that the evaluations until then took."
+)
+SAMPLES_TO_TARGET = count("samples_to_target", "samples", "Images until then.")
+ACCURACY = size("final_accuracy", "%", "Of held-out images seen right at the end, per cent.", better="higher")
+SPEED_UP = ratio(
+    "speed_up_to_target",
+    "x",
+    "Time to the target of one synchronous worker over this arm's: the product of the next two.",
     better="higher",
-    kind="rate",
-    help="Images whose gradients were applied, per second; evaluation is off the clock.",
 )
-STARTUP = Metric(
-    name="startup_seconds",
-    unit="s",
-    better="lower",
-    kind="time",
-    help="Until servers and workers have the network and the data, and one gradient is computed.",
-)
-TO_TARGET = Metric(
-    name="time_to_target_seconds",
-    unit="s",
-    better="lower",
-    kind="time",
-    help="Until the accuracy on held-out images is first at the target; evaluation is off the clock.",
-)
-TO_TARGET_ON_CLOCK = Metric(
-    name="time_to_target_on_clock_seconds",
-    unit="s",
-    better="lower",
-    kind="time",
-    help="The same with the time that the evaluations until then took.",
-)
-SAMPLES_TO_TARGET = Metric(
-    name="samples_to_target",
-    unit="samples",
-    better="lower",
-    kind="count",
-    help="Images until then.",
-)
-ACCURACY = Metric(
-    name="final_accuracy",
-    unit="%",
+SPEED_UP_OF_RATE = ratio(
+    "speed_up_of_rate",
+    "x",
+    "Samples per second until the target, over those of one synchronous worker.",
     better="higher",
-    kind="size",
-    help="Of held-out images seen right at the end, per cent.",
 )
-SPEED_UP = Metric(
-    name="speed_up_to_target",
-    unit="x",
-    better="higher",
-    kind="ratio",
-    help="Time to the target of one synchronous worker over this arm's: the product of the next two.",
+SPEED_UP_OF_SAMPLES = ratio(
+    "speed_up_of_samples", "x", "Samples to the target of one synchronous worker over this arm's.", better="higher"
 )
-SPEED_UP_OF_RATE = Metric(
-    name="speed_up_of_rate",
-    unit="x",
-    better="higher",
-    kind="ratio",
-    help="Samples per second until the target, over those of one synchronous worker.",
+SERVER_UPDATE = seconds(
+    "server_update_seconds", "Averaging, applying and copying in the slowest shard, per iteration.", unit="s/iteration"
 )
-SPEED_UP_OF_SAMPLES = Metric(
-    name="speed_up_of_samples",
-    unit="x",
-    better="higher",
-    kind="ratio",
-    help="Samples to the target of one synchronous worker over this arm's.",
-)
-SERVER_UPDATE = Metric(
-    name="server_update_seconds",
-    unit="s/iteration",
+SERVER_SHARE = ratio(
+    "server_share_of_iteration",
+    "s/s",
+    "CPU seconds of the busiest server's process, whatever for, by the seconds of the training.",
     better="lower",
-    kind="time",
-    help="Averaging, applying and copying in the slowest shard, per iteration.",
 )
-SERVER_SHARE = Metric(
-    name="server_share_of_iteration",
-    unit="s/s",
-    better="lower",
-    kind="ratio",
-    help="CPU seconds of the busiest server's process, whatever for, by the seconds of the training.",
+BARRIER = seconds(
+    "barrier_seconds",
+    "A gradient's wait in the server for the others', per training: the mean of the workers, of all and of a node.",
 )
-BARRIER = Metric(
-    name="barrier_seconds",
-    unit="s",
-    better="lower",
-    kind="time",
-    help="A gradient's wait in the server for the others', per training: the mean of the workers, of all and of a node.",
+TRAVEL = seconds(
+    "travel_seconds",
+    "From a gradient sent until the weights are in place, the barrier with it, per training: the mean of the workers.",
 )
-TRAVEL = Metric(
-    name="travel_seconds",
-    unit="s",
-    better="lower",
-    kind="time",
-    help="From a gradient sent until the weights are in place, the barrier with it, per training: the mean of the workers.",
+WIRE_PREDICTED = size(
+    "wire_predicted_bytes_per_iteration",
+    "B/iteration",
+    "What must cross the first server's network interface: gradients and weights of the workers elsewhere.",
 )
-WIRE_PREDICTED = Metric(
-    name="wire_predicted_bytes_per_iteration",
-    unit="B/iteration",
-    better="lower",
-    kind="size",
-    help="What must cross the first server's network interface: gradients and weights of the workers elsewhere.",
+WIRE = size("wire_bytes_per_iteration", "B/iteration", "What crossed it, in and out, whatever for.")
+STALENESS_MEAN = size(
+    "staleness_mean", "updates", "Updates between a gradient's weights and those that it was applied to."
 )
-WIRE = Metric(
-    name="wire_bytes_per_iteration",
-    unit="B/iteration",
-    better="lower",
-    kind="size",
-    help="What crossed it, in and out, whatever for.",
+REFUSED = count("refused_gradients", "gradients", "Those that came twice, or when all was done.")
+REPLACED = count("replaced_workers", "workers", "Workers that died, per training.")
+LOST = seconds("lost_seconds", "From a worker's death until its successor was ready, per training.")
+CROWDING = size(
+    "workers_per_cpu", "workers/CPU", "Above 1 the workers share CPUs: what is measured then is scheduling."
 )
-STALENESS_MEAN = Metric(
-    name="staleness_mean",
-    unit="updates",
-    better="lower",
-    kind="size",
-    help="Updates between a gradient's weights and those that it was applied to.",
-)
-REFUSED = Metric(
-    name="refused_gradients",
-    unit="gradients",
-    better="lower",
-    kind="count",
-    help="Those that came twice, or when all was done.",
-)
-REPLACED = Metric(
-    name="replaced_workers", unit="workers", better="lower", kind="count", help="Workers that died, per training."
-)
-LOST = Metric(
-    name="lost_seconds",
-    unit="s",
-    better="lower",
-    kind="time",
-    help="From a worker's death until its successor was ready, per training.",
-)
-CROWDING = Metric(
-    name="workers_per_cpu",
-    unit="workers/CPU",
-    better="lower",
-    kind="size",
-    help="Above 1 the workers share CPUs: what is measured then is scheduling.",
-)
-WEIGHTS_APART = Metric(
-    name="weights_apart",
-    unit="",
-    better="lower",
-    kind="size",
-    help="Greatest difference of a parameter between synchronous workers and gloo's after one iteration, of its change.",
+WEIGHTS_APART = size(
+    "weights_apart",
+    "",
+    "Greatest difference of a parameter between synchronous workers and gloo's after one iteration, of its change.",
 )
 
-ACCURACY_BY_ITERATIONS = Metric(
-    name="accuracy_by_iterations",
-    unit="%",
+ACCURACY_BY_ITERATIONS = size(
+    "accuracy_by_iterations",
+    "%",
+    "Accuracy on held-out images; an asynchronous iteration is one gradient.",
     better="higher",
-    kind="size",
     axis="iterations",
-    help="Accuracy on held-out images; an asynchronous iteration is one gradient.",
 )
-ACCURACY_BY_SECONDS = Metric(
-    name="accuracy_by_seconds", unit="%", better="higher", kind="size", axis="seconds", help="Evaluation off the clock."
+ACCURACY_BY_SECONDS = size("accuracy_by_seconds", "%", "Evaluation off the clock.", better="higher", axis="seconds")
+ACCURACY_ON_CLOCK = size(
+    "accuracy_by_seconds_on_clock", "%", "Evaluation on the clock.", better="higher", axis="seconds"
 )
-ACCURACY_ON_CLOCK = Metric(
-    name="accuracy_by_seconds_on_clock",
-    unit="%",
+ACCURACY_BY_CPU = size(
+    "accuracy_by_cpu_seconds",
+    "%",
+    "Of workers and the first server, or of the first process of the peer times its processes.",
     better="higher",
-    kind="size",
-    axis="seconds",
-    help="Evaluation on the clock.",
-)
-ACCURACY_BY_CPU = Metric(
-    name="accuracy_by_cpu_seconds",
-    unit="%",
-    better="higher",
-    kind="size",
     axis="CPU seconds",
-    help="Of workers and the first server, or of the first process of the peer times its processes.",
 )
-LOSS = Metric(
-    name="loss_by_iterations", unit="nats", better="lower", kind="size", axis="iterations", help="On held-out images."
-)
-ITERATIONS = Metric(
-    name="iterations_by_seconds", unit="iterations", better="higher", kind="count", axis="seconds", help="Updates done."
-)
-STALENESS = Metric(
-    name="staleness_share",
-    unit="gradients/gradient",
+LOSS = size("loss_by_iterations", "nats", "On held-out images.", axis="iterations")
+ITERATIONS = count("iterations_by_seconds", "iterations", "Updates done.", better="higher", axis="seconds")
+STALENESS = ratio(
+    "staleness_share",
+    "gradients/gradient",
+    "Histogram: of all gradients applied, those that were so many updates behind.",
     better="lower",
-    kind="ratio",
     axis="updates behind",
-    help="Histogram: of all gradients applied, those that were so many updates behind.",
 )
 
 METRICS = (

@@ -12,49 +12,22 @@ from statistics import fmean, median_low
 from typing import Any
 
 from bench.context import Measured
-from bench.model import Metric, Sample
+from bench.metrics import count, seconds
+from bench.model import Sample
 
-BUSY = Metric(
-    name="busy_seconds",
-    unit="s",
-    better="lower",
-    kind="time",
-    help="Work itself, inside a worker: the mean over the workers of a node.",
+BUSY = seconds("busy_seconds", "Work itself, inside a worker: the mean over the workers of a node.")
+COMPUTE = seconds(
+    "compute_seconds", "What the work takes workers that are all as fast as the middle one, and share it evenly."
 )
-COMPUTE = Metric(
-    name="compute_seconds",
-    unit="s",
-    better="lower",
-    kind="time",
-    help="What the work takes workers that are all as fast as the middle one, and share it evenly.",
+STRAGGLER = seconds(
+    "straggler_seconds", "What it takes longer because a worker is slower than that, or has more of it."
 )
-STRAGGLER = Metric(
-    name="straggler_seconds",
-    unit="s",
-    better="lower",
-    kind="time",
-    help="What it takes longer because a worker is slower than that, or has more of it.",
-)
-SERIALISE = Metric(
-    name="serialise_seconds",
-    unit="s",
-    better="lower",
-    kind="time",
-    help="What the driver needs to hand calls over and to take their answers out.",
-)
-QUEUE = Metric(
-    name="queue_seconds",
-    unit="s",
-    better="lower",
-    kind="time",
-    help="What work waits for until it is scheduled, where the experiment can see it.",
-)
-ROUND_TRIPS = Metric(
-    name="round_trips_in_sequence",
-    unit="",
-    better="lower",
-    kind="count",
-    help="Calls that had to wait for one another: all of them, by how many are under way at once.",
+SERIALISE = seconds("serialise_seconds", "What the driver needs to hand calls over and to take their answers out.")
+QUEUE = seconds("queue_seconds", "What work waits for until it is scheduled, where the experiment can see it.")
+ROUND_TRIPS = count(
+    "round_trips_in_sequence",
+    "",
+    "Calls that had to wait for one another: all of them, by how many are under way at once.",
 )
 WORK_METRICS = (BUSY, COMPUTE, STRAGGLER)
 

@@ -19,7 +19,8 @@ from typer import Option
 from bench.context import Context, Measured, Turn, over_turns
 from bench.experiments.toolkit.histograms import added, calls_needed, encoded, histogram, seconds_at
 from bench.experiments.toolkit.open_loop import Calls, Load, Schedule, closed_loop, due_seconds, open_loop
-from bench.model import Arm, Interval, Metric, Sample
+from bench.metrics import rate, seconds
+from bench.model import Arm, Interval, Sample
 
 Choice = Annotated[
     Literal["off", "poisson", "constant", "both"],
@@ -43,37 +44,27 @@ LATE_PER_MILLE = 900
 LATE_SHARE = 0.1  # of a response time: what the generator may have added to it
 FILE = "response_times.jsonl"
 
-MAXIMUM = Metric(
-    name="closed_loop_maximum_calls_per_second",
-    unit="calls/s",
-    better="higher",
-    kind="rate",
-    help="Most calls answered by the second, each sent when another one is answered: what load is a share of.",
+MAXIMUM = rate(
+    "closed_loop_maximum_calls_per_second",
+    "calls/s",
+    "Most calls answered by the second, each sent when another one is answered: what load is a share of.",
 )
-OFFERED = Metric(
-    name="offered_calls_per_second",
-    unit="calls/s",
-    better="higher",
-    kind="rate",
-    help="Open-loop load: calls that were due by the second, at a share of this topology's own closed loop.",
+OFFERED = rate(
+    "offered_calls_per_second",
+    "calls/s",
+    "Open-loop load: calls that were due by the second, at a share of this topology's own closed loop.",
 )
 RESPONSES = {
-    per_mille: Metric(
-        name=f"response_time_{name}_seconds",
-        unit="s",
-        better="lower",
-        kind="time",
-        help=f"From when a call was due until its answer was there, {per_mille / 10:g} % of calls; open loop.",
+    per_mille: seconds(
+        f"response_time_{name}_seconds",
+        f"From when a call was due until its answer was there, {per_mille / 10:g} % of calls; open loop.",
         load=OFFERED.name,
     )
     for per_mille, name in ((500, "p50"), (900, "p90"), (990, "p99"), (999, "p999"))
 }
-LATE = Metric(
-    name="send_lateness_p90_seconds",
-    unit="s",
-    better="lower",
-    kind="time",
-    help="How late the generator itself sent calls, 90 % of them; it is part of their response times.",
+LATE = seconds(
+    "send_lateness_p90_seconds",
+    "How late the generator itself sent calls, 90 % of them; it is part of their response times.",
 )
 METRICS = (MAXIMUM, OFFERED, *RESPONSES.values(), LATE)
 

@@ -12,7 +12,8 @@ from bench.experiments.toolkit.parts import jain
 from bench.experiments.tune import numbers
 from bench.experiments.tune.numbers import Outcome, TrialRun
 from bench.experiments.tune.training import Course
-from bench.model import NOT_FINITE, Better, Kind, Metric, Sample
+from bench.metrics import count, ratio, seconds, size
+from bench.model import NOT_FINITE, Sample
 
 if TYPE_CHECKING:
     from bench.experiments.tune.search import Found
@@ -20,114 +21,84 @@ if TYPE_CHECKING:
 
 TRIALS = "Trials, the best first; those without iterations to the target never reached it"
 
-
-def _metric(name: str, unit: str, better: Better, kind: Kind, text: str, axis: str = "") -> Metric:
-    return Metric(name=name, unit=unit, better=better, kind=kind, help=text, axis=axis)
-
-
-def _of_trials(name: str, unit: str, better: Better, kind: Kind, text: str) -> Metric:
-    return replace(_metric(name, unit, better, kind, text), table=TRIALS)
-
-
-SEARCH = _metric(
-    "search_seconds", "s", "lower", "time", "The whole search, from its start until every trial has ended."
+SEARCH = seconds("search_seconds", "The whole search, from its start until every trial has ended.")
+TO_TARGET = seconds("time_to_target_seconds", "Until the first trial reaches the target.")
+TRIAL = seconds("trial_seconds", "A trial's iterations, without what lies between them.", table=TRIALS)
+TRIAL_CPU = seconds("trial_cpu_seconds", "CPU seconds of a trial's iterations.")
+STARTUP = seconds("startup_seconds", "Until the first trial begins: processes, TensorFlow.")
+OVERHEAD = seconds(
+    "overhead_per_trial_seconds", "Between the iterations that were done in one place, per trial; start-up left out."
 )
-TO_TARGET = _metric("time_to_target_seconds", "s", "lower", "time", "Until the first trial reaches the target.")
-TRIAL = _of_trials("trial_seconds", "s", "lower", "time", "A trial's iterations, without what lies between them.")
-TRIAL_CPU = _metric("trial_cpu_seconds", "s", "lower", "time", "CPU seconds of a trial's iterations.")
-STARTUP = _metric("startup_seconds", "s", "lower", "time", "Until the first trial begins: processes, TensorFlow.")
-OVERHEAD = _metric(
-    "overhead_per_trial_seconds",
-    "s",
-    "lower",
-    "time",
-    "Between the iterations that were done in one place, per trial; start-up left out.",
-)
-STRETCH = _metric(
+STRETCH = ratio(
     "search_to_ideal_ratio",
     "s/s",
-    "lower",
-    "ratio",
     "Search, start-up with it, of its ideal: the trials' CPU seconds over all CPUs.",
+    better="lower",
 )
-STARTED_STRETCH = _metric(
+STARTED_STRETCH = ratio(
     "started_search_to_ideal_ratio",
     "s/s",
-    "lower",
-    "ratio",
     "The same without start-up: each process that trains counts from its first iteration.",
+    better="lower",
 )
-BEYOND = _metric(
+BEYOND = ratio(
     "beyond_ideal_ratio",
     "s/s",
-    "lower",
-    "ratio",
     "What a search took beyond its ideal, of it: start-up; CPUs that trials had and did not use, or shared with others;"
     " what lies between iterations; CPUs without a trial, as at the end.",
+    better="lower",
 )
-MEMORY = _of_trials(
-    "trial_peak_memory_bytes",
-    "B",
-    "lower",
-    "size",
-    "The most that a trial's process had in memory: of all, and of each.",
+MEMORY = size(
+    "trial_peak_memory_bytes", "B", "The most that a trial's process had in memory: of all, and of each.", table=TRIALS
 )
-PAYLOAD = _metric(
-    "payload_bytes_per_result",
-    "B/result",
-    "lower",
-    "size",
-    "What a trial says at once, as sent: of an iteration or more.",
-)
-CPU_FAIRNESS = _metric("cpu_fairness_jain", "1", "higher", "ratio", "Jain's index of the trials' CPU seconds by node.")
-TRIAL_FAIRNESS = _metric("trial_fairness_jain", "1", "higher", "ratio", "Jain's index of trials by node.")
-CPU_SHARE = _metric("node_cpu_share", "s/s", "higher", "ratio", "A node's part of the trials' CPU seconds.")
-TRIAL_SHARE = _metric("node_trial_share", "trials/trial", "higher", "ratio", "A node's part of the trials.")
-BUSY = _metric("busy_seconds", "s", "higher", "time", "How long a node's trials were at their iterations, added up.")
-CPUS_EACH = _metric("cpus_each", "CPUs/trial", "higher", "count", "That Tune reserves for a trial.")
-AT_ONCE = _metric("trials_at_once", "trials", "higher", "count", "At most: as many as the nodes have CPUs for.")
-SUCCESS = _metric("success_ratio", "trials/trial", "higher", "ratio", "Trials that reached the target, of all.")
-CENSORED = _metric("censored_trials", "trials", "lower", "count", "Trials that ended before they reached the target.")
-FAILURES = _metric("trial_failures", "times", "lower", "count", "Actors, workers and nodes lost under a trial.")
-MEDIAN = _metric(
-    "median_iterations_to_target", "iterations", "lower", "count", "Kaplan and Meier's, censored trials counted in."
-)
-EFFECT = _metric(
+PAYLOAD = size("payload_bytes_per_result", "B/result", "What a trial says at once, as sent: of an iteration or more.")
+CPU_FAIRNESS = ratio("cpu_fairness_jain", "1", "Jain's index of the trials' CPU seconds by node.", better="higher")
+TRIAL_FAIRNESS = ratio("trial_fairness_jain", "1", "Jain's index of trials by node.", better="higher")
+CPU_SHARE = ratio("node_cpu_share", "s/s", "A node's part of the trials' CPU seconds.", better="higher")
+TRIAL_SHARE = ratio("node_trial_share", "trials/trial", "A node's part of the trials.", better="higher")
+BUSY = seconds("busy_seconds", "How long a node's trials were at their iterations, added up.", better="higher")
+CPUS_EACH = count("cpus_each", "CPUs/trial", "That Tune reserves for a trial.", better="higher")
+AT_ONCE = count("trials_at_once", "trials", "At most: as many as the nodes have CPUs for.", better="higher")
+SUCCESS = ratio("success_ratio", "trials/trial", "Trials that reached the target, of all.", better="higher")
+CENSORED = count("censored_trials", "trials", "Trials that ended before they reached the target.")
+FAILURES = count("trial_failures", "times", "Actors, workers and nodes lost under a trial.")
+MEDIAN = count("median_iterations_to_target", "iterations", "Kaplan and Meier's, censored trials counted in.")
+EFFECT = ratio(
     "tuning_effect_max_min",
     "it/it",
-    "lower",
-    "ratio",
     "The study's: most iterations to the target over fewest. Biased: it grows with the number of trials.",
+    better="lower",
 )
-EFFECT_P90_P10 = _metric(
-    "tuning_effect_p90_p10", "it/it", "lower", "ratio", "Iterations to the target, 90th percentile over 10th."
+EFFECT_P90_P10 = ratio(
+    "tuning_effect_p90_p10", "it/it", "Iterations to the target, 90th percentile over 10th.", better="lower"
 )
-ITERATIONS = _of_trials("iterations_to_target", "iterations", "lower", "count", "Of one trial.")
-REACHED = _of_trials(
-    "trial_accuracy", "images/image", "higher", "ratio", "That the target is set for, after a trial's last iteration."
+ITERATIONS = count("iterations_to_target", "iterations", "Of one trial.", table=TRIALS)
+REACHED = ratio(
+    "trial_accuracy",
+    "images/image",
+    "That the target is set for, after a trial's last iteration.",
+    better="higher",
+    table=TRIALS,
 )
-RATE = _of_trials("learning_rate", "1", "higher", "ratio", "That a trial began with.")
-MOMENTUM = _of_trials("momentum", "1", "higher", "ratio", "That a trial began with.")
-HIDDEN = _of_trials("hidden_units", "units", "lower", "count", "Of a trial's hidden layer.")
-ACCURACY = _metric(
+RATE = ratio("learning_rate", "1", "That a trial began with.", better="higher", table=TRIALS)
+MOMENTUM = ratio("momentum", "1", "That a trial began with.", better="higher", table=TRIALS)
+HIDDEN = count("hidden_units", "units", "Of a trial's hidden layer.", table=TRIALS)
+ACCURACY = ratio(
     "training_accuracy",
     "images/image",
-    "higher",
-    "ratio",
     "Of the images trained on in an iteration, before it.",
-    "iterations",
+    better="higher",
+    axis="iterations",
 )
-HELD_OUT_ACCURACY = _metric(
-    "held_out_accuracy", "images/image", "higher", "ratio", "Of images never trained on.", "iterations"
+HELD_OUT_ACCURACY = ratio(
+    "held_out_accuracy", "images/image", "Of images never trained on.", better="higher", axis="iterations"
 )
 BEST = {
-    share: _metric(
+    share: count(
         f"best_of_trials_{name}",
         "iterations",
-        "lower",
-        "count",
         f"Fewest iterations to the target among so many of these trials, {share:g}th percentile.",
-        "trials",
+        axis="trials",
     )
     for name, share in (("low", 2.5), ("median", 50), ("high", 97.5))
 }
@@ -238,8 +209,8 @@ def _beside_ideal(measured: Measured[Found], nodes: Sequence[NodeSlot], cpus_per
     )
     yield measured.sample(STRETCH, 1 + sum(lost.values()))
     yield measured.sample(STARTED_STRETCH, 1 + sum(lost.values()) - lost[numbers.START_UP])
-    for point, ratio in lost.items():
-        yield replace(measured, point=point).sample(BEYOND, ratio)
+    for point, share in lost.items():
+        yield replace(measured, point=point).sample(BEYOND, share)
 
 
 def _fairness(measured: Measured[Found], trials: Sequence[TrialRun], names: Sequence[str]) -> Iterator[Sample]:
