@@ -49,7 +49,7 @@ class Comparison:
     pairs_needed: int | None = None  # to find a difference as large as the margin
     outliers: tuple[int, ...] = ()
     verdict: Verdict | None = None
-    refused: bool = False  # a doubt took the verdict away
+    refused: bool = False  # a caveat took the verdict away
     why: str = ""  # what the verdict rests on, or why there is none
 
 

@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 from bench.analysis import apart, veto
 from bench.analysis.answer import answer, question
-from bench.analysis.caveats import rules as doubts
-from bench.analysis.caveats.evidence import SESSION, Doubt, Evidence, about
+from bench.analysis.caveats import rules as caveats
+from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence, about
 from bench.analysis.caveats.values import order_test
 from bench.analysis.cells import CellReport, build_cell
 from bench.analysis.circumstances import Circumstances, by_topology
@@ -54,7 +54,7 @@ class OrderTest:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What was asked, how it was measured, what came out, and why to doubt it."""
+    """What was asked, how it was measured, what came out, and its caveats."""
 
     session: str
     created: str
@@ -66,7 +66,7 @@ class Report:
     topologies: tuple[Topology, ...]  # the baseline first
     question: str
     answer: tuple[str, ...]
-    doubts: tuple[Doubt, ...]
+    caveats: tuple[Caveat, ...]
     blocks: int
     warmups: int
     samples: int  # that count, in each invocation
@@ -150,14 +150,14 @@ def build(
         ),
         use=asked.use,
     )
-    found = doubts.find(evidence)
+    found = caveats.find(evidence)
     cells = [_refuse(cell, found) for cell in cells]
     if vetoed.is_noisy:
         cells = [_undecided(cell, vetoed.noise) for cell in cells]
     return replace(
         _assemble(evidence, cells, found),
         ladders=ladders(asked),
-        more_cpus=tuple(_as_doubted(step, found, vetoed) for step in more_cpus(asked)),
+        more_cpus=tuple(_refuse_more_cpus(step, found, vetoed) for step in more_cpus(asked)),
         primary=session.primary,
         several=tuple(replace(s, refused=_why_refused(s.experiment, found, vetoed)) for s in several(asked, cells)),
         planned=len(whole.specs),
@@ -177,7 +177,7 @@ def _blocks(session: Session) -> set[int]:
     return {spec.block for spec in session.specs}
 
 
-def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Doubt, ...]) -> Report:
+def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Caveat, ...]) -> Report:
     session = evidence.session
     first = session.specs[0] if session.specs else None
     facts = [run.facts for run in evidence.usable if run.facts]
@@ -193,7 +193,7 @@ def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Doub
         topologies=evidence.topologies,
         question=question(session, evidence.topologies),
         answer=answer(cells, noise=evidence.veto.noise if evidence.veto.is_noisy else ""),
-        doubts=found,
+        caveats=found,
         blocks=len(_blocks(session)),
         warmups=first.warmups if first else 0,
         samples=first.samples if first else 0,
@@ -287,14 +287,16 @@ def titles(session: Session) -> dict[tuple[str, str], str]:
     }
 
 
-def _refuse(cell: CellReport, found: Sequence[Doubt]) -> CellReport:
-    """Without its verdicts, where a doubt refuses them."""
-    reasons = [doubt.text for doubt in found if doubt.severity == "refuses" and doubt.about in (SESSION, about(cell))]
+def _refuse(cell: CellReport, found: Sequence[Caveat]) -> CellReport:
+    """Without its verdicts, where a caveat refuses them."""
+    reasons = [
+        caveat.text for caveat in found if caveat.severity == "refuses" and caveat.about in (SESSION, about(cell))
+    ]
     if not reasons:
         return cell
     why = reasons[0].removesuffix(".")
     refused = _with_comparisons(cell, lambda found: replace(found, verdict=None, refused=True, why=why))
-    if not any(doubt.about == about(cell) for doubt in found if doubt.severity == "refuses"):
+    if not any(caveat.about == about(cell) for caveat in found if caveat.severity == "refuses"):
         return refused  # what differs between the topologies says nothing of the arms of one topology
     return replace(refused, arms=tuple(replace(row, verdict=None) for row in refused.arms))
 
@@ -305,18 +307,18 @@ def _undecided(cell: CellReport, why: str) -> CellReport:
     return replace(found, arms=tuple(replace(row, verdict="undecided") if row.verdict else row for row in found.arms))
 
 
-def _why_refused(experiment: str, found: Sequence[Doubt], vetoed: Veto) -> str:
-    """Why nothing may be said that rests on several cells of `experiment`: a doubt about one of them, or a noisy host."""
+def _why_refused(experiment: str, found: Sequence[Caveat], vetoed: Veto) -> str:
+    """Why nothing may be said that rests on several cells of `experiment`: a caveat about one of them, or a noisy host."""
     whys = [
-        doubt.text.removesuffix(".")
-        for doubt in found
-        if doubt.severity == "refuses" and doubt.about.partition(" ")[0] in (SESSION, experiment)
+        caveat.text.removesuffix(".")
+        for caveat in found
+        if caveat.severity == "refuses" and caveat.about.partition(" ")[0] in (SESSION, experiment)
     ]
     return whys[0] if whys else vetoed.noise if vetoed.is_noisy else ""
 
 
-def _as_doubted(step: MoreCpus, found: Sequence[Doubt], vetoed: Veto) -> MoreCpus:
-    """Without its verdicts, where a doubt refuses them to the session or to a cell of the experiment, or the host was too noisy."""
+def _refuse_more_cpus(step: MoreCpus, found: Sequence[Caveat], vetoed: Veto) -> MoreCpus:
+    """Without its verdicts, where a caveat refuses them to the session or to a cell of the experiment, or the host was too noisy."""
     why = _why_refused(step.experiment, found, vetoed)
     if not why:
         return step

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from bench.analysis import facts
-from bench.analysis.caveats.evidence import SESSION, Doubt, about
+from bench.analysis.caveats.evidence import SESSION, Caveat, about
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import MARGIN, attempts_that_count
 from bench.analysis.facts import Difference
@@ -83,7 +83,7 @@ class TwoSessions:
     baseline: Face
     candidate: Face
     differences: tuple[Difference, ...]
-    doubts: tuple[Doubt, ...]
+    caveats: tuple[Caveat, ...]
     rows: tuple[SessionRow, ...]
     label: Literal["historical", "unequal"]
     margin: float
@@ -137,7 +137,7 @@ def compare(
         baseline=_face(baseline),
         candidate=_face(candidate),
         differences=differences,
-        doubts=(*_on_purpose(differences, changed), *_doubts(reports, rows), *_unmatched(there, here)),
+        caveats=(*_on_purpose(differences, changed), *_caveats(reports, rows), *_unmatched(there, here)),
         rows=tuple(_refused(row, reports, there, here) for row in _adjusted(rows, level)),
         label="unequal" if is_unequal else "historical",
         margin=margin,
@@ -298,7 +298,7 @@ def _adjusted(rows: Sequence[SessionRow], level: float) -> Iterator[SessionRow]:
 def _refused(
     row: SessionRow, reports: Sequence[Report], there: Mapping[CellKey, CellReport], here: Mapping[CellKey, CellReport]
 ) -> SessionRow:
-    """Without the verdict that one of the two sessions does not give itself: of a noisy host, or where a doubt refuses it."""
+    """Without the verdict that one of the two sessions does not give itself: of a noisy host, or where a caveat refuses it."""
     if row.found.verdict is None:
         return row
     key = next(key for key, cell in here.items() if (cell.experiment, cell.cell) == (row.experiment, row.cell))
@@ -306,40 +306,40 @@ def _refused(
         if report.noise:
             why = f"{report.session}: {report.noise}"
             return replace(row, stand="", found=replace(row.found, verdict="undecided", why=why))
-        for doubt in report.doubts:
-            if doubt.severity == "refuses" and doubt.about in (SESSION, about(cell)):
-                why = f"{report.session} gives no verdict itself: {doubt.text}"
+        for caveat in report.caveats:
+            if caveat.severity == "refuses" and caveat.about in (SESSION, about(cell)):
+                why = f"{report.session} gives no verdict itself: {caveat.text}"
                 return replace(row, stand="", found=replace(row.found, verdict=None, why=why))
     return row
 
 
-def _on_purpose(differences: Sequence[Difference], changed: Collection[str]) -> Iterator[Doubt]:
+def _on_purpose(differences: Sequence[Difference], changed: Collection[str]) -> Iterator[Caveat]:
     for each in differences:
         if each.what in changed:
-            yield Doubt(severity="note", about=SESSION, text=f"changed on purpose: {each.text}")
+            yield Caveat(severity="note", about=SESSION, text=f"changed on purpose: {each.text}")
 
 
-def _doubts(reports: Sequence[Report], rows: Sequence[SessionRow]) -> Iterator[Doubt]:
+def _caveats(reports: Sequence[Report], rows: Sequence[SessionRow]) -> Iterator[Caveat]:
     for report in reports:
-        for doubt in report.doubts:
-            is_damage = bool(report.runs.get("damaged")) and "damaged and left out" in doubt.text
-            if doubt.severity == "refuses" or is_damage or (report.vetoed and "veto" in doubt.text):
-                place = "" if doubt.about == SESSION else f"{doubt.about}: "
-                yield Doubt(
-                    severity="weakens", about=SESSION, text=f"{report.session} doubts itself: {place}{doubt.text}"
+        for caveat in report.caveats:
+            is_damage = bool(report.runs.get("damaged")) and "damaged and left out" in caveat.text
+            if caveat.severity == "refuses" or is_damage or (report.vetoed and "veto" in caveat.text):
+                place = "" if caveat.about == SESSION else f"{caveat.about}: "
+                yield Caveat(
+                    severity="weakens", about=SESSION, text=f"{report.session} has a caveat: {place}{caveat.text}"
                 )
     for row in rows:
         if row.found.skewed:
             text = "the means of the logarithms say something else than the ranks: a few values pull"
-            yield Doubt(severity="weakens", about=f"{row.experiment} {row.cell} on {row.where}", text=text)
+            yield Caveat(severity="weakens", about=f"{row.experiment} {row.cell} on {row.where}", text=text)
 
 
-def _unmatched(there: Mapping[CellKey, CellReport], here: Mapping[CellKey, CellReport]) -> Iterator[Doubt]:
+def _unmatched(there: Mapping[CellKey, CellReport], here: Mapping[CellKey, CellReport]) -> Iterator[Caveat]:
     for whose, cells, others in (("baseline", there, here), ("candidate", here, there)):
         alone = [f"{cell.experiment} {cell.cell}" for key, cell in cells.items() if key not in others]
         if alone:
             text = f"only the {whose} has {', '.join(alone[:3])}{f' and {len(alone) - 3} more' if alone[3:] else ''}"
-            yield Doubt(severity="note", about=SESSION, text=text)
+            yield Caveat(severity="note", about=SESSION, text=text)
 
 
 def confirmed(first: TwoSessions, again: TwoSessions) -> TwoSessions:

@@ -236,7 +236,7 @@ class Uses:
     def beyond_idle(self, name: str) -> Column:
         """The sum over nodes, less what they would have counted in that time with nothing to do.
 
-        Without a baseline nothing is taken off, and a doubt says so. It may come out below 0, where idle chatter varies
+        Without a baseline nothing is taken off, and a caveat says so. It may come out below 0, where idle chatter varies
         more than the work sends; that is shown as it is.
         """
         return self.tables.beyond_idle(name, self.node)

@@ -137,7 +137,7 @@ def _reasons(seen: Conditions) -> Iterator[str]:
 
 
 def _unseen(seen: Conditions) -> Iterator[str]:
-    """What could not be judged; that throttling was not counted is a doubt of its own."""
+    """What could not be judged; that throttling was not counted is a caveat of its own."""
     if seen.steal is None:
         yield "steal"
     if seen.pressure_beyond_own is None:

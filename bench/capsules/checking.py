@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bench.analysis import Report
 
 CLOSE = 1e-9  # relative: another processor may round the last digits otherwise
-_WORDS = ("answer", "doubts", "why", "question", "estimator", "randomised")  # what a report says in words
+_WORDS = ("answer", "caveats", "why", "question", "estimator", "randomised")  # what a report says in words
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 

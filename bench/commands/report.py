@@ -46,7 +46,7 @@ def command(
     decimal_comma: DecimalComma = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print what a session means: both topologies side by side, intervals, verdicts and doubts.
+    """Print what a session means: both topologies side by side, intervals, verdicts and caveats.
 
     Example: bench report latest --format html -o report.html
     """

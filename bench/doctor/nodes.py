@@ -108,7 +108,7 @@ def _wrong(about: str, look: Look, topology: Topology, asked: tuple[float, float
             about,
             "note",
             f"it was throttled in {_throttled(look):.1%} of its periods since it was started",
-            "Ray's start is part of that. A report's doubts say which samples were; more CPUs a node help.",
+            "Ray's start is part of that. A report's caveats say which samples were; more CPUs a node help.",
         )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bench.analysis import Report
 from bench.analysis.answer import shape
-from bench.analysis.caveats.evidence import SESSION, Doubt, Severity, about
+from bench.analysis.caveats.evidence import SESSION, Caveat, Severity, about
 from bench.analysis.cells import CellReport
 from bench.analysis.numbers import label, percent, plain, plural, with_interval
 from bench.model import Run
@@ -28,7 +28,7 @@ from bench.reports.sections import (
 )
 from bench.reports.sections.grid import Table
 
-DOUBTS = "Reasons to doubt it"
+CAVEATS = "Caveats"
 DESIGN = "How it was measured"
 SUMMARY = "The headline, cell by cell"
 LEGEND = "How to read this"
@@ -61,7 +61,7 @@ class Document:
     title: str
     question: str
     answer: tuple[str, ...]
-    doubts: tuple[tuple[Severity, str], ...]
+    caveats: tuple[tuple[Severity, str], ...]
     design: tuple[tuple[str, str], ...]
     summary: Table | None  # None: one cell is its own summary
     chapters: tuple[Chapter, ...]
@@ -78,7 +78,7 @@ def compose(report: Report, runs: Sequence[Run] = ()) -> Document:
         ),
         question=report.question,
         answer=report.answer,
-        doubts=tuple(_merged(report.doubts, names, len(report.cells))),
+        caveats=tuple(_merged(report.caveats, names, len(report.cells))),
         design=tuple(_design(report)),
         summary=tables.summary(report) if len(report.cells) > 1 and is_run else None,
         chapters=(
@@ -100,11 +100,11 @@ def cell_title(cell: CellReport) -> str:
     return f"{cell.experiment} {cell.cell}" + (f": {cell.title}" if cell.title else "") + marks
 
 
-def _merged(doubts: Sequence[Doubt], cells: dict[str, CellReport], number: int) -> Iterator[tuple[Severity, str]]:
-    """Doubts in words; one that holds for several cells is said once."""
+def _merged(caveats: Sequence[Caveat], cells: dict[str, CellReport], number: int) -> Iterator[tuple[Severity, str]]:
+    """Caveats in words; one that holds for several cells is said once."""
     by_text: dict[tuple[Severity, str], list[str]] = {}
-    for doubt in doubts:
-        by_text.setdefault((doubt.severity, doubt.text), []).append(doubt.about)
+    for caveat in caveats:
+        by_text.setdefault((caveat.severity, caveat.text), []).append(caveat.about)
     for (severity, text), places in by_text.items():
         if SESSION in places or number == 1:
             yield severity, text[:1].upper() + text[1:]

@@ -21,7 +21,7 @@ from bench.reports.pictures.session import Look, Picture
 if TYPE_CHECKING:
     from jinja2 import Template
 
-_MEANINGS: dict[Severity, str] = {"refuses": "Takes the verdict away:", "weakens": "Weakens it:", "note": ""}
+_MEANINGS: dict[Severity, str] = {"refuses": "Blocks the verdict:", "weakens": "Weakens the verdict:", "note": ""}
 
 
 @dataclass(frozen=True, kw_only=True)

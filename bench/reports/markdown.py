@@ -13,7 +13,11 @@ from bench.reports.document import Document, Section
 from bench.reports.sections.grid import Cell, Column, Row, Table
 
 _MEANINGS = re.compile(r"([\\`*_\[\]<>#|~$&])")
-_SIGNS: dict[Severity, str] = {"refuses": "**Takes the verdict away:** ", "weakens": "**Weakens it:** ", "note": ""}
+_SIGNS: dict[Severity, str] = {
+    "refuses": "**Blocks the verdict:** ",
+    "weakens": "**Weakens the verdict:** ",
+    "note": "",
+}
 
 
 def render(report: Report, runs: Sequence[Run] = ()) -> str:
@@ -32,9 +36,9 @@ def _lines(said: Document) -> Iterator[str]:
     yield f"**{escaped(said.question)}**"
     yield ""
     yield "\\\n".join(escaped(sentence) for sentence in said.answer)
-    if said.doubts:
-        yield from _heading(document.DOUBTS)
-        yield from (f"- {_SIGNS[severity]}{escaped(words)}" for severity, words in said.doubts)
+    if said.caveats:
+        yield from _heading(document.CAVEATS)
+        yield from (f"- {_SIGNS[severity]}{escaped(words)}" for severity, words in said.caveats)
     yield from _heading(document.DESIGN)
     yield from (f"- {escaped(name)}: {escaped(words)}" for name, words in said.design)
     if said.summary:

@@ -1,4 +1,4 @@
-"""The report for a terminal: question, answer, doubts, then the numbers, then how to read them."""
+"""The report for a terminal: question, answer, caveats, then the numbers, then how to read them."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def _parts(said: Document, width: int) -> Iterator[RenderableType]:
     yield from map(_title, textwrap.wrap(said.title, width))
     yield ""
     yield _entries([("Question", said.question), ("Answer", "\n".join(said.answer))], width)
-    if said.doubts:
+    if said.caveats:
         yield ""
-        yield _title(f"{document.DOUBTS} (!! takes the verdict away, ! weakens it)")
-        yield _signed([(_SIGNS[severity], words, _STYLES[severity]) for severity, words in said.doubts], width)
+        yield _title(f"{document.CAVEATS} (!! blocks the verdict, ! weakens the verdict)")
+        yield _signed([(_SIGNS[severity], words, _STYLES[severity]) for severity, words in said.caveats], width)
     yield ""
     yield _title(document.DESIGN)
     yield _entries(said.design, width, indent=2)

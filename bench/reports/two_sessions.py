@@ -20,7 +20,7 @@ def compose(found: TwoSessions) -> Document:
         title=f"raymeter compares session {found.candidate.session} with the baseline {found.baseline.session}",
         question=f"Is {found.candidate.session} faster or slower than {found.baseline.session} was?",
         answer=tuple(_answer(found)),
-        doubts=tuple(_doubts(found)),
+        caveats=tuple(_caveats(found)),
         design=tuple(_design(found)),
         summary=None,
         chapters=tuple(
@@ -62,7 +62,7 @@ def ratio_in_words(found: TwoSamples) -> str:
     return ratio(found.ratio) if found.ratio else tables.NOTHING
 
 
-def _doubts(found: TwoSessions) -> Iterator[tuple[Severity, str]]:
+def _caveats(found: TwoSessions) -> Iterator[tuple[Severity, str]]:
     for each in found.confounders:
         yield "weakens", f"Unequal, and allowed: {each.text}. What it does is in every ratio"
     if found.baseline.session == found.candidate.session:
@@ -78,9 +78,9 @@ def _doubts(found: TwoSessions) -> Iterator[tuple[Severity, str]]:
         )
     if any(row.stand == "not confirmed" for row in found.rows):
         yield "weakens", "An alarm is not confirmed: `bench compare --confirm` measures its cells once more"
-    for doubt in found.doubts:
-        text = doubt.text if doubt.about == SESSION else f"{doubt.about}: {doubt.text}"
-        yield doubt.severity, text[:1].upper() + text[1:]
+    for caveat in found.caveats:
+        text = caveat.text if caveat.about == SESSION else f"{caveat.about}: {caveat.text}"
+        yield caveat.severity, text[:1].upper() + text[1:]
     for each in found.differences:
         if not each.confounds:
             yield "note", f"Not the same: {each.text}"

@@ -26,8 +26,8 @@ def disturbed(runs: list[Run]) -> list[Run]:
     ]
 
 
-def doubts_of_peers(session: Session, runs: list[Run]) -> list[str]:
-    return [doubt.text for doubt in analysis.build(session, runs).doubts if "does better than" in doubt.text]
+def caveats_of_peers(session: Session, runs: list[Run]) -> list[str]:
+    return [caveat.text for caveat in analysis.build(session, runs).caveats if "does better than" in caveat.text]
 
 
 @pytest.mark.parametrize("topologies", [{}, {"topologies": (SINGLE,)}], ids=["both", "single"])
@@ -36,7 +36,7 @@ def test_below_six_invocations_nothing_is_judged(topologies: dict[str, object], 
     session, runs = made_up(cells=1, blocks=blocks, **topologies)
     said = " ".join(analysis.build(session, runs).answer)
     assert ("Ray is not the best way" in said) is (blocks == 6)
-    assert bool(doubts_of_peers(session, runs)) is (blocks == 6)
+    assert bool(caveats_of_peers(session, runs)) is (blocks == 6)
     if blocks < 6:
         assert not any(words in said for words in JUDGES), said
         assert f"a verdict {'on them ' if topologies else ''}needs 6" in said
@@ -49,8 +49,8 @@ def test_of_excluded_blocks_nothing_is_said_but_that(topologies: dict[str, objec
     (said,) = analysis.build(session, disturbed(runs)).answer
     assert f"noisy host: {blocks} of {blocks} block" in said
     assert said.startswith("There is no answer: " if topologies else "Multi beside single: undecided")
-    assert doubts_of_peers(session, disturbed(runs)) == []
-    assert doubts_of_peers(replace(session, allow_noise=True), disturbed(runs)) == doubts_of_peers(session, runs)
+    assert caveats_of_peers(session, disturbed(runs)) == []
+    assert caveats_of_peers(replace(session, allow_noise=True), disturbed(runs)) == caveats_of_peers(session, runs)
 
 
 def test_a_cell_whose_own_numbers_are_refused_is_not_judged_by_its_peers() -> None:

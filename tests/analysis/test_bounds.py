@@ -11,7 +11,7 @@ from analysis.made_up import ARMS, RATE, SINGLE, made_up
 from bench import analysis
 
 
-def doubts(drift: float, *, blocks: int = 9, arm: str = "numpy-all-cpus") -> list[str]:
+def caveats(drift: float, *, blocks: int = 9, arm: str = "numpy-all-cpus") -> list[str]:
     """Of a session whose `arm` does 1 + drift times as much in the last third of the blocks."""
     session, runs = made_up(blocks=blocks, noise=0.0, cells=2)
     runs = [
@@ -26,20 +26,20 @@ def doubts(drift: float, *, blocks: int = 9, arm: str = "numpy-all-cpus") -> lis
         else run
         for run in runs
     ]
-    return [doubt.text for doubt in analysis.build(session, runs).doubts if "ceiling of" in doubt.text]
+    return [caveat.text for caveat in analysis.build(session, runs).caveats if "ceiling of" in caveat.text]
 
 
 @pytest.mark.parametrize(("drift", "says"), [(0.06, True), (-0.06, True), (0.04, False), (0.0, False)])
 def test_a_drift_of_six_per_cent_is_flagged_and_one_of_four_is_not(drift: float, says: bool) -> None:
-    found = doubts(drift)
+    found = caveats(drift)
     assert bool(found) is says
     if says:
         assert f"then {'106' if drift > 0 else '94'} %" in found[0]
 
 
 def test_the_subject_is_no_ceiling_and_five_blocks_are_too_few() -> None:
-    assert doubts(0.2, arm="ray") == []
-    assert doubts(0.2, blocks=5) == []
+    assert caveats(0.2, arm="ray") == []
+    assert caveats(0.2, blocks=5) == []
 
 
 def test_noise_between_blocks_alone_is_seldom_flagged() -> None:
@@ -54,7 +54,7 @@ def test_noise_between_blocks_alone_is_seldom_flagged() -> None:
             )
             for run in runs
         ]
-        flagged += any("ceiling of" in doubt.text for doubt in analysis.build(session, runs).doubts)
+        flagged += any("ceiling of" in caveat.text for caveat in analysis.build(session, runs).caveats)
     assert flagged <= 7
 
 
@@ -63,7 +63,7 @@ def test_copying_memory_that_drifts_by_six_per_cent_is_flagged_and_by_four_is_no
     session, runs = made_up(blocks=9, cells=1)
     rates = {run.spec.id: 8e9 * (1 + drift * (run.spec.block > 6)) for run in runs}
     runs = [replace(run, facts=replace(run.facts, copy_bytes_per_second=rates[run.spec.id])) for run in runs]
-    found = [doubt.text for doubt in analysis.build(session, runs).doubts if "copying memory" in doubt.text]
+    found = [caveat.text for caveat in analysis.build(session, runs).caveats if "copying memory" in caveat.text]
     assert bool(found) is says
     if says:
         assert f"then {'106' if drift > 0 else '94'} %" in found[0]

@@ -95,7 +95,7 @@ def test_a_training_that_needs_what_its_reference_needs_is_credible() -> None:
     found = report([16] * 9 + [15], FIRST)
     assert not the_guard(found).is_too_fast
     assert the_guard(found).needed == 16
-    assert not any("not the same training" in doubt.text for doubt in found.doubts)
+    assert not any("not the same training" in caveat.text for caveat in found.caveats)
     assert "credible" in told(found)
 
 
@@ -105,7 +105,7 @@ def test_a_training_that_converged_too_soon_gets_no_verdict() -> None:
     assert point is not None
     # Student's quantile of 14 degrees of freedom at 95 % is 1.7613 in every table.
     assert point.least_mean == pytest.approx(15.75 - 1.7613 * point.deviation * 0.5, abs=1e-4)
-    assert [doubt.severity for doubt in found.doubts if "not the same training" in doubt.text] == ["refuses"]
+    assert [caveat.severity for caveat in found.caveats if "not the same training" in caveat.text] == ["refuses"]
     assert "TOO FAST" in told(found)
 
 

@@ -161,12 +161,12 @@ def test_both_cells_discard_the_turns_that_the_slower_one_to_settle_needs() -> N
     assert [more[block] / fewer[block] for block in fewer] == pytest.approx([1 + b / 1000 for b in fewer])
 
 
-def test_what_a_doubt_refuses_to_its_experiment_it_refuses_here_too() -> None:
+def test_what_a_caveat_refuses_to_its_experiment_it_refuses_here_too() -> None:
     runs = some_runs(6)
     runs[0] = replace(runs[0], digests={"result": "one"})
     runs[1] = replace(runs[1], digests={"result": "another"})
     report = build(a_session(runs), runs)
-    assert any(doubt.severity == "refuses" for doubt in report.doubts)
+    assert any(caveat.severity == "refuses" for caveat in report.caveats)
     (step,) = report.more_cpus
     assert [row.comparison.verdict for row in step.rows if row.comparison] == [None] * len(step.rows)
     told, _ = words.notes(step)

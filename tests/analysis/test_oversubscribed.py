@@ -25,10 +25,12 @@ def report_of(workers, *, cells=1, marked="c01", **facts):
 
 
 def said(report):
-    return [(doubt.severity, doubt.about, doubt.text) for doubt in report.doubts if "oversubscribed" in doubt.text]
+    return [
+        (caveat.severity, caveat.about, caveat.text) for caveat in report.caveats if "oversubscribed" in caveat.text
+    ]
 
 
-def test_more_workers_than_cpus_are_marked_and_doubted_in_their_cell_alone():
+def test_more_workers_than_cpus_are_marked_and_get_a_caveat_in_their_cell_alone():
     report = report_of(8, cells=2, marked="c02")
     assert [cell.marks for cell in report.cells] == [(), ("oversubscribed",)]
     assert said(report) == [

@@ -221,7 +221,7 @@ def test_a_topology_with_more_cpus_gets_no_verdict_and_who_insists_gets_a_stamp_
     allowed = analysis.build(replace(session, allow_unequal=True), runs)
     assert allowed.stamps == ("emulated multi-node", "unequal")
     assert not any(row.comparison.refused for cell in allowed.cells for row in cell.rows if row.comparison)
-    assert [doubt.text for doubt in allowed.doubts if "granted CPUs" in doubt.text]
+    assert [caveat.text for caveat in allowed.caveats if "granted CPUs" in caveat.text]
 
 
 def test_other_data_gets_no_verdict_whoever_insists():
@@ -232,7 +232,9 @@ def test_other_data_gets_no_verdict_whoever_insists():
     ]
     found = analysis.build(replace(session, allow_unequal=True), other)
     assert {row.comparison.refused for cell in found.cells for row in cell.rows if row.comparison} == {True}
-    assert [doubt.text for doubt in found.doubts if doubt.severity == "refuses" and "checksum of digits" in doubt.text]
+    assert [
+        caveat.text for caveat in found.caveats if caveat.severity == "refuses" and "checksum of digits" in caveat.text
+    ]
 
 
 def test_a_session_with_equal_facts_has_no_stamp_of_being_unequal():

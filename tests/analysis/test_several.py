@@ -50,12 +50,12 @@ def test_cells_that_settle_after_different_turns_are_ranked_by_the_same_turns():
             assert not one.found.is_shown
 
 
-def test_what_a_doubt_refuses_is_not_said_of_ranks_either():
+def test_what_a_caveat_refuses_is_not_said_of_ranks_either():
     session, runs = made_up(blocks=8)
     runs = [replace(run, digests={"predictions": "other"}) if run.spec.cell == "c02" else run for run in runs]
     runs[0] = replace(runs[0], digests={"predictions": "third"})
     report = analysis.build(session, runs)
-    assert any(doubt.severity == "refuses" for doubt in report.doubts)
+    assert any(caveat.severity == "refuses" for caveat in report.caveats)
     assert all(one.refused for one in report.several)
     assert "(Friedman" not in FORMATS["text"](report)
     assert "no verdict on them, for " in FORMATS["text"](report)

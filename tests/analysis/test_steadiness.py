@@ -117,14 +117,14 @@ def test_a_step_on_one_topology_takes_the_verdict_away_and_the_values_stay():
 def test_a_drift_weakens_the_verdict_and_leaves_it():
     report = a_report(lambda turn: 1 + 0.015 * turn)
     assert report.cells[0].headline.comparison.verdict == "slower"
-    doubts = [doubt for doubt in report.doubts if doubt.text.startswith("drifting")]
-    assert [doubt.severity for doubt in doubts] == ["weakens"]
+    caveats = [caveat for caveat in report.caveats if caveat.text.startswith("drifting")]
+    assert [caveat.severity for caveat in caveats] == ["weakens"]
 
 
 def test_a_step_of_another_arm_is_a_note():
     report = a_report(lambda turn: 1.0 if turn <= 5 else 0.7, arm="empty-calls")
     assert report.cells[0].headline.comparison.verdict == "slower"
-    assert [d.severity for d in report.doubts if d.text.startswith("not steady")] == ["note"]
+    assert [d.severity for d in report.caveats if d.text.startswith("not steady")] == ["note"]
 
 
 def test_all_that_is_tested_in_a_cell_shares_its_alarms():

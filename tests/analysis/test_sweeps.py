@@ -192,6 +192,6 @@ def test_overloaded_runs_are_counted_and_named() -> None:
     session = replace(session, metrics={"inference": (*session.metrics["inference"], OFFERED, RESPONSE)})
     for overloaded in (0, 2):
         report = analysis.build(session, [loaded(run, multi_share=1.0, overloaded=overloaded) for run in runs])
-        told = [doubt.text for doubt in report.doubts if "overloaded" in doubt.text]
+        told = [caveat.text for caveat in report.caveats if "overloaded" in caveat.text]
         assert len(told) == (overloaded > 0)
         assert all("90 % poisson on multi: 2 of 8 runs without response_time_p50_seconds" in text for text in told)

@@ -164,7 +164,7 @@ def test_cells_are_found_by_their_params_and_those_of_one_session_alone_are_name
     specs = tuple(replace(spec, cell="c07") for spec in other.session.specs)
     found = two_sessions.compare(a_session(), Stored(session=replace(other.session, specs=specs), runs=renamed))
     assert {row.cell for row in found.rows} == {"c07"}
-    assert "only the baseline has inference c02" in [doubt.text for doubt in found.doubts]
+    assert "only the baseline has inference c02" in [caveat.text for caveat in found.caveats]
 
 
 def test_p_is_corrected_for_all_numbers_and_an_alarm_that_does_not_outlast_it_is_undecided():

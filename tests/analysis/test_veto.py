@@ -190,9 +190,9 @@ def test_who_allows_noise_gets_the_verdicts_and_is_told_which_blocks_they_rest_o
     noisy = disturbed(runs, in_blocks(1, 2, 3), stolen(0.03))
     report = analysis.build(replace(session, allow_noise=True), noisy)
     assert (report.cells[0].headline.comparison.pairs, report.cells[0].headline.comparison.verdict) == (8, "slower")
-    (doubt,) = [doubt for doubt in report.doubts if "--allow-noise" in doubt.text]
-    assert doubt.severity == "weakens"
-    assert doubt.text.startswith("3 of 8 blocks would be vetoed")
+    (caveat,) = [caveat for caveat in report.caveats if "--allow-noise" in caveat.text]
+    assert caveat.severity == "weakens"
+    assert caveat.text.startswith("3 of 8 blocks would be vetoed")
     assert analysis.build(session, noisy).cells[0].headline.comparison.verdict == "undecided"
 
 
@@ -200,7 +200,7 @@ def test_a_sound_session_loses_no_block_and_says_nothing_of_noise() -> None:
     session, runs = made_up()
     report = analysis.build(session, runs)
     assert (report.vetoed, report.noise) == ({}, "")
-    assert not [doubt for doubt in report.doubts if "vetoed" in doubt.text or "disturbed" in doubt.text]
+    assert not [caveat for caveat in report.caveats if "vetoed" in caveat.text or "disturbed" in caveat.text]
 
 
 @given(

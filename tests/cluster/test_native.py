@@ -68,4 +68,4 @@ def test_another_kernel_on_one_topology_takes_the_verdict_away() -> None:
         assert headline is not None
         assert headline.comparison is not None
         assert headline.comparison.refused is refused
-        assert any("BLAS differs" in doubt.text for doubt in report.doubts) is refused
+        assert any("BLAS differs" in caveat.text for caveat in report.caveats) is refused

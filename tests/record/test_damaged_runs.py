@@ -126,10 +126,10 @@ def test_reports_leave_the_damaged_run_out_and_say_so_with_the_way_out(folder: P
     assert report.cells[0].headline is not None
     assert report.cells[0].headline.comparison is not None
     assert report.cells[0].headline.comparison.pairs == 6
-    (doubt,) = [doubt for doubt in report.doubts if "damaged" in doubt.text]
-    assert doubt.severity == "weakens"
-    assert doubt.text.startswith(f"1 run damaged and left out: {RUN} (runs/{RUN}/samples.jsonl has CRLF line ends")
-    assert f"`bench resume {SESSION}` runs again what was damaged" in doubt.text
+    (caveat,) = [caveat for caveat in report.caveats if "damaged" in caveat.text]
+    assert caveat.severity == "weakens"
+    assert caveat.text.startswith(f"1 run damaged and left out: {RUN} (runs/{RUN}/samples.jsonl has CRLF line ends")
+    assert f"`bench resume {SESSION}` runs again what was damaged" in caveat.text
 
 
 def test_a_damaged_run_that_was_run_again_weakens_nothing_any_more(folder: Path) -> None:
@@ -138,8 +138,8 @@ def test_a_damaged_run_that_was_run_again_weakens_nothing_any_more(folder: Path)
     damaged = replace(whole, status="damaged", reasons=("it is damaged",), samples=(), usage=(), facts=None)
     again = replace(whole, spec=replace(whole.spec, attempt=2))
     others = [run for run in store.load_runs(folder, session) if run.spec.folder != RUN]
-    (doubt,) = [d for d in analysis.build(session, [*others, damaged, again]).doubts if "damaged" in d.text]
-    assert (doubt.severity, "All were run again since" in doubt.text) == ("note", True)
+    (caveat,) = [d for d in analysis.build(session, [*others, damaged, again]).caveats if "damaged" in d.text]
+    assert (caveat.severity, "All were run again since" in caveat.text) == ("note", True)
 
 
 @pytest.fixture

@@ -75,10 +75,10 @@ def test_every_number_of_the_tables_is_on_the_page_as_the_text_has_it():
     assert [words for words in cells if words not in page or words not in terminal] == []
 
 
-def test_answer_and_doubts_stand_above_the_numbers():
+def test_answer_and_caveats_stand_above_the_numbers():
     report, text = a_page(cells=2)
     words = Page(text).words
-    order = [report.question, *report.answer, report.doubts[0].text[5:], "The headline, cell by cell", "Pictures"]
+    order = [report.question, *report.answer, report.caveats[0].text[5:], "The headline, cell by cell", "Pictures"]
     places = [words.index(each) for each in order]
     assert places == sorted(places)
 

@@ -98,14 +98,14 @@ def test_a_report_without_profiles_is_what_it_was() -> None:
     assert reports.render("text", report, runs) == reports.render("text", report)
 
 
-def test_a_profiled_session_is_stamped_doubted_and_not_compared_with_one_that_was_not() -> None:
+def test_a_profiled_session_is_stamped_with_a_caveat_and_not_compared_with_one_that_was_not() -> None:
     from bench.analysis.two_sessions import Stored, compare
 
     session, runs = made_up(cells=1)
     profiled = [replace(run, facts=replace(run.facts, profiler="py-spy") if run.facts else None) for run in runs]
     report = analysis.build(session, profiled)
     assert "profiled by py-spy" in report.stamps
-    assert any("py-spy watched" in doubt.text for doubt in report.doubts)
-    assert not any("watched" in doubt.text for doubt in analysis.build(session, runs).doubts)
+    assert any("py-spy watched" in caveat.text for caveat in report.caveats)
+    assert not any("watched" in caveat.text for caveat in analysis.build(session, runs).caveats)
     found = compare(Stored(session=session, runs=runs), Stored(session=session, runs=profiled))
     assert [each.text for each in found.confounders] == ["profiler: none, then py-spy"]

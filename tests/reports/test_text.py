@@ -74,9 +74,9 @@ def test_a_report_reads_like_its_golden_file(name):
     assert rendered(change, **FEW, **wish) == (GOLDEN / f"{name}.txt").read_text()
 
 
-def test_question_answer_and_doubts_stand_above_the_numbers():
+def test_question_answer_and_caveats_stand_above_the_numbers():
     page = rendered(cells=2)
-    places = [page.index(word) for word in ("Question", "Answer", "Reasons to doubt", "How it was", "inference c01")]
+    places = [page.index(word) for word in ("Question", "Answer", "Caveats", "How it was", "inference c01")]
     assert places == sorted(places)
     assert page.index("How to read this") > page.index("inference c02")
 

@@ -82,7 +82,7 @@ def counted() -> tuple[Curves, ...]:
         ),
         curves(
             "Throttled",
-            "Share of the periods of its CPU quota in which the node was stopped. Over 1 % is a doubt. 0 without a quota.",
+            "Share of the periods of its CPU quota in which the node was stopped. Over 1 % is a caveat. 0 without a quota.",
             "percentunit",
             over_time(f"{_used('throttled_periods')} / clamp_min({_used('periods')}, 1)", ON_NODE),
         ),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from statistics import fmean
 
-from bench.analysis.caveats.evidence import SESSION, Doubt, Evidence
+from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence
 from bench.analysis.cells import CellReport
 from bench.analysis.numbers import percent
 from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT, LEVEL
@@ -15,7 +15,7 @@ from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT, LEVEL
 MOST_DRIFT = 0.05  # between the first, the middle and the last third of the blocks
 
 
-def drifted(evidence: Evidence) -> Iterator[Doubt]:
+def drifted(evidence: Evidence) -> Iterator[Caveat]:
     """A ceiling that was another one at the start, in the middle or at the end: then so was the machine."""
     for experiment in dict.fromkeys(cell.experiment for cell in evidence.cells):
         thirds = _thirds([cell for cell in evidence.cells if cell.experiment == experiment])
@@ -25,10 +25,10 @@ def drifted(evidence: Evidence) -> Iterator[Doubt]:
                 f"the ceiling of {experiment} drifted: of what the CPUs did in the first third of the blocks they did {told}"
                 f" in the others (more than {percent(MOST_DRIFT)} apart). Shares of it, and values that are not pairs, have that too."
             )
-            yield Doubt(severity="weakens", about=SESSION, text=text)
+            yield Caveat(severity="weakens", about=SESSION, text=text)
 
 
-def copying_drifted(evidence: Evidence) -> Iterator[Doubt]:
+def copying_drifted(evidence: Evidence) -> Iterator[Caveat]:
     """Memory that was faster at one time than at another: it is copied before every run, and no work of Ray's is in it."""
     by_block: dict[int, list[float]] = {}
     for run in evidence.usable:
@@ -40,7 +40,7 @@ def copying_drifted(evidence: Evidence) -> Iterator[Doubt]:
             f"copying memory drifted: of what a core copied in the first third of the blocks it copied {told}"
             f" in the others (more than {percent(MOST_DRIFT)} apart). What moves bytes has that too."
         )
-        yield Doubt(severity="weakens", about=SESSION, text=text)
+        yield Caveat(severity="weakens", about=SESSION, text=text)
 
 
 def _drift(thirds: list[list[float]]) -> str:

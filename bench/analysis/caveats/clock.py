@@ -1,10 +1,10 @@
-"""Doubts about how long was timed: samples that the clock, the scheduler and the harness itself weigh on."""
+"""Caveats about how long was timed: samples that the clock, the scheduler and the harness itself weigh on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.analysis.caveats.evidence import Doubt, Evidence, about
+from bench.analysis.caveats.evidence import Caveat, Evidence, about
 from bench.analysis.numbers import plural
 from bench.model import Clock, Run
 
@@ -28,7 +28,7 @@ def least_seconds(clock: Clock | None) -> tuple[float, str]:
     return max(needs, key=lambda need: need[0])
 
 
-def short_samples(evidence: Evidence) -> Iterator[Doubt]:
+def short_samples(evidence: Evidence) -> Iterator[Caveat]:
     """Timed intervals, whatever arm, point or metric is theirs, that are shorter than the clock of their run asks for."""
     for cell in evidence.cells:
         lengths: list[float] = []
@@ -50,7 +50,7 @@ def short_samples(evidence: Evidence) -> Iterator[Doubt]:
             raw = sum(seconds < RAW_SECONDS for seconds in short)
             if raw:
                 text += f" {raw} shorter than {_ms(RAW_SECONDS)}: what they gave is no measurement."
-            yield Doubt(severity="weakens", about=about(cell), text=text)
+            yield Caveat(severity="weakens", about=about(cell), text=text)
 
 
 def _lengths(run: Run) -> list[float]:

@@ -1,11 +1,11 @@
-"""Doubts about the conditions: what differed, what failed, what was shared, what could not be counted."""
+"""Caveats about the conditions: what differed, what failed, what was shared, what could not be counted."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from bench.analysis import apart, facts
-from bench.analysis.caveats.evidence import SESSION, Doubt, Evidence, Severity, about, confounds
+from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence, Severity, about, confounds
 from bench.analysis.comparison import not_usable
 from bench.analysis.facts import Difference
 from bench.analysis.numbers import percent, plural
@@ -18,10 +18,10 @@ MOST_NAMED = 4  # runs in one sentence
 THROTTLED = 0.02  # 34 of 3,076 periods are no reason to worry, 40 % are
 
 
-def facts_differ(evidence: Evidence) -> Iterator[Doubt]:
+def facts_differ(evidence: Evidence) -> Iterator[Caveat]:
     """What had to be equal on both topologies, or in all blocks, and was not."""
     for difference in facts.differences(evidence.usable):
-        yield Doubt(
+        yield Caveat(
             severity=_severity(evidence, difference),
             about=SESSION,
             text=f"{difference.text}.",
@@ -35,13 +35,13 @@ def _severity(evidence: Evidence, difference: Difference) -> Severity:
     return confounds(evidence) if difference.confounds else "weakens"
 
 
-def unequal_totals(evidence: Evidence) -> Iterator[Doubt]:
+def unequal_totals(evidence: Evidence) -> Iterator[Caveat]:
     """One topology had more than the other: then it is no question of the network."""
     for difference in (*facts.planned_totals(evidence.topologies), *facts.measured_totals(evidence.usable)):
-        yield Doubt(severity=confounds(evidence), about=SESSION, text=f"{difference.text}.")
+        yield Caveat(severity=confounds(evidence), about=SESSION, text=f"{difference.text}.")
 
 
-def digests_differ(evidence: Evidence) -> Iterator[Doubt]:
+def digests_differ(evidence: Evidence) -> Iterator[Caveat]:
     """Two runs gave different results for the same work, so one of them is wrong."""
     seen: dict[tuple[str, str], set[str]] = {}
     for run in evidence.usable:
@@ -50,10 +50,10 @@ def digests_differ(evidence: Evidence) -> Iterator[Doubt]:
     for (experiment, name), digests in seen.items():
         if len(digests) > 1:
             text = f"the runs of {experiment} do not agree on {name} ({len(digests)} checksums): a result is wrong."
-            yield Doubt(severity="refuses", about=SESSION, text=text)
+            yield Caveat(severity="refuses", about=SESSION, text=text)
 
 
-def excluded_runs(evidence: Evidence) -> Iterator[Doubt]:
+def excluded_runs(evidence: Evidence) -> Iterator[Caveat]:
     """Runs whose numbers are not used, with the reasons, those that were done again too."""
     bad = [run for run in evidence.attempts if run.status not in ("ok", "damaged")]
     if bad:
@@ -63,10 +63,10 @@ def excluded_runs(evidence: Evidence) -> Iterator[Doubt]:
         again = sum(run.spec.id in good for run in bad)
         then = f" {'All' if again == len(bad) else again} done again since." if again else ""
         text = f"{plural(len(bad), 'run')} left out: {which}{rest}.{then}"
-        yield Doubt(severity="note" if again == len(bad) else "weakens", about=SESSION, text=text)
+        yield Caveat(severity="note" if again == len(bad) else "weakens", about=SESSION, text=text)
 
 
-def damaged_runs(evidence: Evidence) -> Iterator[Doubt]:
+def damaged_runs(evidence: Evidence) -> Iterator[Caveat]:
     """Runs whose record cannot be read: which, why, and how to be rid of them."""
     bad = [run for run in evidence.attempts if run.status == "damaged"]
     if bad:
@@ -80,27 +80,27 @@ def damaged_runs(evidence: Evidence) -> Iterator[Doubt]:
             else f"`bench resume {evidence.session.id}` runs again what was damaged; what stays damaged stays left out."
         )
         text = f"{plural(len(bad), 'run')} damaged and left out: {which}{rest}. {then}"
-        yield Doubt(severity="note" if is_done_again else "weakens", about=SESSION, text=text)
+        yield Caveat(severity="note" if is_done_again else "weakens", about=SESSION, text=text)
 
 
-def pairs_apart(evidence: Evidence) -> Iterator[Doubt]:
+def pairs_apart(evidence: Evidence) -> Iterator[Caveat]:
     """Halves that were not measured together, and are no pairs."""
     found = apart.halves(evidence.runs)
     if found:
         name, why = next(iter(found.items()))
         text = f"{plural(len(found), 'run')} left out, whose other half was not measured with it; the first: {name}, {why}."
-        yield Doubt(severity="weakens", about=SESSION, text=text)
+        yield Caveat(severity="weakens", about=SESSION, text=text)
 
 
-def not_run(evidence: Evidence) -> Iterator[Doubt]:
+def not_run(evidence: Evidence) -> Iterator[Caveat]:
     """What is left to do."""
     left = len(evidence.session.specs) - len(evidence.runs)
     if left > 0:
         text = f"{plural(left, 'run')} of {len(evidence.session.specs)} not done yet: the session can be resumed."
-        yield Doubt(severity="weakens", about=SESSION, text=text)
+        yield Caveat(severity="weakens", about=SESSION, text=text)
 
 
-def throttled(evidence: Evidence) -> Iterator[Doubt]:
+def throttled(evidence: Evidence) -> Iterator[Caveat]:
     """A CPU quota that stopped the nodes; where it cannot be counted, that is said."""
     worst: dict[str, float] = {}
     unknown = False
@@ -117,24 +117,24 @@ def throttled(evidence: Evidence) -> Iterator[Doubt]:
     for name, share in worst.items():
         if share > THROTTLED:
             text = f"{name} was throttled in up to {percent(share)} of the periods of its CPU quota: stalls not Ray's."
-            yield Doubt(severity="weakens", about=SESSION, text=text)
+            yield Caveat(severity="weakens", about=SESSION, text=text)
     if unknown:
         text = "whether a CPU quota throttled the nodes is unknown: there are no counters for it here."
-        yield Doubt(severity="note", about=SESSION, text=text)
+        yield Caveat(severity="note", about=SESSION, text=text)
 
 
 def _subject(session: Session, experiment: str) -> str:
     return next((arm.name for arm in session.arms.get(experiment, ()) if arm.role == "subject"), "")
 
 
-def overcommitted(evidence: Evidence) -> Iterator[Doubt]:
+def overcommitted(evidence: Evidence) -> Iterator[Caveat]:
     """More CPUs promised, or more native threads started, than there are."""
     for topology, run in {run.spec.topology.name: run for run in evidence.usable}.items():
         nodes = run.facts.nodes if run.facts else ()
         granted, allowed = sum(node.cpus_granted for node in nodes), usable_cpus(nodes)
         if granted > allowed:
             text = f"{topology} was granted {plural(granted, 'CPU')} where it may run on {allowed:g}: contention."
-            yield Doubt(severity="weakens", about=SESSION, text=text)
+            yield Caveat(severity="weakens", about=SESSION, text=text)
         for node in nodes:
             threads = [int(value) for value in node.threads.values() if value.isdecimal()]
             if max(threads, default=0) > node.cpus_granted:
@@ -142,10 +142,10 @@ def overcommitted(evidence: Evidence) -> Iterator[Doubt]:
                     f"a process on {node.node} of {topology} may start {max(threads)} native threads,"
                     f" and the node has {plural(node.cpus_granted, 'CPU')}: they get in each other's way."
                 )
-                yield Doubt(severity="weakens", about=SESSION, text=text)
+                yield Caveat(severity="weakens", about=SESSION, text=text)
 
 
-def oversubscribed(evidence: Evidence) -> Iterator[Doubt]:
+def oversubscribed(evidence: Evidence) -> Iterator[Caveat]:
     """Cells with more workers than CPUs, by what the experiment declares."""
     for cell in evidence.cells:
         found = sorted(set(more_workers(evidence.usable_of(cell))), reverse=True)
@@ -154,20 +154,20 @@ def oversubscribed(evidence: Evidence) -> Iterator[Doubt]:
                 f"{workers} workers on {plural(round(cpus), 'CPU')} of {name}" for name, workers, cpus in found
             )
             text = f"{MARK}: {which}. Workers wait for a CPU, and what is measured is scheduling too."
-            yield Doubt(severity="weakens", about=about(cell), text=text)
+            yield Caveat(severity="weakens", about=about(cell), text=text)
 
 
-def profiled(evidence: Evidence) -> Iterator[Doubt]:
+def profiled(evidence: Evidence) -> Iterator[Caveat]:
     """A profiler takes time and memory from what it watches."""
     for name in sorted({run.facts.profiler for run in evidence.usable if run.facts and run.facts.profiler}):
         text = (
             f"{name} watched driver and workers, and slowed them: the numbers of this session are for reading its"
             " profiles, and not for quoting."
         )
-        yield Doubt(severity="weakens", about=SESSION, text=text)
+        yield Caveat(severity="weakens", about=SESSION, text=text)
 
 
-def same_host(evidence: Evidence) -> Iterator[Doubt]:
+def same_host(evidence: Evidence) -> Iterator[Caveat]:
     """Nodes that share a kernel share its memory and caches: no wire lies between them."""
     spread_out = [run for run in evidence.usable if run.facts and len(run.facts.nodes) > 1]
     if any(run.facts and run.facts.same_host for run in spread_out):
@@ -176,10 +176,10 @@ def same_host(evidence: Evidence) -> Iterator[Doubt]:
             f"same host: the nodes of {name} share one machine. This measures protocol and copying,"
             " not a physical network."
         )
-        yield Doubt(severity="note", about=SESSION, text=text)
+        yield Caveat(severity="note", about=SESSION, text=text)
 
 
-def other_host(evidence: Evidence) -> Iterator[Doubt]:
+def other_host(evidence: Evidence) -> Iterator[Caveat]:
     """No boot of any machine is common to the topologies."""
     seen: dict[str, set[str]] = {}
     for run in evidence.usable:
@@ -188,27 +188,27 @@ def other_host(evidence: Evidence) -> Iterator[Doubt]:
     hosts = list(seen.values())
     if len(hosts) > 1 and not set.intersection(*hosts):
         text = "the topologies ran on different machines, or the machine was restarted between them."
-        yield Doubt(severity="weakens", about=SESSION, text=text)
+        yield Caveat(severity="weakens", about=SESSION, text=text)
 
 
-def driver_shares_head(evidence: Evidence) -> Iterator[Doubt]:
+def driver_shares_head(evidence: Evidence) -> Iterator[Caveat]:
     """On many nodes the head has the driver beside its share of the work; on one node all share with it."""
     if any(len(run.facts.nodes) > 1 for run in evidence.usable if run.facts):
         text = "the driver runs on the head and shares its CPUs; the other nodes have theirs to themselves."
-        yield Doubt(severity="note", about=SESSION, text=text)
+        yield Caveat(severity="note", about=SESSION, text=text)
 
 
-def not_deterministic(evidence: Evidence) -> Iterator[Doubt]:
+def not_deterministic(evidence: Evidence) -> Iterator[Caveat]:
     """Arms whose results depend on who comes first: repeats of them differ by more than their clocks."""
     done = {run.spec.experiment for run in evidence.usable}
     for experiment, arms in evidence.session.arms.items():
         for arm in arms:
             if experiment in done and not arm.repeatable:
                 text = f"results of {arm.name} in {experiment} are not deterministic: the same seed gives others each time."
-                yield Doubt(severity="note", about=SESSION, text=text)
+                yield Caveat(severity="note", about=SESSION, text=text)
 
 
-def no_bytes(evidence: Evidence) -> Iterator[Doubt]:
+def no_bytes(evidence: Evidence) -> Iterator[Caveat]:
     """Nodes without a network namespace of their own, so that nothing can be counted."""
     links = {
         run.facts.link
@@ -217,23 +217,23 @@ def no_bytes(evidence: Evidence) -> Iterator[Doubt]:
     }
     for link in sorted(links):
         text = f"bytes on the network are not counted here (link: {link}): the network's cost shows in time only."
-        yield Doubt(severity="note", about=SESSION, text=text)
+        yield Caveat(severity="note", about=SESSION, text=text)
 
 
-def no_idle_baseline(evidence: Evidence) -> Iterator[Doubt]:
+def no_idle_baseline(evidence: Evidence) -> Iterator[Caveat]:
     """Bytes were counted, and what an idle cluster sends was not."""
     counted = [run for run in evidence.usable if any(usage.sent_bytes is not None for usage in run.usage)]
     without = [run for run in counted if not any(usage.arm == IDLE for usage in run.usage)]
     if without:
         text = f"no idle baseline in {plural(len(without), 'run')}: bytes include what Ray sends with nothing to do."
-        yield Doubt(severity="weakens", about=SESSION, text=text)
+        yield Caveat(severity="weakens", about=SESSION, text=text)
 
 
-def not_reconciled(evidence: Evidence) -> Iterator[Doubt]:
+def not_reconciled(evidence: Evidence) -> Iterator[Caveat]:
     """Runs whose metrics page said something else than the record."""
     bad = [run.spec.folder for run in evidence.usable if run.reconciled is False]
     if bad:
         text = (
             f"the metrics page did not agree with the record in {plural(len(bad), 'run')} ({bad[0]}): trust the record."
         )
-        yield Doubt(severity="weakens", about=SESSION, text=text)
+        yield Caveat(severity="weakens", about=SESSION, text=text)

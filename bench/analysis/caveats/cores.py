@@ -1,17 +1,17 @@
-"""Doubts about the physical cores of the nodes: unequal ones, shared ones, and any of several kinds."""
+"""Caveats about the physical cores of the nodes: unequal ones, shared ones, and any of several kinds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
 
-from bench.analysis.caveats.evidence import SESSION, Doubt, Evidence, confounds
+from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence, confounds
 from bench.analysis.core_shapes import describe, is_pinned, shape, total
 from bench.analysis.numbers import plural
 from bench.model import Facts
 
 
-def unequal_cores(evidence: Evidence) -> Iterator[Doubt]:
+def unequal_cores(evidence: Evidence) -> Iterator[Caveat]:
     """Nodes of one topology, or topologies in total, whose cores are of other kinds, or shared with other threads."""
     totals: dict[str, set[str]] = {}
     for topology, facts in _facts(evidence):
@@ -19,7 +19,7 @@ def unequal_cores(evidence: Evidence) -> Iterator[Doubt]:
         if len(set(nodes.values())) > 1:
             sides = "; ".join(f"{name}: {what}" for name, what in nodes.items())
             text = f"the nodes of {topology} have unequal CPUs ({sides}): ask for --nodes and --cpus that divide them."
-            yield Doubt(severity=confounds(evidence), about=SESSION, text=text)
+            yield Caveat(severity=confounds(evidence), about=SESSION, text=text)
         if all(map(is_pinned, facts.nodes)):
             totals.setdefault(topology, set()).add(describe(total(facts)))
     if len(set().union(*totals.values())) > 1:
@@ -29,10 +29,10 @@ def unequal_cores(evidence: Evidence) -> Iterator[Doubt]:
             if each.name in totals
         )
         text = f"the topologies did not have the same CPUs ({sides})."
-        yield Doubt(severity=confounds(evidence), about=SESSION, text=text)
+        yield Caveat(severity=confounds(evidence), about=SESSION, text=text)
 
 
-def shared_cores(evidence: Evidence) -> Iterator[Doubt]:
+def shared_cores(evidence: Evidence) -> Iterator[Caveat]:
     """Two nodes with a thread each of the same core: each is slower while the other works."""
     for topology, facts in _facts(evidence):
         for one, other in combinations(facts.nodes, 2):
@@ -43,10 +43,10 @@ def shared_cores(evidence: Evidence) -> Iterator[Doubt]:
                         f"{one.node} and {other.node} of {topology} share {plural(len(shared), 'physical core')}:"
                         " each slows the other. Fewer --cpus give each node cores of its own."
                     )
-                    yield Doubt(severity="weakens", about=SESSION, text=text)
+                    yield Caveat(severity="weakens", about=SESSION, text=text)
 
 
-def any_kind(evidence: Evidence) -> Iterator[Doubt]:
+def any_kind(evidence: Evidence) -> Iterator[Caveat]:
     """Nodes that are not pinned on a machine with several kinds of cores: the scheduler decides how fast they are."""
     for topology, facts in _facts(evidence):
         for node in facts.nodes:
@@ -56,7 +56,7 @@ def any_kind(evidence: Evidence) -> Iterator[Doubt]:
                     f"{node.node} of {topology} may run on any of several kinds of cores ({' and '.join(kinds)}):"
                     " the scheduler decides how fast it is."
                 )
-                yield Doubt(severity="weakens", about=SESSION, text=text)
+                yield Caveat(severity="weakens", about=SESSION, text=text)
 
 
 def _facts(evidence: Evidence) -> Iterator[tuple[str, Facts]]:

@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator
 from itertools import groupby
 
-from bench.analysis.caveats.evidence import Doubt, Evidence, about
+from bench.analysis.caveats.evidence import Caveat, Evidence, about
 from bench.analysis.numbers import percent, plural
 from bench.model import WORK_TOLERANCE, Metric, Run
 
 
-def credit_differs(evidence: Evidence) -> Iterator[Doubt]:
+def credit_differs(evidence: Evidence) -> Iterator[Caveat]:
     """A rate times its seconds that is not the work done on the nodes in that time: one of the two counts is wrong."""
     for cell in evidence.cells:
         headline = cell.headline.metric if cell.headline else None
@@ -30,7 +30,7 @@ def credit_differs(evidence: Evidence) -> Iterator[Doubt]:
                     f" {headline.name} times its seconds, by up to {percent(max(abs(share - 1) for share in apart))}:"
                     " a count is wrong, and so is what is said for a unit of work."
                 )
-                yield Doubt(severity="weakens", about=about(cell), text=text)
+                yield Caveat(severity="weakens", about=about(cell), text=text)
 
 
 def shares(run: Run, headline: Metric) -> Iterator[tuple[str, float]]:

@@ -1,4 +1,4 @@
-"""What doubts are found from, and what a doubt is."""
+"""What caveats are found from, and what a caveat is."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SESSION = "session"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Doubt:
+class Caveat:
     """A reason not to believe a number. One that refuses takes the verdict away from what it is about."""
 
     severity: Severity
@@ -61,16 +61,16 @@ class Evidence:
         return len(self.topologies) > 1
 
 
-Rule = Callable[[Evidence], Iterator[Doubt]]
+Rule = Callable[[Evidence], Iterator[Caveat]]
 
 
 def cell_name(experiment: str, cell: str) -> str:
-    """What a doubt calls a cell."""
+    """What a caveat calls a cell."""
     return f"{experiment} {cell}"
 
 
 def about(cell: CellReport) -> str:
-    """What a doubt about `cell` names."""
+    """What a caveat about `cell` names."""
     return cell_name(cell.experiment, cell.cell)
 
 

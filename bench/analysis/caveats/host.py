@@ -1,16 +1,16 @@
-"""Doubts about the machine: blocks that were disturbed, blocks that began while it was busy, what could not be seen."""
+"""Caveats about the machine: blocks that were disturbed, blocks that began while it was busy, what could not be seen."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.analysis.caveats.evidence import SESSION, Doubt, Evidence
+from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence
 from bench.analysis.numbers import percent, plural
 
 _MOST_SHOWN = 4
 
 
-def vetoed_blocks(evidence: Evidence) -> Iterator[Doubt]:
+def vetoed_blocks(evidence: Evidence) -> Iterator[Caveat]:
     """Blocks of which nothing is used, with the reasons; too many of them, and there is no verdict."""
     veto = evidence.veto
     if not veto.reasons:
@@ -24,22 +24,22 @@ def vetoed_blocks(evidence: Evidence) -> Iterator[Doubt]:
         text = f"noisy host: {number} vetoed, and so every verdict is undecided: {which}{rest}."
     else:
         text = f"{number} vetoed for what befell the machine, in all cells and arms alike: {which}{rest}."
-    yield Doubt(severity="weakens", about=SESSION, text=text)
+    yield Caveat(severity="weakens", about=SESSION, text=text)
 
 
-def began_busy(evidence: Evidence) -> Iterator[Doubt]:
+def began_busy(evidence: Evidence) -> Iterator[Caveat]:
     """Blocks before which the machine did not become quiet in time."""
     seen = evidence.gates
     if seen and seen.busy and not seen.elsewhere:
         loads = [share for share in seen.busy.values() if share is not None]
         load = f", up to {percent(max(loads))} of its CPUs" if loads else ""
         text = f"{plural(len(seen.busy), 'block')} of {seen.quiet + len(seen.busy)} began on a busy machine{load}."
-        yield Doubt(severity="note", about=SESSION, text=text)
+        yield Caveat(severity="note", about=SESSION, text=text)
 
 
-def not_seen(evidence: Evidence) -> Iterator[Doubt]:
+def not_seen(evidence: Evidence) -> Iterator[Caveat]:
     """What the kernel does not count here, and so could veto nothing."""
     if evidence.veto.unseen:
         what = ", ".join(evidence.veto.unseen)
         text = f"whether others disturbed the machine is known in part only, not counted here: {what}."
-        yield Doubt(severity="note", about=SESSION, text=text)
+        yield Caveat(severity="note", about=SESSION, text=text)

@@ -1,16 +1,16 @@
-"""Doubts that the window on a run raises: alert rules that held while it went."""
+"""Finds caveats in monitoring: alert rules that fired during a run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.analysis.caveats.evidence import SESSION, Doubt, Evidence
+from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence
 from bench.analysis.numbers import plural
 
 MOST_NAMED = 2
 
 
-def alerts_held(evidence: Evidence) -> Iterator[Doubt]:
+def alerts_held(evidence: Evidence) -> Iterator[Caveat]:
     """Each alert rule that held while a run went, and in how many."""
     found: dict[str, dict[str, str]] = {}
     for run in evidence.usable:
@@ -22,4 +22,4 @@ def alerts_held(evidence: Evidence) -> Iterator[Doubt]:
         named = "; ".join(f"{run}: {text}" for run, text in list(runs.items())[:MOST_NAMED])
         more = f"; and {len(runs) - MOST_NAMED} more" if len(runs) > MOST_NAMED else ""
         text = f"alert {rule} in {plural(len(runs), 'run')} ({named}{more})."
-        yield Doubt(severity="weakens", about=SESSION, text=text)
+        yield Caveat(severity="weakens", about=SESSION, text=text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.analysis.caveats import bounds, clock, conditions, cores, credit, host, monitoring, values
-from bench.analysis.caveats.evidence import Doubt, Evidence, Rule
+from bench.analysis.caveats.evidence import Caveat, Evidence, Rule
 
 RULES: tuple[Rule, ...] = (
     values.slower_than_peer,
@@ -54,8 +54,8 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def find(evidence: Evidence) -> tuple[Doubt, ...]:
-    """All doubts, those that refuse a verdict first."""
+def find(evidence: Evidence) -> tuple[Caveat, ...]:
+    """All caveats, those that refuse a verdict first."""
     order = {"refuses": 0, "weakens": 1, "note": 2}
-    found = dict.fromkeys(doubt for rule in RULES for doubt in rule(evidence))
-    return tuple(sorted(found, key=lambda doubt: order[doubt.severity]))
+    found = dict.fromkeys(caveat for rule in RULES for caveat in rule(evidence))
+    return tuple(sorted(found, key=lambda caveat: order[caveat.severity]))

@@ -1,4 +1,4 @@
-"""Doubts about the numbers: too few, too short, skewed, by luck, or of something else than what was meant."""
+"""Caveats about the numbers: too few, too short, skewed, by luck, or of something else than what was meant."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bench.analysis.arms import ArmRow
-from bench.analysis.caveats.evidence import SESSION, Doubt, Evidence, Severity, about, cell_name
+from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence, Severity, about, cell_name
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import Side, attempts_that_count, log_ratios
 from bench.analysis.numbers import label, plain, plural, quantity, span
@@ -27,17 +27,17 @@ TO_BLAME = 0.5  # of an equal share of the waiting: who waited less was waited f
 _SIZE = Metric(name="size", unit="B", better="lower", kind="size")
 
 
-def spilled(evidence: Evidence) -> Iterator[Doubt]:
+def spilled(evidence: Evidence) -> Iterator[Caveat]:
     """The object store overflowed, and rates are those of a disk."""
     for cell in evidence.cells:
         for topology, side in _usage(cell, "spilled_bytes").items():
             if any(side.values.values()):
                 most = quantity(_SIZE, max(side.values.values()))
                 text = f"up to {most} spilled from the object store to disk on {topology}: the disk was measured too."
-                yield Doubt(severity="refuses", about=about(cell), text=text)
+                yield Caveat(severity="refuses", about=about(cell), text=text)
 
 
-def too_fast(evidence: Evidence) -> Iterator[Doubt]:
+def too_fast(evidence: Evidence) -> Iterator[Caveat]:
     """A training that needed fewer samples than its reference by more than chance: it is another problem, or a fault."""
     for cell in evidence.cells:
         for guard in cell.guards:
@@ -46,14 +46,14 @@ def too_fast(evidence: Evidence) -> Iterator[Doubt]:
                     f"{guard.arm} on {guard.topology} converged in significantly fewer samples than {guard.reference},"
                     " which has the same batch: it is not the same training."
                 )
-                yield Doubt(severity="refuses", about=about(cell), text=text)
+                yield Caveat(severity="refuses", about=about(cell), text=text)
 
 
 def _usage(cell: CellReport, name: str) -> dict[str, Side]:
     return {topology: side for row in cell.usage if row.metric.name == name for topology, side in row.sides.items()}
 
 
-def few_pairs(evidence: Evidence) -> Iterator[Doubt]:
+def few_pairs(evidence: Evidence) -> Iterator[Caveat]:
     """Fewer pairs than a signed-rank test needs."""
     for pairs, cells in _group(evidence.cells, _pairs):
         if pairs < estimates.FEWEST_FOR_VERDICT and evidence.is_comparison and evidence.usable:
@@ -66,7 +66,7 @@ def few_pairs(evidence: Evidence) -> Iterator[Doubt]:
                 f"{_in(cells, evidence)}{plural(pairs, 'pair')} of invocations, and a verdict needs"
                 f" {estimates.FEWEST_FOR_VERDICT}: the values are shown without one.{worth}"
             )
-            yield Doubt(severity="weakens", about=_about_all(cells, evidence), text=text)
+            yield Caveat(severity="weakens", about=_about_all(cells, evidence), text=text)
 
 
 def _pairs(cell: CellReport) -> int:
@@ -74,7 +74,7 @@ def _pairs(cell: CellReport) -> int:
     return row.comparison.pairs if row and row.comparison else 0
 
 
-def overhead_dominated(evidence: Evidence) -> Iterator[Doubt]:
+def overhead_dominated(evidence: Evidence) -> Iterator[Caveat]:
     """Calls so short that their cost is what is measured."""
     for experiment, cells in _by_experiment(evidence.cells):
         found = {
@@ -93,10 +93,10 @@ def overhead_dominated(evidence: Evidence) -> Iterator[Doubt]:
                 f" {quantity(next(iter(found.values()))[0], longest)} or less, and below 10 ms it is mostly Ray's cost"
                 " a call that is measured, not the work."
             )
-            yield Doubt(severity="weakens", about=SESSION, text=text)
+            yield Caveat(severity="weakens", about=SESSION, text=text)
 
 
-def slower_than_peer(evidence: Evidence) -> Iterator[Doubt]:
+def slower_than_peer(evidence: Evidence) -> Iterator[Caveat]:
     """Another way to do the work, on the same CPUs, does more. Of a noisy host that cannot be said."""
     if evidence.veto.is_noisy:
         return
@@ -107,7 +107,7 @@ def slower_than_peer(evidence: Evidence) -> Iterator[Doubt]:
                 if row.arm.role == "peer" and row.metric == cell.rows[0].metric.name and row.subject_is_worse:
                     better.setdefault(row.arm.name, []).append((cell, row))
         for name, rows in better.items():
-            yield Doubt(severity="weakens", about=SESSION, text=_worse(experiment, name, rows, cells, evidence))
+            yield Caveat(severity="weakens", about=SESSION, text=_worse(experiment, name, rows, cells, evidence))
 
 
 def _worse(
@@ -142,7 +142,7 @@ def _where(experiment: str, names: Sequence[str], cells: Sequence[CellReport], e
     return f"{prefix} in {', '.join(distinct)}"
 
 
-def start_turns_it_round(evidence: Evidence) -> Iterator[Doubt]:
+def start_turns_it_round(evidence: Evidence) -> Iterator[Caveat]:
     """A topology that is faster once it runs, and slower when its start counts too: no winner on the whole."""
     opposite = {"faster": "slower", "slower": "faster"}
     for cell in evidence.cells:
@@ -154,19 +154,19 @@ def start_turns_it_round(evidence: Evidence) -> Iterator[Doubt]:
                     f"{headline.candidate} is {headline.verdict} than {headline.baseline} once it runs, and"
                     f" {whole.verdict} end to end, its start counted: which is better depends on how long the work is."
                 )
-                yield Doubt(severity="weakens", about=about(cell), text=text)
+                yield Caveat(severity="weakens", about=about(cell), text=text)
 
 
-def skewed(evidence: Evidence) -> Iterator[Doubt]:
+def skewed(evidence: Evidence) -> Iterator[Caveat]:
     """Two estimates of one ratio that disagree."""
     for cell in evidence.cells:
         row = cell.headline
         if row and row.comparison and row.comparison.skewed:
             text = "skewed or with outliers: two estimates of the headline's ratio disagree. Look at every block."
-            yield Doubt(severity="weakens", about=about(cell), text=text)
+            yield Caveat(severity="weakens", about=about(cell), text=text)
 
 
-def outliers(evidence: Evidence) -> Iterator[Doubt]:
+def outliers(evidence: Evidence) -> Iterator[Caveat]:
     """Blocks away from the others: marked, those that are far too, and counted all the same."""
     for cell in evidence.cells:
         row = cell.headline
@@ -179,7 +179,7 @@ def outliers(evidence: Evidence) -> Iterator[Doubt]:
         if marked:
             where = "; ".join(f"{name} in {blocks}" for name, blocks in marked.items())
             text = f"outliers of the headline, marked and kept: {where}."
-            yield Doubt(severity="note", about=about(cell), text=text)
+            yield Caveat(severity="note", about=about(cell), text=text)
 
 
 def _marked(values: Mapping[int, float], blocks: Sequence[int]) -> str:
@@ -189,7 +189,7 @@ def _marked(values: Mapping[int, float], blocks: Sequence[int]) -> str:
     return f"{'block' if len(blocks) == 1 else 'blocks'} {named}"
 
 
-def partly_missing(evidence: Evidence) -> Iterator[Doubt]:
+def partly_missing(evidence: Evidence) -> Iterator[Caveat]:
     """Samples that have a reason in place of a value, in runs that count."""
     for cell in evidence.cells:
         row = cell.headline
@@ -204,10 +204,10 @@ def partly_missing(evidence: Evidence) -> Iterator[Doubt]:
         gaps = [sample.reason for sample in samples if sample.value is None]
         if gaps:
             text = f"{plural(len(gaps), 'sample')} of {len(samples)} without a value: {gaps[0]}."
-            yield Doubt(severity="weakens", about=about(cell), text=text)
+            yield Caveat(severity="weakens", about=about(cell), text=text)
 
 
-def not_finite(evidence: Evidence) -> Iterator[Doubt]:
+def not_finite(evidence: Evidence) -> Iterator[Caveat]:
     """What was NaN or infinite, as the loss of a training that diverged: counted, also in runs that are invalid for it."""
     runs: Counter[tuple[str, str]] = Counter()
     bad: dict[tuple[str, str, str], Counter[str]] = {}
@@ -222,7 +222,7 @@ def not_finite(evidence: Evidence) -> Iterator[Doubt]:
             f"diverged, or no number: {metric} on {topology} was not finite in {_counted(counts)} of"
             f" {plural(runs[cell, topology], 'run')}. Such values are counted as missing, and none is ever the best."
         )
-        yield Doubt(severity="weakens", about=cell, text=text)
+        yield Caveat(severity="weakens", about=cell, text=text)
 
 
 def _counted(counts: Mapping[str, int]) -> str:
@@ -231,7 +231,7 @@ def _counted(counts: Mapping[str, int]) -> str:
     return named + (f" and {len(counts) - MOST_NAMED} more" if len(counts) > MOST_NAMED else "")
 
 
-def loads_missing(evidence: Evidence) -> Iterator[Doubt]:
+def loads_missing(evidence: Evidence) -> Iterator[Caveat]:
     """Loads at which some runs have a response time and others a reason: those that were overloaded are the slowest."""
     for cell in evidence.cells:
         told: set[tuple[str, str]] = set()  # percentiles of one load are missing together
@@ -247,10 +247,10 @@ def loads_missing(evidence: Evidence) -> Iterator[Doubt]:
                         f"{row.point} on {topology}: {len(gaps)} of {plural(len(gaps) + len(side.values), 'run')} without"
                         f" {row.metric.name}, and the others may be the better ones: {gaps[0]}."
                     )
-                    yield Doubt(severity="weakens", about=about(cell), text=text)
+                    yield Caveat(severity="weakens", about=about(cell), text=text)
 
 
-def uneven_work(evidence: Evidence) -> Iterator[Doubt]:
+def uneven_work(evidence: Evidence) -> Iterator[Caveat]:
     """A node that did less than half of an equal share: the rest of the cluster did its part. Below a quarter it was no node of it."""
     for cell in evidence.cells:
         for topology in evidence.topologies:
@@ -259,10 +259,10 @@ def uneven_work(evidence: Evidence) -> Iterator[Doubt]:
                 if row.share_of_work is not None and row.share_of_work < LEAST_SHARE / len(rows):
                     text = f"{row.node} of {topology.name} did {row.share_of_work:.0%} of the work: the others did its part."
                     is_idle = row.share_of_work < LEAST_SHARE_OF_A_NODE / len(rows)
-                    yield Doubt(severity="refuses" if is_idle else "weakens", about=about(cell), text=text)
+                    yield Caveat(severity="refuses" if is_idle else "weakens", about=about(cell), text=text)
 
 
-def held_up(evidence: Evidence) -> Iterator[Doubt]:
+def held_up(evidence: Evidence) -> Iterator[Caveat]:
     """Workers that waited long for the last of them, and the node where that one was."""
     for cell in evidence.cells:
         for metric in (row.metric.name for row in cell.rows if row.metric.is_wait):
@@ -272,7 +272,7 @@ def held_up(evidence: Evidence) -> Iterator[Doubt]:
                 if by_node and waited > MOST_WAITING * had * topology.totals["CPUs"]:
                     share = waited / had / topology.totals["CPUs"]
                     text = f"workers on {topology.name} waited {share:.0%} of the CPUs' time for the last of them: {_culprit(by_node)}."
-                    yield Doubt(severity="note", about=about(cell), text=text)
+                    yield Caveat(severity="note", about=about(cell), text=text)
 
 
 def _culprit(by_node: Mapping[str, float]) -> str:
@@ -296,7 +296,7 @@ def _waits(runs: Sequence[Run], metric: str) -> tuple[float, float, dict[str, fl
     return had, waited, by_node
 
 
-def luck(evidence: Evidence) -> Iterator[Doubt]:
+def luck(evidence: Evidence) -> Iterator[Caveat]:
     """A verdict that would not stand alone among so many comparisons."""
     for cell in evidence.cells:
         row = cell.headline
@@ -306,16 +306,16 @@ def luck(evidence: Evidence) -> Iterator[Doubt]:
                 f"one of several comparisons: corrected for that, p is {plain(found.p_adjusted)} ({found.adjustment})."
                 " More blocks would tell it from luck."
             )
-            yield Doubt(severity="weakens", about=about(cell), text=text)
+            yield Caveat(severity="weakens", about=about(cell), text=text)
 
 
-def order_matters(evidence: Evidence) -> Iterator[Doubt]:
+def order_matters(evidence: Evidence) -> Iterator[Caveat]:
     """Values that drift with the position in the session."""
     test = order_test(evidence)
     if test and test[1] < ORDER_P:
         way = "rose" if test[0] > 0 else "fell"
         text = f"the headline {way} in the course of the session (rank correlation {test[0]:.2f}, p {plain(test[1])})."
-        yield Doubt(severity="weakens", about=SESSION, text=text)
+        yield Caveat(severity="weakens", about=SESSION, text=text)
 
 
 def order_test(evidence: Evidence) -> tuple[float, float] | None:
@@ -337,7 +337,7 @@ def order_test(evidence: Evidence) -> tuple[float, float] | None:
     return estimates.rank_correlation(positions, residuals)
 
 
-def not_steady(evidence: Evidence) -> Iterator[Doubt]:
+def not_steady(evidence: Evidence) -> Iterator[Caveat]:
     """Values that change in the course of an invocation: their mean is of no one state."""
     weights: tuple[tuple[Label, Severity], ...] = (("not steady", "refuses"), ("drifting", "weakens"))
     for cell in evidence.cells:
@@ -350,7 +350,7 @@ def not_steady(evidence: Evidence) -> Iterator[Doubt]:
                 ]
                 if found:
                     text = f"{label_of} inside the invocations: {', '.join(found)}. More warm-ups may help."
-                    yield Doubt(severity=severity if is_subject else "note", about=about(cell), text=text)
+                    yield Caveat(severity=severity if is_subject else "note", about=about(cell), text=text)
 
 
 def way(found: Steadiness) -> str:

@@ -1,4 +1,4 @@
-"""Each rule: what brings the doubt, how much it weighs, and that a sound session does not bring it."""
+"""Each rule: what brings the caveat, how much it weighs, and that a sound session does not bring it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Change = Callable[[Session, list[Run]], list[Run]]
 IN_ANY_ORDER = (replace(ARMS[0], repeatable=False), *ARMS[1:])
 
 
-def doubts_of(change: Change | None = None, **wish):
+def caveats_of(change: Change | None = None, **wish):
     session, runs = made_up(**({"cells": 1, "blocks": 6} | wish))
-    return analysis.build(session, change(session, runs) if change else runs).doubts
+    return analysis.build(session, change(session, runs) if change else runs).caveats
 
 
 def usage(**changes) -> Change:
@@ -214,9 +214,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("change", "wish", "severity", "words"), CASES, ids=[case[3][:40] for case in CASES])
-def test_a_reason_to_doubt_is_found_and_weighed(change, wish, severity, words):
-    found = [doubt for doubt in doubts_of(change, **wish) if words in doubt.text]
-    assert {doubt.severity for doubt in found} == {severity}
+def test_a_caveat_is_found_and_weighed(change, wish, severity, words):
+    found = [caveat for caveat in caveats_of(change, **wish) if words in caveat.text]
+    assert {caveat.severity for caveat in found} == {severity}
 
 
 QUIET = [
@@ -238,21 +238,21 @@ QUIET = [
 
 
 @pytest.mark.parametrize(("change", "words"), QUIET, ids=[case[1] for case in QUIET])
-def test_a_sound_session_brings_no_such_doubt(change, words):
-    assert not [doubt for doubt in doubts_of(change, noise=0.005, **WAITS) if words in doubt.text]
+def test_a_sound_session_brings_no_such_caveat(change, words):
+    assert not [caveat for caveat in caveats_of(change, noise=0.005, **WAITS) if words in caveat.text]
 
 
 def test_every_rule_stays_silent_where_nothing_was_run():
-    assert all("not done yet" in doubt.text for doubt in doubts_of(lambda _session, _runs: []))
+    assert all("not done yet" in caveat.text for caveat in caveats_of(lambda _session, _runs: []))
 
 
 def test_what_refuses_comes_first():
-    order = [doubt.severity for doubt in doubts_of(of_multi(kernel="6.19"))]
+    order = [caveat.severity for caveat in caveats_of(of_multi(kernel="6.19"))]
     assert order == sorted(order, key=["refuses", "weakens", "note"].index)
 
 
-def test_one_node_has_no_doubts_about_many():
-    texts = " ".join(doubt.text for doubt in doubts_of(None, topologies=(SINGLE,)))
+def test_one_node_has_no_caveats_about_many():
+    texts = " ".join(caveat.text for caveat in caveats_of(None, topologies=(SINGLE,)))
     assert "same host" not in texts
     assert "driver" not in texts
     assert "verdict" not in texts
@@ -263,7 +263,7 @@ def test_a_failed_attempt_that_was_done_again_is_noted_and_weakens_nothing():
         again = replace(runs[0], spec=replace(runs[0].spec, attempt=2))
         return [replace(runs[0], status="failed", reasons=("the head died",)), again, *runs[1:]]
 
-    (found,) = [doubt for doubt in doubts_of(change) if "left out" in doubt.text]
+    (found,) = [caveat for caveat in caveats_of(change) if "left out" in caveat.text]
     assert found.severity == "note"
     assert found.text.endswith("(failed: the head died). All done again since.")
 
@@ -273,7 +273,7 @@ def test_a_training_that_diverged_is_counted_though_its_run_is_invalid():
         found = samples(diverged)(session, runs)
         return [replace(run, status="invalid", reasons=("it diverged",)) for run in found]
 
-    (found,) = [doubt for doubt in doubts_of(change) if "diverged, or no number" in doubt.text]
+    (found,) = [caveat for caveat in caveats_of(change) if "diverged, or no number" in caveat.text]
     assert "6 of pool of 6 runs" in found.text
 
 
@@ -284,7 +284,7 @@ def test_no_rule_is_in_the_table_twice():
 def test_an_outlier_that_is_far_is_said_to_be_and_none_is_left_out():
     session, runs = made_up(cells=1, blocks=12, noise=0.01)
     found = analysis.build(session, samples(one_stall)(session, runs))
-    (said,) = (doubt.text for doubt in found.doubts if "outliers of the headline" in doubt.text)
+    (said,) = (caveat.text for caveat in found.caveats if "outliers of the headline" in caveat.text)
     assert re.search(r"multi in blocks? 2 \(far\)", said)
     assert "the ratio in block 2 (far)" in said
     assert found.cells[0].headline.comparison.pairs == 12
@@ -296,6 +296,6 @@ def test_an_outlier_that_is_not_far_is_not_said_to_be():
         value = {1: 120.0}.get(run.spec.block, values[run.spec.block - 1])
         return replace(sample, value=value) if (sample.metric, sample.arm) == (RATE.name, "ray") else sample
 
-    found = doubts_of(samples(a_little), blocks=12)
-    (said,) = (doubt.text for doubt in found if "outliers of the headline" in doubt.text)
+    found = caveats_of(samples(a_little), blocks=12)
+    (said,) = (caveat.text for caveat in found if "outliers of the headline" in caveat.text)
     assert said.endswith("single in block 1; multi in block 1.")

@@ -18,7 +18,7 @@ from bench.reports import render
 WORDS = ("unequal CPUs", "did not have the same CPUs", "physical core", "several kinds of cores")
 
 
-def doubts_of(root: Path, machine: str, cpus: Mapping[str, Sequence[Sequence[int]]], *, allow_unequal: bool = False):
+def caveats_of(root: Path, machine: str, cpus: Mapping[str, Sequence[Sequence[int]]], *, allow_unequal: bool = False):
     """The severities and texts about cores, where the nodes of each topology have been given so; and the verdict."""
     session, runs = made_up(cells=1, blocks=6)
     session = replace(session, allow_unequal=allow_unequal)
@@ -33,25 +33,27 @@ def doubts_of(root: Path, machine: str, cpus: Mapping[str, Sequence[Sequence[int
         )
         changed.append(replace(run, facts=replace(facts, nodes=nodes)))
     found = analysis.build(session, changed)
-    doubts = [(doubt.severity, doubt.text) for doubt in found.doubts if any(words in doubt.text for words in WORDS)]
-    return doubts, found.cells[0].headline.comparison.verdict
+    caveats = [
+        (caveat.severity, caveat.text) for caveat in found.caveats if any(words in caveat.text for words in WORDS)
+    ]
+    return caveats, found.cells[0].headline.comparison.verdict
 
 
 @pytest.mark.parametrize("machine", sorted(ALL))
-def test_nodes_as_they_are_chosen_raise_no_doubt_that_blocks(tmp_path, machine):
+def test_nodes_as_they_are_chosen_raise_no_caveat_that_blocks(tmp_path, machine):
     cpus = read_cpus(range(ALL[machine].cpus), ALL[machine].write(tmp_path))
     chosen = {
         "multi": slices(cpus, nodes=2, cpus_per_node=1),
         "single": slices(cpus, nodes=1, cpus_per_node=2, shares=2),
     }
-    found, verdict = doubts_of(tmp_path, machine, chosen)
+    found, verdict = caveats_of(tmp_path, machine, chosen)
     assert [severity for severity, _ in found] == (["weakens"] if machine == "VM of one core" else [])
     assert verdict == "slower"
 
 
 def test_a_node_of_other_cores_blocks_the_verdict_and_names_them(tmp_path):
     unequal = {"single": [[0, 16]], "multi": [[0], [16]]}
-    found, verdict = doubts_of(tmp_path, "i7-12700", unequal)
+    found, verdict = caveats_of(tmp_path, "i7-12700", unequal)
     assert found == [
         (
             "refuses",
@@ -62,12 +64,12 @@ def test_a_node_of_other_cores_blocks_the_verdict_and_names_them(tmp_path):
         )
     ]
     assert verdict != "slower"
-    insisted, _ = doubts_of(tmp_path, "i7-12700", unequal, allow_unequal=True)
+    insisted, _ = caveats_of(tmp_path, "i7-12700", unequal, allow_unequal=True)
     assert [severity for severity, _ in insisted] == ["weakens"]
 
 
 def test_a_whole_core_is_not_half_of_two(tmp_path):
-    found, _ = doubts_of(tmp_path, "Xeon", {"single": [[0, 16]], "multi": [[0], [1]]})
+    found, _ = caveats_of(tmp_path, "Xeon", {"single": [[0, 16]], "multi": [[0], [1]]})
     assert found == [
         (
             "refuses",
@@ -77,7 +79,7 @@ def test_a_whole_core_is_not_half_of_two(tmp_path):
 
 
 def test_topologies_on_other_cores_block_the_verdict(tmp_path):
-    found, verdict = doubts_of(tmp_path, "i7-12700", {"single": [[0, 1]], "multi": [[16], [17]]})
+    found, verdict = caveats_of(tmp_path, "i7-12700", {"single": [[0, 1]], "multi": [[16], [17]]})
     assert found == [
         (
             "refuses",
@@ -90,19 +92,19 @@ def test_topologies_on_other_cores_block_the_verdict(tmp_path):
     assert verdict != "slower"
 
 
-def test_two_threads_of_a_core_on_two_nodes_are_doubted(tmp_path):
-    found, _ = doubts_of(tmp_path, "Xeon", {"single": [[0, 16]], "multi": [[0], [16]]})
+def test_two_threads_of_a_core_on_two_nodes_get_a_caveat(tmp_path):
+    found, _ = caveats_of(tmp_path, "Xeon", {"single": [[0, 16]], "multi": [[0], [16]]})
     assert [severity for severity, _ in found] == ["weakens"]
     assert "head and worker-1 of multi share 1 physical core" in found[0][1]
 
 
 def test_nodes_that_are_not_pinned_are_alike_and_what_the_scheduler_may_choose_is_said(tmp_path):
     everywhere = range(20)
-    found, verdict = doubts_of(tmp_path, "i7-12700", {"single": [everywhere], "multi": [everywhere, everywhere]})
+    found, verdict = caveats_of(tmp_path, "i7-12700", {"single": [everywhere], "multi": [everywhere, everywhere]})
     assert {severity for severity, _ in found} == {"weakens"}
     assert "may run on any of several kinds of cores (efficiency 3.6 GHz and performance 4.9 GHz)" in found[0][1]
     assert verdict == "slower"
-    assert doubts_of(tmp_path / "xeon", "Xeon", {"single": [range(32)], "multi": [range(32), range(32)]})[0] == []
+    assert caveats_of(tmp_path / "xeon", "Xeon", {"single": [range(32)], "multi": [range(32), range(32)]})[0] == []
 
 
 def test_the_report_says_which_cores_the_nodes_had(tmp_path):

@@ -17,7 +17,9 @@ FINE = Clock(step_seconds=1e-7, empty_sample_seconds=1e-6)
 def short_of(change, **wish) -> list[str]:
     session, runs = made_up(**({"cells": 1, "blocks": 6} | wish))
     return [
-        doubt.text for doubt in analysis.build(session, list(map(change, runs))).doubts if "shorter than" in doubt.text
+        caveat.text
+        for caveat in analysis.build(session, list(map(change, runs))).caveats
+        if "shorter than" in caveat.text
     ]
 
 
@@ -77,4 +79,4 @@ def test_what_is_shorter_than_a_millisecond_is_said_to_be_no_measurement():
 def test_the_clock_of_a_run_is_no_fact_that_must_be_equal():
     session, runs = made_up(cells=1, blocks=6)
     each = [with_clock(replace(FINE, step_seconds=n * 1e-8))(run) for n, run in enumerate(runs)]
-    assert analysis.build(session, each).doubts == analysis.build(session, runs).doubts
+    assert analysis.build(session, each).caveats == analysis.build(session, runs).caveats

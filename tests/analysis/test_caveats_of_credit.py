@@ -12,13 +12,15 @@ from bench.analysis.caveats.credit import shares
 
 
 def said(change, **wish) -> list[str]:
-    """The doubts on credit in a session whose rows of usage are changed so; None takes a row away."""
+    """The caveats on credit in a session whose rows of usage are changed so; None takes a row away."""
     session, runs = made_up(**({"cells": 1, "blocks": 6} | wish))
     changed = []
     for run in runs:
         rows = [change(run, row) for row in run.usage]
         changed.append(replace(run, usage=tuple(row for row in rows if row is not None)))
-    return [doubt.text for doubt in analysis.build(session, changed).doubts if "credited with other work" in doubt.text]
+    return [
+        caveat.text for caveat in analysis.build(session, changed).caveats if "credited with other work" in caveat.text
+    ]
 
 
 def credited(times: float, arm: str = "ray", topology: str = "multi"):
@@ -30,7 +32,7 @@ def credited(times: float, arm: str = "ray", topology: str = "multi"):
 
 
 @pytest.mark.parametrize(("times", "says"), [(1.0, False), (1.009, False), (0.991, False), (1.02, True), (0.5, True)])
-def test_work_that_is_not_what_the_rate_says_is_doubted_beyond_one_per_cent(times, says):
+def test_work_that_is_not_what_the_rate_says_gets_a_caveat_beyond_one_per_cent(times, says):
     assert bool(said(credited(times))) is says
 
 
