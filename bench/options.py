@@ -7,13 +7,14 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import fields, replace
+from dataclasses import fields
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hints
 
 import typer
+from msgspec import Meta
 
 from bench import params, record_options
 from bench.errors import BadInput, DoesNotFit, did_you_mean
@@ -257,9 +258,11 @@ def planned_options() -> dict[str, params.Parameter]:
     found = {}
     for name, annotation in PLANNED.items():
         kind, option = get_args(annotation)[:2]
-        one = next((each for each in get_args(kind) if each is not NoneType), kind)  # of `int | None`: int
-        declared = params.as_declared(name, Annotated[str if one is Path else one, option], default="")
-        found[name] = replace(declared, choices=completion.CHOICES.get(name, ()))
+        one: Any = next((each for each in get_args(kind) if each is not NoneType), kind)  # of `int | None`: int
+        if name in completion.CHOICES:
+            one = Literal.__getitem__(completion.CHOICES[name])
+        meta = Meta(ge=option.min, le=option.max, description=option.help, extra={"unit": option.metavar or ""})
+        found[name] = params.as_declared(name, Annotated[str if one is Path else one, meta], default="")
     return found
 
 

@@ -1,8 +1,9 @@
-"""Parameters as an experiment declares them: read once here, for the command line, the plan, the list and the docs."""
+"""Reads the parameters that an experiment declares, and checks the values that are given for them."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,11 +11,14 @@ from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
 
+import msgspec
+
 from bench.errors import BadInput, did_you_mean
 from bench.model import Value
 from bench.record.files import expand_home
 
 PATHS = ("PATH", "FOLDER", "FILE")  # units of parameters
+_KINDS = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +26,7 @@ class Parameter:
     """What can be varied: its type, bounds, default, unit and help."""
 
     name: str
+    annotation: Any  # Annotated[type, Meta(...)]: what msgspec checks values against
     type: type
     default: Value
     choices: tuple[str, ...] = ()
@@ -31,29 +36,43 @@ class Parameter:
     help: str = ""
 
     @property
-    def is_path(self) -> bool:
-        """Whether its values are paths, which may begin with `~`."""
-        return self.unit in PATHS
-
-    @property
     def range(self) -> str:
-        """The values that may be given, in words."""
-        if self.choices:
-            return " | ".join(self.choices)
-        if self.type is bool:
-            return "true | false"
+        """The values that may be given: 1..100, near | far."""
+        if self.choices or self.type is bool:
+            return " | ".join(self.choices or ("true", "false"))
         if self.minimum is None and self.maximum is None:
             return self.type.__name__
-        low = "" if self.minimum is None else f"{self.minimum:g}"
-        high = "" if self.maximum is None else f"{self.maximum:g}"
-        return f"{low}..{high}"
+        return f"{_bound(self.minimum)}..{_bound(self.maximum)}"
+
+    @property
+    def description(self) -> str:
+        """The values that may be given, as a message has them: an integer from 1 to 100, one of near, far."""
+        if self.choices:
+            return f"one of {', '.join(self.choices)}"
+        match self.minimum, self.maximum:
+            case None, None:
+                return _KINDS[self.type]
+            case low, None:
+                return f"{_KINDS[self.type]} of at least {_bound(low)}"
+            case None, high:
+                return f"{_KINDS[self.type]} of at most {_bound(high)}"
+            case low, high:
+                return f"{_KINDS[self.type]} from {_bound(low)} to {_bound(high)}"
+
+    def as_json(self) -> dict[str, Any]:
+        """What a program is told of it."""
+        return {key: value for key, value in vars(self).items() if key != "annotation"} | {"type": self.type.__name__}
+
+
+def _bound(bound: float | None) -> str:
+    return "" if bound is None else str(bound) if isinstance(bound, int) else f"{bound:g}"
 
 
 def declared(params: type[Any]) -> Mapping[str, Parameter]:
-    """The parameters that the dataclass `params` declares, by name.
+    """The parameters that `params`, a frozen dataclass, declares, by name.
 
-    The one clever function: it reads `Annotated[int, typer.Option(min=1, metavar="INPUTS", help="...")] = 10`, so that
-    a parameter is written down in one place and everything else carries it without naming it.
+    Each is `Annotated[int, Meta(ge=1, description="...", extra={"unit": "INPUTS"})] = 10`: it is written down in one place,
+    and everything else carries it without naming it.
     """
     return _declared(params)  # type: ignore[arg-type]  # mypy takes no class for hashable
 
@@ -64,52 +83,54 @@ def _declared(params: type[Any]) -> Mapping[str, Parameter]:
     found = {}
     for field in dataclasses.fields(params):
         if get_origin(hints[field.name]) is not Annotated:
-            raise TypeError(f"{params.__qualname__}.{field.name} must be Annotated[type, typer.Option(...)]")
+            raise TypeError(f"{params.__qualname__}.{field.name} must be Annotated[type, Meta(...)]")
         found[field.name] = as_declared(field.name, hints[field.name], default=cast(Value, field.default))
     return MappingProxyType(found)
 
 
 def as_declared(name: str, annotation: Any, *, default: Value) -> Parameter:
-    """What `Annotated[type, typer.Option(...)]` says of the parameter `name`."""
-    kind, option = get_args(annotation)[:2]
+    """The parameter `name` that `annotation`, Annotated[type, Meta(...)], declares."""
+    kind, meta = get_args(annotation)[:2]
     choices = get_args(kind) if get_origin(kind) is Literal else ()
     return Parameter(
         name=name,
+        annotation=annotation,
         type=str if choices else kind,
         default=default,
-        choices=tuple(str(choice) for choice in choices),
-        minimum=option.min,
-        maximum=option.max,
-        unit=option.metavar or "",
-        help=option.help or "",
+        choices=choices,
+        minimum=meta.ge,
+        maximum=meta.le,
+        unit=(meta.extra or {}).get("unit", ""),
+        help=meta.description or "",
     )
 
 
 def parse(parameter: Parameter, text: str) -> Value:
-    """The value that a person typed. Raises BadInput in the words of the declaration."""
-    try:
-        value: Value = _BOOLEANS[text.lower()] if parameter.type is bool else parameter.type(text)
-    except (ValueError, KeyError):
-        raise BadInput(
-            f"{parameter.name}={text}: that is no {parameter.type.__name__}.", f"It takes {parameter.range}."
-        ) from None
-    return check(parameter, value)
+    """The value that `text` is for `parameter`. Raises BadInput."""
+    words = {"yes": "true", "no": "false"} if parameter.type is bool else {}
+    return _convert(parameter, words.get(text.lower(), text), is_text=True)
 
 
-def check(parameter: Parameter, value: Value) -> Value:
+def check(parameter: Parameter, value: Any) -> Value:
     """`value`, if `parameter` may have it, a path with the home folder in place of `~`. Raises BadInput."""
-    number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-    wrong = (
-        not isinstance(value, (float, int) if parameter.type is float else parameter.type)
-        or (parameter.type is not bool and isinstance(value, bool))
-        or (bool(parameter.choices) and value not in parameter.choices)
-        or (number is not None and parameter.minimum is not None and number < parameter.minimum)
-        or (number is not None and parameter.maximum is not None and number > parameter.maximum)
-        or (isinstance(number, float) and not math.isfinite(number))
-    )
-    if wrong:
-        raise BadInput(f"{parameter.name}={value} is out of bounds.", f"It takes {parameter.range}: {parameter.help}")
-    return expand_home(value) if parameter.is_path and isinstance(value, str) else value
+    return _convert(parameter, value, is_text=False)
+
+
+def _convert(parameter: Parameter, given: Any, *, is_text: bool) -> Value:
+    try:
+        value: Value = msgspec.convert(given, parameter.annotation, strict=not is_text)
+    except msgspec.ValidationError:
+        raise _refused(parameter, given) from None
+    if isinstance(value, float) and not math.isfinite(value):
+        raise _refused(parameter, given)
+    return expand_home(value) if parameter.unit in PATHS and isinstance(value, str) else value
+
+
+def _refused(parameter: Parameter, given: Any) -> BadInput:
+    written = repr(given) if isinstance(given, str) else json.dumps(given, default=str, ensure_ascii=False)
+    shortened = written if len(written) <= 40 else f"{written[:40]}..."
+    hint = did_you_mean(given, parameter.choices) if isinstance(given, str) else ""
+    return BadInput(f"{parameter.name} must be {parameter.description}, got {shortened}.", hint.strip())
 
 
 def settings(params: type[Any], texts: list[str]) -> dict[str, tuple[Value, ...]]:
@@ -141,6 +162,3 @@ def complete(params: type[Any], given: Mapping[str, Value]) -> dict[str, Value]:
             f"{did_you_mean(min(unknown), known)}There are: {', '.join(known)}.",
         )
     return {name: check(parameter, given.get(name, parameter.default)) for name, parameter in known.items()}
-
-
-_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}

@@ -56,7 +56,7 @@ def target(head: FakeHead, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTarg
     [
         (["run", "inferense"], 2, "There are: inference"),
         (["run", "inference", "--profile", "huge"], 2, "It has: tiny"),
-        (["run", "inference", "--set", "actors=0"], 2, "actors=0 is out of bounds. It takes 1.."),
+        (["run", "inference", "--set", "actors=0"], 2, "actors must be an integer from 1 to 1000, got '0'."),
         (["run", "inference", "--set", "colour=red"], 2, "There are: actors"),
         (["run", "inference", "--topology", "ring"], 2, "both, single, multi"),
         (["run", "inference", "--cpus", "4096"], 3, "4096"),

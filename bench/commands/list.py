@@ -98,7 +98,7 @@ def about(name: str) -> dict[str, object]:
     return {
         "name": name,
         "help": _summary(experiment),
-        "params": [{**vars(each), "type": each.type.__name__} for each in declared(experiment.Params).values()],
+        "params": [each.as_json() for each in declared(experiment.Params).values()],
         "metrics": experiment.METRICS,
         "arms": experiment.ARMS,
         "profiles": experiment.PROFILES,

@@ -34,7 +34,7 @@ class Experiment(Protocol):
     METRICS: tuple[Metric, ...]  # the headline first
     ARMS: tuple[Arm, ...]  # the subject first
     PROFILES: dict[str, Profile]
-    Params: type[Any]  # a frozen dataclass: type, bounds, default, unit and help of each parameter
+    Params: type[Any]  # a frozen dataclass; each field is Annotated[type, Meta(...)]
 
     def guess_pass_seconds(self, params: Any) -> float:
         """How long one pass of all arms may take on two cores, before any run has said so."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Literal, cast
 
-from typer import Option
+from msgspec import Meta
 
 from bench.context import Context, Measured
 from bench.errors import DoesNotFit
@@ -70,14 +70,18 @@ COLD_SHARE = 0.5  # of a file that must come from the disk for its read to count
 class Params:
     """What can be varied."""
 
-    kib: Annotated[int, Option(min=64, max=2**20, metavar="KIB", help="Vectors of each CPU, in one file.")] = 64 * 1024
-    dimensions: Annotated[int, Option(min=1, max=4096, metavar="VALUES", help="Values of one vector.")] = 16
+    kib: Annotated[
+        int, Meta(ge=64, le=2**20, description="Vectors of each CPU, in one file.", extra={"unit": "KIB"})
+    ] = 64 * 1024
+    dimensions: Annotated[int, Meta(ge=1, le=4096, description="Values of one vector.", extra={"unit": "VALUES"})] = 16
     cache: Annotated[
         Literal["warm", "cold"],
-        Option(help="Whether what is read may still be in memory. Cold where the system lets go of it: it is checked."),
+        Meta(
+            description="Whether what is read may still be in memory. Cold where the system lets go of it: it is checked."
+        ),
     ] = "warm"
     folder: Annotated[
-        str, Option(metavar="FOLDER", help="Where files go, on every node; empty: its temporary folder.")
+        str, Meta(description="Where files go, on every node; empty: its temporary folder.", extra={"unit": "FOLDER"})
     ] = ""
 
     @property

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Option
+from msgspec import Meta
 
 from bench.context import Context, Measured
 from bench.errors import BadInput, DoesNotFit
@@ -80,16 +80,22 @@ POINT_ITERATIONS_PER_SECOND = {
 class Params:
     """What can be varied. The study's shape is the default."""
 
-    points: Annotated[int, Option(min=10, max=10_000_000, metavar="POINTS", help="Vectors in one job.")] = 20_000
-    dimensions: Annotated[int, Option(min=1, max=4096, metavar="VALUES", help="Values of one vector.")] = 16
-    clusters: Annotated[int, Option(min=1, max=65_536, metavar="CLUSTERS", help="Clusters of one job.")] = 20
-    iterations: Annotated[int, Option(min=1, max=1000, metavar="ITERATIONS", help="Of each job, all done.")] = 20
-    jobs: Annotated[int, Option(min=1, max=100_000, metavar="JOBS", help="Jobs in one pass, split over all CPUs.")] = 8
+    points: Annotated[int, Meta(ge=10, le=10_000_000, description="Vectors in one job.", extra={"unit": "POINTS"})] = (
+        20_000
+    )
+    dimensions: Annotated[int, Meta(ge=1, le=4096, description="Values of one vector.", extra={"unit": "VALUES"})] = 16
+    clusters: Annotated[int, Meta(ge=1, le=65_536, description="Clusters of one job.", extra={"unit": "CLUSTERS"})] = 20
+    iterations: Annotated[
+        int, Meta(ge=1, le=1000, description="Of each job, all done.", extra={"unit": "ITERATIONS"})
+    ] = 20
+    jobs: Annotated[
+        int, Meta(ge=1, le=100_000, description="Jobs in one pass, split over all CPUs.", extra={"unit": "JOBS"})
+    ] = 8
     input: Annotated[
         str,
-        Option(
-            metavar="PATH",
-            help="Vectors of your own: a .npy, .parquet or .safetensors file on the driver's node. Empty: made from the seed.",
+        Meta(
+            description="Vectors of your own: a .npy, .parquet or .safetensors file on the driver's node. Empty: made from the seed.",
+            extra={"unit": "PATH"},
         ),
     ] = ""
 

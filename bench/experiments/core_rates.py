@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Option
+from msgspec import Meta
 
 from bench.context import Context, Measured, NodeSlot
 from bench.experiments import Profile
@@ -57,10 +57,14 @@ class Params:
     """What can be varied."""
 
     calls: Annotated[
-        int, Option(min=10, max=10_000, metavar="CALLS", help="Calls in flight at once where calls do not wait.")
+        int,
+        Meta(ge=10, le=10_000, description="Calls in flight at once where calls do not wait.", extra={"unit": "CALLS"}),
     ] = 1000
     put_bytes: Annotated[
-        int, Option(min=2**17, max=2**30, metavar="BYTES", help="One object of those that are put for gigabytes.")
+        int,
+        Meta(
+            ge=2**17, le=2**30, description="One object of those that are put for gigabytes.", extra={"unit": "BYTES"}
+        ),
     ] = 32 * 2**20
     open_loop: response_times.Choice = "poisson"
     open_loop_seconds: response_times.Seconds = 0.5

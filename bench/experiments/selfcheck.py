@@ -12,7 +12,7 @@ from functools import partial
 from time import perf_counter, sleep
 from typing import Annotated, Any
 
-from typer import Option
+from msgspec import Meta
 
 from bench.context import Context, Measured
 from bench.experiments import Profile
@@ -41,10 +41,10 @@ class Params:
     """What is injected."""
 
     slow_down_percent: Annotated[
-        int, Option(min=0, max=100, metavar="PERCENT", help="More CPU for each call of `slowed`.")
+        int, Meta(ge=0, le=100, description="More CPU for each call of `slowed`.", extra={"unit": "PERCENT"})
     ] = 10
     stall_milliseconds: Annotated[
-        int, Option(min=0, max=1000, metavar="MS", help="Sleep in one of 50 calls of `stalled`.")
+        int, Meta(ge=0, le=1000, description="Sleep in one of 50 calls of `stalled`.", extra={"unit": "MS"})
     ] = 20
 
 

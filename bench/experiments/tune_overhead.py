@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
-from typer import Option
+from msgspec import Meta
 
 from bench.context import Context
 from bench.errors import RunInvalid
@@ -41,9 +41,11 @@ ARMS = (RAY,)
 class Params:
     """What can be varied. Published: 100 to 300 s a trial, 96 to 1,000 trials, on 96 to 1,024 CPUs."""
 
-    trial_seconds: Annotated[int, Option(min=1, max=1000, metavar="SECONDS", help="How long each trial sleeps.")] = 100
+    trial_seconds: Annotated[
+        int, Meta(ge=1, le=1000, description="How long each trial sleeps.", extra={"unit": "SECONDS"})
+    ] = 100
     waves: Annotated[
-        int, Option(min=1, max=1000, metavar="WAVES", help="Trials for each CPU, one after the other.")
+        int, Meta(ge=1, le=1000, description="Trials for each CPU, one after the other.", extra={"unit": "WAVES"})
     ] = 1
 
 

@@ -25,7 +25,6 @@ _FEWEST_EXPERIMENTS: dict[Language, str] = {
     "TOML": "Write [experiments.inference].",
     "YAML": "Write experiments: and, in the next line and indented, inference:",
 }
-_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,19 +85,11 @@ def _levels(text: Text, way: Way, declared: Mapping[str, Parameter], said: Any) 
     return tuple(dict.fromkeys(_value(text, way, declared[name], value) for value in values))
 
 
-def _value(text: Text, way: Way, parameter: Parameter, said: Any) -> Value:
-    kinds = (int, float) if parameter.type is float else (parameter.type,)
-    if type(said) not in kinds:
-        raise text.wrong(way, f"{way[-1]} = {_short(said)}: it takes {_KINDS[parameter.type]}.")
+def _value(text: Text, way: Way, parameter: Parameter, given: Any) -> Value:
     try:
-        return parameters.check(parameter, float(said) if parameter.type is float else said)
-    except (BadInput, OverflowError) as error:
-        raise text.wrong(way, str(error)) from None
-
-
-def _short(said: Any) -> str:
-    words = json.dumps(said, default=str, ensure_ascii=False)
-    return words if len(words) <= 40 else f"{words[:40]}..."
+        return parameters.check(parameter, given)
+    except BadInput as error:
+        raise text.wrong(way, error.what, error.way_out) from None
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from bench import params as parameters
 from bench.experiments import NAMES
@@ -13,7 +14,6 @@ from bench.planning import plan
 from bench.planning.plan_file import EXPERIMENTS
 
 VERSION = 1  # of what the keys mean; a parameter more or less is no new version
-_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
 
 
 def schema(known: Mapping[str, Parameter]) -> dict[str, Any]:
@@ -62,11 +62,5 @@ def _one_or_several(parameter: Parameter) -> dict[str, Any]:
 
 def _value(parameter: Parameter) -> dict[str, Any]:
     """One value, with the bounds that `parameter` has."""
-    bounds = {"minimum": parameter.minimum, "maximum": parameter.maximum}
     unit = f" Unit: {parameter.unit}." if parameter.unit else ""
-    return {
-        "description": f"{parameter.help}{unit}",
-        "type": _TYPES[parameter.type],
-        **({"enum": list(parameter.choices)} if parameter.choices else {}),
-        **{name: bound for name, bound in bounds.items() if bound is not None and math.isfinite(bound)},
-    }
+    return {**msgspec.json.schema(parameter.annotation), "description": f"{parameter.help}{unit}"}

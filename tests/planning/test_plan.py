@@ -68,7 +68,7 @@ def test_three_nodes_share_what_can_be_shared_equally() -> None:
         ({"experiments": ("inferense",)}, BadInput, "There are: inference"),
         ({"experiments": ()}, BadInput, "No experiment"),
         ({"profile": "huge"}, BadInput, "It has: tiny"),
-        ({"sets": ("actors=0",)}, BadInput, "actors=0 is out of bounds"),
+        ({"sets": ("actors=0",)}, BadInput, "actors must be an integer from 1 to 1000, got"),
         ({"sets": ("batch=1000", "inputs=10")}, BadInput, "does not fit"),
     ],
 )

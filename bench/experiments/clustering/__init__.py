@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from typer import Option
+from msgspec import Meta
 
 from bench import faults
 from bench.context import Context
@@ -49,34 +49,46 @@ ARMS = (RAY, EMPTY_PARTS, TASKS, POOL, SERIAL)
 class Params:
     """What can be varied."""
 
-    jobs: Annotated[int, Option(min=1, max=100_000_000, metavar="JOBS", help="Of one round.")] = 48
-    job: Annotated[Kind, Option(help="What a job is: a clustering, so much of a CPU, a sleep, or nothing.")] = "kmeans"
+    jobs: Annotated[int, Meta(ge=1, le=100_000_000, description="Of one round.", extra={"unit": "JOBS"})] = 48
+    job: Annotated[Kind, Meta(description="What a job is: a clustering, so much of a CPU, a sleep, or nothing.")] = (
+        "kmeans"
+    )
     job_ms: Annotated[
-        float, Option(min=0.001, max=60_000, metavar="MILLISECONDS", help="Of a job that spins or sleeps.")
+        float, Meta(ge=0.001, le=60_000, description="Of a job that spins or sleeps.", extra={"unit": "MILLISECONDS"})
     ] = 10.0
-    kernel: Annotated[Kernel, Option(help="How a clustering is computed.")] = "lloyd"
-    points: Annotated[int, Option(min=2, max=10_000_000, metavar="VECTORS", help="In a job.")] = 20_000
-    dimensions: Annotated[int, Option(min=1, max=10_000, metavar="WEIGHTS", help="Of a vector.")] = 16
-    clusters: Annotated[int, Option(min=1, max=100_000, metavar="CLUSTERS", help="To find in a job.")] = 20
-    iterations: Annotated[int, Option(min=1, max=10_000, metavar="ITERATIONS", help="Of Lloyd's, in a job.")] = 20
+    kernel: Annotated[Kernel, Meta(description="How a clustering is computed.")] = "lloyd"
+    points: Annotated[int, Meta(ge=2, le=10_000_000, description="In a job.", extra={"unit": "VECTORS"})] = 20_000
+    dimensions: Annotated[int, Meta(ge=1, le=10_000, description="Of a vector.", extra={"unit": "WEIGHTS"})] = 16
+    clusters: Annotated[int, Meta(ge=1, le=100_000, description="To find in a job.", extra={"unit": "CLUSTERS"})] = 20
+    iterations: Annotated[
+        int, Meta(ge=1, le=10_000, description="Of Lloyd's, in a job.", extra={"unit": "ITERATIONS"})
+    ] = 20
     jobs_per_part: Annotated[
-        int, Option(min=0, max=10_000_000, metavar="JOBS", help="Handed over at once; 0: as many as last a second.")
+        int,
+        Meta(
+            ge=0, le=10_000_000, description="Handed over at once; 0: as many as last a second.", extra={"unit": "JOBS"}
+        ),
     ] = 0
-    part_mib: Annotated[int, Option(min=1, max=4_096, metavar="MIB", help="Of input in a part, at most.")] = 64
+    part_mib: Annotated[
+        int, Meta(ge=1, le=4_096, description="Of input in a part, at most.", extra={"unit": "MIB"})
+    ] = 64
     source: Annotated[
-        Source, Option(help="Input made by the worker, read from its node's disk, or pulled from the first node.")
+        Source, Meta(description="Input made by the worker, read from its node's disk, or pulled from the first node.")
     ] = "made"
     input: Annotated[
         str,
-        Option(
-            metavar="PATH",
-            help="Vectors of your own, job n the n-th window: a .npy, .parquet or .safetensors file, of every node with"
+        Meta(
+            description="Vectors of your own, job n the n-th window: a .npy, .parquet or .safetensors file, of every node with"
             " source=local, or of the first with source=pulled.",
+            extra={"unit": "PATH"},
         ),
     ] = ""
-    peers: Annotated[Literal["all", "none"], Option(help="Whether the other arms run too.")] = "all"
+    peers: Annotated[Literal["all", "none"], Meta(description="Whether the other arms run too.")] = "all"
     failing: Annotated[
-        int, Option(min=0, max=1_000, metavar="JOBS", help="That fail at every try, to see what becomes of them.")
+        int,
+        Meta(
+            ge=0, le=1_000, description="That fail at every try, to see what becomes of them.", extra={"unit": "JOBS"}
+        ),
     ] = 0
     chaos: fault_injector.Choice = ""
 

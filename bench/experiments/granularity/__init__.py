@@ -11,7 +11,7 @@ from statistics import median
 from time import monotonic, thread_time
 from typing import Annotated, Any
 
-from typer import Option
+from msgspec import Meta
 
 from bench.context import Context, Measured, NodeSlot
 from bench.errors import BadInput
@@ -63,11 +63,18 @@ LABEL = "overhead-dominated"
 class Params:
     """What can be varied."""
 
-    shortest: Annotated[float, Option(min=1e-5, max=10.0, metavar="SECONDS", help="Least job, of CPU time.")] = 1e-4
-    longest: Annotated[float, Option(min=1e-4, max=60.0, metavar="SECONDS", help="Longest job and longest task.")] = 1.0
-    growth: Annotated[float, Option(min=1.5, max=1e4, metavar="TIMES", help="How much longer each job is.")] = 10.0
+    shortest: Annotated[
+        float, Meta(ge=1e-5, le=10.0, description="Least job, of CPU time.", extra={"unit": "SECONDS"})
+    ] = 1e-4
+    longest: Annotated[
+        float, Meta(ge=1e-4, le=60.0, description="Longest job and longest task.", extra={"unit": "SECONDS"})
+    ] = 1.0
+    growth: Annotated[
+        float, Meta(ge=1.5, le=1e4, description="How much longer each job is.", extra={"unit": "TIMES"})
+    ] = 10.0
     most_batch: Annotated[
-        int, Option(min=1, max=10_000, metavar="JOBS", help="Jobs in one task, at most: 1, 10, 100 up to this.")
+        int,
+        Meta(ge=1, le=10_000, description="Jobs in one task, at most: 1, 10, 100 up to this.", extra={"unit": "JOBS"}),
     ] = 10
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from hashlib import sha256
 from math import fsum
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Option
+from msgspec import Meta
 
 from bench.context import Context, Measured, over_turns
 from bench.data import digits
@@ -73,18 +73,20 @@ ANSWER_BYTES = 1
 class Params:
     """What can be varied."""
 
-    actors: Annotated[int, Option(min=1, max=1_000, metavar="ACTORS", help="Actors, the nodes in turn.")] = 2
-    batch: Annotated[int, Option(min=1, max=100_000, metavar="INPUTS", help="Inputs in one call.")] = 10
-    inputs: Annotated[int, Option(min=1, max=100_000_000, metavar="INPUTS", help="Inputs in one pass.")] = 10_000
-    data: Annotated[digits.Source, Option(help="Handwritten digits, or random grey values.")] = "mnist"
+    actors: Annotated[int, Meta(ge=1, le=1_000, description="Actors, the nodes in turn.", extra={"unit": "ACTORS"})] = 2
+    batch: Annotated[int, Meta(ge=1, le=100_000, description="Inputs in one call.", extra={"unit": "INPUTS"})] = 10
+    inputs: Annotated[int, Meta(ge=1, le=100_000_000, description="Inputs in one pass.", extra={"unit": "INPUTS"})] = (
+        10_000
+    )
+    data: Annotated[digits.Source, Meta(description="Handwritten digits, or random grey values.")] = "mnist"
     data_path: Annotated[
         DataPath,
-        Option(help="by-value: the driver sends each batch; by-reference: put once; local: made by each actor."),
+        Meta(description="by-value: the driver sends each batch; by-reference: put once; local: made by each actor."),
     ] = "by-value"
     in_flight: Annotated[
-        int, Option(min=1, max=1_000, metavar="CALLS", help="Calls that one actor has in flight, at most.")
+        int, Meta(ge=1, le=1_000, description="Calls that one actor has in flight, at most.", extra={"unit": "CALLS"})
     ] = 4
-    dtype: Annotated[mlp.Dtype, Option(help="Type of inputs and weights.")] = "float64"
+    dtype: Annotated[mlp.Dtype, Meta(description="Type of inputs and weights.")] = "float64"
     open_loop: response_times.Choice = "poisson"
     open_loop_seconds: response_times.Seconds = 0.5
     chaos: fault_injector.Choice = ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal
 
-from typer import Option
+from msgspec import Meta
 
 from bench.context import Context, NodeSlot, Turn, over_turns
 from bench.errors import BadInput, DoesNotFit
@@ -56,28 +56,40 @@ NO_HEADLINE = {
 class Params:
     """What can be varied."""
 
-    smallest: Annotated[int, Option(min=64, max=2**26, metavar="BYTES", help="Least payload; a multiple of 8.")] = 64
-    largest: Annotated[int, Option(min=64, max=2**28, metavar="BYTES", help="Greatest payload.")] = 64 * 2**20
-    growth: Annotated[int, Option(min=2, max=2**22, metavar="TIMES", help="How much larger each payload is.")] = 32
+    smallest: Annotated[
+        int, Meta(ge=64, le=2**26, description="Least payload; a multiple of 8.", extra={"unit": "BYTES"})
+    ] = 64
+    largest: Annotated[int, Meta(ge=64, le=2**28, description="Greatest payload.", extra={"unit": "BYTES"})] = (
+        64 * 2**20
+    )
+    growth: Annotated[
+        int, Meta(ge=2, le=2**22, description="How much larger each payload is.", extra={"unit": "TIMES"})
+    ] = 32
     most_streams: Annotated[
-        int, Option(min=1, max=64, metavar="PAYLOADS", help="On their way at once, at most: 1, 4, 16 up to this.")
+        int,
+        Meta(
+            ge=1, le=64, description="On their way at once, at most: 1, 4, 16 up to this.", extra={"unit": "PAYLOADS"}
+        ),
     ] = 4
     receivers: Annotated[
-        int, Option(min=1, max=100, metavar="ENDS", help="Of a broadcast, the nodes in turn; no fewer than nodes.")
+        int,
+        Meta(
+            ge=1, le=100, description="Of a broadcast, the nodes in turn; no fewer than nodes.", extra={"unit": "ENDS"}
+        ),
     ] = 2
 
     chunk_bytes: Annotated[
         int,
-        Option(
-            min=2**16,
-            max=2**28,
-            metavar="BYTES",
-            help="In which nodes send an object; others take a cluster of their own.",
+        Meta(
+            ge=2**16,
+            le=2**28,
+            description="In which nodes send an object; others take a cluster of their own.",
+            extra={"unit": "BYTES"},
         ),
     ] = CHUNK_BYTES
     store_pages: Annotated[
         Literal["at-use", "at-start"],
-        Option(help="When the object store's memory is touched first; at-start takes a cluster of its own."),
+        Meta(description="When the object store's memory is touched first; at-start takes a cluster of its own."),
     ] = "at-use"
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from typer import Option
+from msgspec import Meta
 
 from bench.context import Context
 from bench.data import images
@@ -47,53 +47,83 @@ Data = Literal["cifar10", "mnist-small-32", "synthetic-32"]
 class Params:
     """What can be varied."""
 
-    workers: Annotated[int, Option(min=1, max=1_000, metavar="WORKERS", help="Workers, the nodes in turn.")] = 2
-    model: Annotated[models.Name, Option(help="One convolution; two and three linear layers; ResNet-18; VGG16.")] = (
-        "convolution"
+    workers: Annotated[
+        int, Meta(ge=1, le=1_000, description="Workers, the nodes in turn.", extra={"unit": "WORKERS"})
+    ] = 2
+    model: Annotated[
+        models.Name, Meta(description="One convolution; two and three linear layers; ResNet-18; VGG16.")
+    ] = "convolution"
+    data: Annotated[Data, Meta(description="cifar10 is seeded by you; digits come along; synthetic is made.")] = (
+        "cifar10"
     )
-    data: Annotated[Data, Option(help="cifar10 is seeded by you; digits come along; synthetic is made.")] = "cifar10"
-    batch: Annotated[int, Option(min=1, max=10_000, metavar="IMAGES", help="Images in each worker's batch.")] = 100
-    learning_rate: Annotated[float, Option(min=0.0, max=100.0, metavar="RATE", help="Of every update.")] = 1e-4
-    momentum: Annotated[float, Option(min=0.0, max=0.999, metavar="SHARE", help="Of the updates before.")] = 0.0
+    batch: Annotated[
+        int, Meta(ge=1, le=10_000, description="Images in each worker's batch.", extra={"unit": "IMAGES"})
+    ] = 100
+    learning_rate: Annotated[float, Meta(ge=0.0, le=100.0, description="Of every update.", extra={"unit": "RATE"})] = (
+        1e-4
+    )
+    momentum: Annotated[
+        float, Meta(ge=0.0, le=0.999, description="Of the updates before.", extra={"unit": "SHARE"})
+    ] = 0.0
     iterations: Annotated[
-        int, Option(min=1, max=10_000_000, metavar="ITERATIONS", help="Updates; asynchronous ones are twice as many.")
+        int,
+        Meta(
+            ge=1,
+            le=10_000_000,
+            description="Updates; asynchronous ones are twice as many.",
+            extra={"unit": "ITERATIONS"},
+        ),
     ] = 10_000
     evaluate_every: Annotated[
-        int, Option(min=1, max=1_000_000, metavar="ITERATIONS", help="Between two looks at the accuracy.")
+        int, Meta(ge=1, le=1_000_000, description="Between two looks at the accuracy.", extra={"unit": "ITERATIONS"})
     ] = 10
     target_accuracy: Annotated[
         float,
-        Option(min=0.0, max=100.0, metavar="PERCENT", help="Accuracy to reach; 0: as in the study, 40, 60 or 55."),
+        Meta(
+            ge=0.0,
+            le=100.0,
+            description="Accuracy to reach; 0: as in the study, 40, 60 or 55.",
+            extra={"unit": "PERCENT"},
+        ),
     ] = 0.0
     transport: Annotated[
         wire.Transport,
-        Option(
-            help="objects: an array a tensor; flat: one buffer; inline: that in pieces which ride in the call;"
+        Meta(
+            description="objects: an array a tensor; flat: one buffer; inline: that in pieces which ride in the call;"
             " sharded: servers that have a part each; compressed: float16, its error made good; direct: TCP lines of the workers' own, past"
             " Ray's calls."
         ),
     ] = "inline"
     shards: Annotated[
-        int, Option(min=1, max=100, metavar="SERVERS", help="Servers of transport sharded, the nodes in turn.")
+        int,
+        Meta(ge=1, le=100, description="Servers of transport sharded, the nodes in turn.", extra={"unit": "SERVERS"}),
     ] = 2
-    prefetch: Annotated[bool, Option(metavar="FLAG", help="Make the next batch while gradients travel.")] = True
+    prefetch: Annotated[
+        bool, Meta(description="Make the next batch while gradients travel.", extra={"unit": "FLAG"})
+    ] = True
     staleness_bound: Annotated[
         int,
-        Option(
-            min=-1,
-            max=1_000_000,
-            metavar="STEPS",
-            help="Steps that an asynchronous worker may be ahead of the slowest; -1: as many as it likes.",
+        Meta(
+            ge=-1,
+            le=1_000_000,
+            description="Steps that an asynchronous worker may be ahead of the slowest; -1: as many as it likes.",
+            extra={"unit": "STEPS"},
         ),
     ] = -1
     checkpoint_every: Annotated[
-        int, Option(min=0, max=10_000_000, metavar="ITERATIONS", help="Between two checkpoints of a run; 0: none.")
+        int,
+        Meta(
+            ge=0, le=10_000_000, description="Between two checkpoints of a run; 0: none.", extra={"unit": "ITERATIONS"}
+        ),
     ] = 1_000
     resume: Annotated[
-        str, Option(metavar="FILE", help="A checkpoint on the head node that synchronous training goes on from.")
+        str,
+        Meta(
+            description="A checkpoint on the head node that synchronous training goes on from.", extra={"unit": "FILE"}
+        ),
     ] = ""
     crowded: Annotated[
-        bool, Option(metavar="FLAG", help="Run more workers than there are CPUs, too; the report says so.")
+        bool, Meta(description="Run more workers than there are CPUs, too; the report says so.", extra={"unit": "FLAG"})
     ] = False
     chaos: fault_injector.Choice = ""
 

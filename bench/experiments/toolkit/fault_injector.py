@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from typer import Option
+from msgspec import Meta
 
 from bench import faults
 from bench.context import NodeSlot
 from bench.experiments.toolkit.placement import get_in_time, on
 
-Choice = Annotated[str, Option(metavar="PLAN", help="What befalls the run on purpose, as in worker:5+driver:3.")]
+Choice = Annotated[
+    str, Meta(description="What befalls the run on purpose, as in worker:5+driver:3.", extra={"unit": "PLAN"})
+]
 READY_SECONDS = 60.0
 
 

@@ -14,7 +14,7 @@ from functools import partial
 from math import fsum
 from typing import Annotated, Any, Literal
 
-from typer import Option
+from msgspec import Meta
 
 from bench.context import Context, Measured, Turn, over_turns
 from bench.experiments.toolkit.histograms import added, calls_needed, encoded, histogram, seconds_at
@@ -24,10 +24,13 @@ from bench.model import Arm, Interval, Sample
 
 Choice = Annotated[
     Literal["off", "poisson", "constant", "both"],
-    Option(help="When the calls of open-loop load come: for response times at 50, 70 and 90 % of the closed loop."),
+    Meta(
+        description="When the calls of open-loop load come: for response times at 50, 70 and 90 % of the closed loop."
+    ),
 ]
 Seconds = Annotated[
-    float, Option(min=0.05, max=3600, metavar="SECONDS", help="Of open-loop load at each point, in each turn.")
+    float,
+    Meta(ge=0.05, le=3600, description="Of open-loop load at each point, in each turn.", extra={"unit": "SECONDS"}),
 ]
 
 SHARES = (50, 70, 90)  # per cent of the closed loop's maximum

@@ -10,7 +10,7 @@ from hashlib import sha256
 from time import monotonic
 from typing import Annotated, Literal
 
-from typer import Option
+from msgspec import Meta
 
 from bench.context import Context, Measured, NodeSlot
 from bench.data import images
@@ -58,41 +58,61 @@ ENOUGH_IMAGES = 300_000  # to learn from, until the default target is reached
 class Params:
     """What can be varied."""
 
-    samples: Annotated[int, Option(min=1, max=1_000, metavar="TRIALS", help="Trials of one search.")] = 10
-    cpus_per_trial: Annotated[int, Option(min=1, max=64, metavar="CPUS", help="What Tune reserves for a trial.")] = 1
+    samples: Annotated[int, Meta(ge=1, le=1_000, description="Trials of one search.", extra={"unit": "TRIALS"})] = 10
+    cpus_per_trial: Annotated[
+        int, Meta(ge=1, le=64, description="What Tune reserves for a trial.", extra={"unit": "CPUS"})
+    ] = 1
     threads: Annotated[
-        int, Option(min=0, max=64, metavar="THREADS", help="TensorFlow's, in a trial; 0: as many as its CPUs.")
+        int,
+        Meta(ge=0, le=64, description="TensorFlow's, in a trial; 0: as many as its CPUs.", extra={"unit": "THREADS"}),
     ] = 0
-    search: Annotated[Search, Option(help="How configurations are chosen.")] = "random"
-    scheduler: Annotated[Scheduler, Option(help="Who ends trials early: nobody, ASHA; or PBT, which changes them.")] = (
-        "fifo"
+    search: Annotated[Search, Meta(description="How configurations are chosen.")] = "random"
+    scheduler: Annotated[
+        Scheduler, Meta(description="Who ends trials early: nobody, ASHA; or PBT, which changes them.")
+    ] = "fifo"
+    max_iterations: Annotated[
+        int, Meta(ge=1, le=10_000, description="Of a trial, at most.", extra={"unit": "ITERATIONS"})
+    ] = 100
+    target_accuracy: Annotated[
+        float, Meta(ge=0.1, le=1.0, description="At which a trial ends.", extra={"unit": "SHARE"})
+    ] = 0.99
+    judged_by: Annotated[JudgedBy, Meta(description="Whose accuracy must reach the target; both are recorded.")] = (
+        "training"
     )
-    max_iterations: Annotated[int, Option(min=1, max=10_000, metavar="ITERATIONS", help="Of a trial, at most.")] = 100
-    target_accuracy: Annotated[float, Option(min=0.1, max=1.0, metavar="SHARE", help="At which a trial ends.")] = 0.99
-    judged_by: Annotated[JudgedBy, Option(help="Whose accuracy must reach the target; both are recorded.")] = "training"
     iteration_samples: Annotated[
-        int, Option(min=128, max=1_000_000, metavar="IMAGES", help="Trained on in one iteration, whatever the set.")
+        int,
+        Meta(
+            ge=128, le=1_000_000, description="Trained on in one iteration, whatever the set.", extra={"unit": "IMAGES"}
+        ),
     ] = 12_000
-    batch: Annotated[int, Option(min=1, max=10_000, metavar="IMAGES", help="In one step of the training.")] = 128
+    batch: Annotated[
+        int, Meta(ge=1, le=10_000, description="In one step of the training.", extra={"unit": "IMAGES"})
+    ] = 128
     hidden_below: Annotated[
-        int, Option(min=33, max=4_096, metavar="UNITS", help="The hidden layer has from 32 to one less.")
+        int, Meta(ge=33, le=4_096, description="The hidden layer has from 32 to one less.", extra={"unit": "UNITS"})
     ] = 512
-    data: Annotated[Source, Option(help="4,000 digits, all of MNIST (seeded), or made-up images.")] = "mnist-small"
-    reuse_actors: Annotated[bool, Option(help="Give an actor the next trial when it has done one.")] = True
+    data: Annotated[Source, Meta(description="4,000 digits, all of MNIST (seeded), or made-up images.")] = "mnist-small"
+    reuse_actors: Annotated[bool, Meta(description="Give an actor the next trial when it has done one.")] = True
     report_seconds: Annotated[
         float,
-        Option(
-            min=0.0,
-            max=60.0,
-            metavar="SECONDS",
-            help="Between a trial's reports; 0, ASHA, PBT and checkpoints: one an iteration.",
+        Meta(
+            ge=0.0,
+            le=60.0,
+            description="Between a trial's reports; 0, ASHA, PBT and checkpoints: one an iteration.",
+            extra={"unit": "SECONDS"},
         ),
     ] = 0.5
     checkpoint_every: Annotated[
-        int, Option(min=0, max=10_000, metavar="ITERATIONS", help="Between checkpoints; 0: none, but for PBT's own.")
+        int,
+        Meta(
+            ge=0,
+            le=10_000,
+            description="Between checkpoints; 0: none, but for PBT's own.",
+            extra={"unit": "ITERATIONS"},
+        ),
     ] = 0
     checkpoint_path: Annotated[
-        str, Option(metavar="FOLDER", help="Where checkpoints go; empty: a temporary folder of the head.")
+        str, Meta(description="Where checkpoints go; empty: a temporary folder of the head.", extra={"unit": "FOLDER"})
     ] = ""
 
     def __post_init__(self) -> None:
