@@ -18,18 +18,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from outcomes import a_journal
 
 from bench.errors import BadInput
 from bench.experiments import clustering, load
 from bench.experiments.clustering import Params, kernels, split, work
 from bench.experiments.clustering import reference as reference_module
-from bench.experiments.clustering.ledger import NAME, Ledger
 from bench.experiments.clustering.metrics import Account
 from bench.experiments.clustering.points import RESNET18
 from bench.experiments.clustering.reference import Reference
 from bench.experiments.clustering.site import Depot
 from bench.experiments.clustering.work import Job, Outcome
+from bench.experiments.toolkit.journal import Journal
 from bench.model import Sample
+from bench.record.store import DONE
 
 EMPTY = clustering.job_of(Params(job="empty"), seed=1)
 SMALL = clustering.job_of(Params(points=200, dimensions=4, clusters=5, iterations=4), seed=1)
@@ -314,10 +316,10 @@ def test_what_chaos_cost_is_told_where_there_are_warm_ups_too(context: Any, tmp_
     assert [(each.point, each.turn, each.warmup) for each in found] == [("worker", 2, False)]
     assert found[0].value
     # An attempt that was ended late in the turn after the warm-up: the next one is back with the first part of that turn.
-    rows = (context.folder / NAME).read_bytes().splitlines(keepends=True)
+    rows = (context.folder / DONE).read_bytes().splitlines(keepends=True)
     (tmp_path / "first").mkdir()
-    (tmp_path / "first" / NAME).write_bytes(b"".join(rows[:-20]))
-    context.earlier, context.folder = (tmp_path / "first" / NAME,), tmp_path / "second"
+    (tmp_path / "first" / DONE).write_bytes(b"".join(rows[:-20]))
+    context.earlier, context.folder = (tmp_path / "first" / DONE,), tmp_path / "second"
     context.folder.mkdir()
     samples = run(context, **work_, chaos="driver:1")
     assert not context.is_invalid, context.reasons
@@ -328,21 +330,21 @@ def test_what_chaos_cost_is_told_where_there_are_warm_ups_too(context: Any, tmp_
 
 @pytest.mark.ray
 def test_a_row_that_the_disk_has_bent_is_done_again(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = Ledger.write
+    append = Journal.append
     bent: list[int] = []
 
-    def write_and_bend(self: Ledger, round_: str, outcomes: Sequence[Outcome]) -> None:
-        write(self, round_, outcomes)
-        path = context.folder / NAME
+    def append_and_bend(self: Journal[Outcome], round_: str, outcomes: Sequence[Outcome]) -> None:
+        append(self, round_, outcomes)
+        path = context.folder / DONE
         if not bent and path.read_bytes().count(b"\n") > 2:
             bent.append(outcomes[-1].part)
             path.write_bytes(path.read_bytes()[:-9] + b"XXXXXXXX\n")
 
-    monkeypatch.setattr(Ledger, "write", write_and_bend)
+    monkeypatch.setattr(Journal, "append", append_and_bend)
     context.passes = 1
     run(context, jobs=40, job="empty", jobs_per_part=1, peers="none")
     assert not context.is_invalid, context.reasons
-    lines = (context.folder / NAME).read_bytes().splitlines()
+    lines = (context.folder / DONE).read_bytes().splitlines()
     assert len(bent) == 1
     assert len(lines) == 41  # the row that was bent, and the same part again
 
@@ -386,14 +388,14 @@ def test_a_million_jobs_survive_three_drivers_and_five_workers_that_are_killed(
         done = subprocess.run([sys.executable, "-c", DRIVER, *words], check=False, timeout=120, capture_output=True)
         codes.append(done.returncode)
         assert codes[-1] in (0, -signal.SIGKILL), done.stderr[-2000:]
-        earlier.append(str(folder / NAME))
+        earlier.append(str(folder / DONE))
     assert codes == [-signal.SIGKILL] * 3 + [0]
     account, rows = Account(), 0
     for path in map(Path, earlier):
         rows += path.read_bytes().count(b"\n")
-    key = json.loads(Path(earlier[0]).read_bytes().split(b" ", 1)[1].split(b"\n")[0])["key"]
-    with Ledger(tmp_path, list(map(Path, earlier)), key) as ledger:
-        for outcome in ledger.kept("1/1"):
+    name = json.loads(Path(earlier[0]).read_bytes().split(b" ", 1)[1].split(b"\n")[0])["work"]
+    with a_journal(tmp_path, list(map(Path, earlier)), work=name) as journal:
+        for outcome in journal.done("1/1"):
             account.add(outcome)  # which raises at a part that is counted twice
     assert (account.jobs, account.squares, account.digest) == (
         1_000_000,

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import an_outcome
+from outcomes import a_journal, an_outcome
 
 from bench import faults
 from bench.errors import BadInput, RunFailed
 from bench.experiments.clustering import Params
-from bench.experiments.clustering.ledger import HALF_A_ROW_BYTES, NAME, Ledger
+from bench.experiments.toolkit.journal import HALF_A_ROW_BYTES
 from bench.planning import plan
 from bench.planning.plan import Wish
+from bench.record.store import DONE
 
 
 def test_a_chaos_plan_is_the_same_for_the_same_seed_and_in_order() -> None:
@@ -101,23 +102,23 @@ def test_a_node_joins_on_this_machine_alone() -> None:
         plan.make(a_wish(experiments=("clustering",), sets=("chaos=join:1", "peers=none"), target="k8s"))
 
 
-def test_a_ledger_that_is_filled_up_holds_whole_rows_and_half_a_one_and_the_next_attempt_does_the_rest(
+def test_a_journal_that_is_filled_up_holds_whole_rows_and_half_a_one_and_the_next_attempt_does_the_rest(
     tmp_path: Path,
 ) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    with Ledger(tmp_path, (), "key") as ledger:
-        ledger.write("1/1", [an_outcome(0)])
-    full = Ledger(tmp_path, (), "key")
-    full.fill_up()
-    with pytest.raises(RunFailed, match="What it holds is whole") as failed, full:
-        full.write("1/1", [an_outcome(1)])
+    with a_journal(tmp_path) as journal:
+        journal.append("1/1", [an_outcome(0)])
+    full = a_journal(tmp_path)
+    full.fill_disk()
+    with pytest.raises(RunFailed, match="Its earlier rows are whole") as failed, full:
+        full.append("1/1", [an_outcome(1)])
     assert "bench resume" in failed.value.way_out
     assert resource.getrlimit(resource.RLIMIT_FSIZE) == limits
-    whole, half = (tmp_path / NAME).read_bytes().split(b"\n")
+    whole, half = (tmp_path / DONE).read_bytes().split(b"\n")
     assert len(half) == HALF_A_ROW_BYTES < len(whole)
     (tmp_path / "next").mkdir()
-    with Ledger(tmp_path / "next", [tmp_path / NAME], "key") as again:
-        assert [each.part for each in again.kept("1/1")] == [0]
+    with a_journal(tmp_path / "next", [tmp_path / DONE]) as again:
+        assert [each.part for each in again.done("1/1")] == [0]
 
 
 @pytest.mark.parametrize(

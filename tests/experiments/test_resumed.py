@@ -57,7 +57,7 @@ def test_a_resumed_run_does_exactly_what_is_missing(
     assert not again.reasons
     assert again.work_by_node.keys() == {"head"}
     if experiment is clustering:
-        jobs = [json.loads(line.split(b" ", 1)[1])["outcome"]["jobs"] for line in found]
+        jobs = [json.loads(line.split(b" ", 1)[1])["item"]["jobs"] for line in found]
         assert again.work_by_node["head"] == sum(jobs)  # none that the first attempt did is credited
 
 

@@ -36,7 +36,7 @@ __all__ = [
     "without_effect",
 ]
 
-RAY = Arm(name="ray", help="Actors that pull parts as they have room; a ledger; a merge.", role="subject")
+RAY = Arm(name="ray", help="Actors that pull parts as they have room; a journal; a merge.", role="subject")
 EMPTY_PARTS = Arm(name="empty-parts", help="As many parts without any job in them, by the same actors.", role="calls")
 TASKS = Arm(name="tasks", help="A task of Ray for each part.")
 POOL = Arm(name="pool", help="A multiprocessing.Pool on each node, the parts dealt out by CPUs.")

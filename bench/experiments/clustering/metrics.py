@@ -31,10 +31,10 @@ CPU_SECONDS_PER_JOB = seconds("cpu_seconds_per_job", "Of the worker's thread.")
 SCHEDULER_SHARE = ratio(
     "scheduler_share", "", "Of the driver's time: to hand parts over and to take answers out.", better="lower"
 )
-LEDGER_SHARE = ratio(
-    "ledger_share",
+JOURNAL_SHARE = ratio(
+    "journal_share",
     "",
-    "Of the time: to have rows on the disk, and to read them again at the end or when it goes on.",
+    "Share of the time that the journal of done parts took: rows on the disk, and reading them again.",
     better="lower",
 )
 MERGE_SECONDS = seconds("merge_seconds", "To put results in order, on each node first, and to check them.")
@@ -81,7 +81,7 @@ METRICS = (
     PROJECTED,
     CPU_SECONDS_PER_JOB,
     SCHEDULER_SHARE,
-    LEDGER_SHARE,
+    JOURNAL_SHARE,
     MERGE_SECONDS,
     LOST_SECONDS,
     PACE,
@@ -167,7 +167,7 @@ class Round:
     workers: int  # CPUs
     seconds: float = 0.0
     tally: Tally | None = None  # of the crew
-    ledger_seconds: float = 0.0
+    journal_seconds: float = 0.0
     merge_seconds: float = 0.0
     missing: int = 0  # jobs
     recoveries: tuple[Recovery, ...] = ()
@@ -204,7 +204,7 @@ def of_crew(measured: Measured[Round]) -> Iterator[Sample]:
     driver = sum(tally.driver_seconds for tally in tallies)
     yield measured.sample(SCHEDULER_SHARE, driver / seconds)
     yield measured.sample(SERIALISE, driver)
-    yield measured.sample(LEDGER_SHARE, sum(each.ledger_seconds for each in rounds) / seconds)
+    yield measured.sample(JOURNAL_SHARE, sum(each.journal_seconds for each in rounds) / seconds)
     yield measured.sample(MERGE_SECONDS, sum(each.merge_seconds for each in rounds) / len(rounds))
     yield from _stragglers(measured, rounds)
     for metric, values in (

@@ -16,12 +16,12 @@ from bench.context import Context, NodeSlot
 from bench.errors import DataMissing, RunFailed
 from bench.experiments.clustering import peers, site, split, work
 from bench.experiments.clustering.crew import STALL_SECONDS, Crew, Tally
-from bench.experiments.clustering.ledger import Ledger, key_of
 from bench.experiments.clustering.metrics import Account, Round
 from bench.experiments.clustering.reference import Reference
 from bench.experiments.clustering.split import Part
 from bench.experiments.clustering.work import Given, Job, Outcome
 from bench.experiments.toolkit import recovery
+from bench.experiments.toolkit.journal import Journal
 from bench.experiments.toolkit.placement import Place, get_in_time, on
 from bench.model import to_json
 from bench.record.files import replace_whole
@@ -112,7 +112,7 @@ class Rounds:
     site: Site
     crew: Crew
     peers: peers.Peers
-    ledger: Ledger
+    journal: Journal[Outcome]
     reference: Reference
     startup_seconds: float  # from this attempt's beginning until all were ready
     turn: int = 0
@@ -175,8 +175,8 @@ class Rounds:
     def _by_crew(self) -> Round:
         self.passes += 1
         name, account = f"{self.turn}/{self.passes}", Account()
-        begun, written = monotonic(), self.ledger.seconds
-        for outcome in self.ledger.kept(name):
+        begun, written = monotonic(), self.journal.seconds
+        for outcome in self.journal.done(name):
             account.add(outcome, is_kept=True)
         if account.kept:
             self.context.reuses_work()
@@ -185,7 +185,7 @@ class Rounds:
         self.context.progress(account.jobs, self.params.jobs)  # what was kept is in no rate
 
         def done(outcomes: Sequence[Outcome]) -> None:
-            self.ledger.write(name, outcomes)
+            self.journal.append(name, outcomes)
             for outcome in outcomes:
                 account.add(outcome)
                 if self._recoveries:
@@ -204,7 +204,7 @@ class Rounds:
             workers=len(self.site.places()),
             seconds=monotonic() - begun,
             tally=tally,
-            ledger_seconds=self.ledger.seconds - written,
+            journal_seconds=self.journal.seconds - written,
             merge_seconds=monotonic() - begun - seconds,
             missing=self.params.jobs - account.jobs - len(account.aside),
             recoveries=self._recovered(tally),
@@ -231,26 +231,26 @@ class Rounds:
         return (part for part in split.parts(self.params.jobs, self.jobs_per_part) if part.number not in known)
 
     def _do_what_is_missing(self, name: str) -> None:
-        """Read the ledger anew, from the disk: what it has not whole is done again, and noted again."""
+        """Read the journal again, from the disk: parts without a whole row are done and written again."""
         for _ in range(TIMES_TO_COMPLETE):
-            on_disk = {outcome.part for outcome in self.ledger.kept(name)}
+            on_disk = {outcome.part for outcome in self.journal.done(name)}
             if len(on_disk) == split.count(self.params.jobs, self.jobs_per_part):
                 return
-            self.crew.do(self._missing(on_disk), lambda outcomes: self.ledger.write(name, outcomes))
+            self.crew.do(self._missing(on_disk), lambda outcomes: self.journal.append(name, outcomes))
         raise RunFailed(
-            f"The ledger lacks parts that were written {TIMES_TO_COMPLETE} times: its disk does not keep what it is given.",
+            f"The journal lacks parts that were written {TIMES_TO_COMPLETE} times: its disk loses what is written.",
             "Look at the head's disk, and go on with `bench resume`.",
         )
 
     def _merge(self, account: Account) -> None:
-        """Results in the order of the jobs: on each node first, then here, and what a lost node had from the ledger."""
+        """Results in the order of the jobs: on each node first, then here, and what a lost node had from the journal."""
         if not account.results:
             return
         merged: dict[int, bytes] = {}
         for found in self.site.ask("merge").values():
             merged.update(found)
         if any(merged[number] != account.results[number] for number in merged.keys() & account.results.keys()):
-            self.context.invalid("a node's file of results differs from what the ledger has of it")
+            self.context.invalid("a node's file of results differs from the journal")
         whole = b"".join(account.results[number] for number in sorted(account.results))
         replace_whole(self.context.folder / f"results-{self.turn}-{self.passes}.f64", whole, is_lasting=False)
         self.site.ask("forget_results")
@@ -326,7 +326,15 @@ def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: 
     )
     ends.callback(hosts.close)
     hosts.ready()
-    ledger = ends.enter_context(Ledger(context.folder, context.earlier, key_of(job, params.jobs, jobs_per_part)))
+    journal = ends.enter_context(
+        Journal(
+            context.folder,
+            context.earlier,
+            work=work.describe_work(job, params.jobs, jobs_per_part),
+            item=Outcome,
+            identity=lambda outcome: outcome.part,
+        )
+    )
     ends.callback(_bring_logs_home, there, context.folder)
     rounds = Rounds(
         params=params,
@@ -336,12 +344,12 @@ def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: 
         site=there,
         crew=crew,
         peers=hosts,
-        ledger=ledger,
+        journal=journal,
         reference=Reference(job=job, jobs=params.jobs, jobs_per_part=jobs_per_part),
         startup_seconds=monotonic() - begun,
     )
     crew.tick = rounds.tick
-    context.befalls(struck=rounds.struck, fill=ledger.fill_up)
+    context.befalls(struck=rounds.struck, fill=journal.fill_disk)
     return rounds
 
 

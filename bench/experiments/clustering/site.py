@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from bench.errors import BadInput, DataMissing
 from bench.experiments.clustering import work
 from bench.experiments.clustering.inputs import checksum
-from bench.experiments.clustering.journal import Journal
+from bench.experiments.clustering.log import Log
 from bench.experiments.clustering.split import Part
 from bench.experiments.clustering.work import Given, Job, Outcome
 from bench.record.files import replace_whole
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bench.experiments.clustering.points import Points
 
 Source = Literal["made", "local", "pulled"]
-LOG = "log.txt"
+LOG_NAME = "log.txt"
 
 
 def folder_of(base: str, node: str) -> Path:
@@ -45,7 +45,7 @@ class Worker:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._source = source
         self._depot = depot  # of the node that has the input
-        self._journal = Journal(self._folder / LOG, name)
+        self._log = Log(self._folder / LOG_NAME, name)
 
     def ready(self) -> int:
         """The id of this process, which has done a job by now: what is imported is no part of the first one's time."""
@@ -56,15 +56,15 @@ class Worker:
         """All jobs of `part`."""
         began, cpu_began = time.perf_counter(), time.thread_time()
         vectors, read, pulled = self._input(part)
-        outcome = work.perform(self._job, part, vectors, say=self._journal.say)
+        outcome = work.perform(self._job, part, vectors, say=self._log.write)
         busy, cpu = time.perf_counter() - began, time.thread_time() - cpu_began  # input is work, wherever it comes from
-        self._journal.say(
+        self._log.write(
             f"part {part.number} of {self._job.layer(part)}: {outcome.jobs} jobs in {outcome.busy_seconds:.6f} s"
         )
         if outcome.results:
             replace_whole(self._folder / f"part-{part.number:08d}", outcome.results, is_lasting=False)
         for each in outcome.aside:
-            self._journal.say(f"job {each.job} of {each.layer} was set aside: {each.error}")
+            self._log.write(f"job {each.job} of {each.layer} was set aside: {each.error}")
         return replace(
             outcome,
             worker=self._name,
@@ -125,7 +125,7 @@ class Depot:
 
     def log(self) -> str:
         """What this node's workers have written so far."""
-        path = self._folder / LOG
+        path = self._folder / LOG_NAME
         return path.read_text(errors="replace") if path.is_file() else ""
 
     def close(self) -> None:

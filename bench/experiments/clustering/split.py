@@ -14,12 +14,12 @@ MOST_JOBS_PER_PART = 20_000
 SHORTEST_SECONDS = 0.1  # of a part, where it need not be shorter: handing one over takes a few milliseconds
 PARTS_PER_WORKER = 32  # where they are not too short for it: the last ones decide how long the others wait
 FEWEST_PER_WORKER = 8  # and however short they are
-MOST_PARTS = 100_000  # rows of a ledger that still goes to a new head in one piece
+MOST_PARTS = 100_000  # rows of a journal that still goes to a new head in one piece
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """What is handed over at once, done or not done as a whole, and a row of the ledger."""
+    """What is handed over at once, done or not done as a whole, and a row of the journal."""
 
     number: int
     layer: int  # its place in RESNET18

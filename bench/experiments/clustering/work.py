@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -67,6 +67,11 @@ class Job:
     def layer(self, part: Part) -> str:
         """What a part's vectors are of."""
         return self.given.name if self.given else part.of.name
+
+
+def describe_work(job: Job, jobs: int, jobs_per_part: int) -> str:
+    """The name of a whole work: equal for two works whose parts are the same."""
+    return f"{jobs} jobs, {jobs_per_part} a part, {sha256(repr(job).encode()).hexdigest()[:16]}"
 
 
 @dataclass(frozen=True, kw_only=True)
