@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from bench.analysis import oversubscribed
 from bench.analysis.arms import ArmRow, arm_row
 from bench.analysis.breakdown.amounts import PART_METRICS
-from bench.analysis.breakdown.network import Ledger, network_ledger
+from bench.analysis.breakdown.network import NetworkBreakdown, network_breakdown
 from bench.analysis.comparison import Side, side
 from bench.analysis.convergence import Guard, guards
 from bench.analysis.curves import Curve, curves
@@ -49,7 +49,7 @@ class CellReport:
     sweeps: tuple[MetricRow, ...] = ()
     curves: tuple[Curve, ...] = ()
     node_metrics: tuple[NodeMetric, ...] = ()
-    ledger: Ledger | None = None  # None: one topology only
+    network_breakdown: NetworkBreakdown | None = None  # None: one topology only
     allocation: Allocation | None = None  # None: one topology, or too little to tell levels apart
     guards: tuple[Guard, ...] = ()  # of trainings, against converging too soon
     reached: tuple[Reached, ...] = ()  # of trainings, how many got to their target
@@ -106,7 +106,7 @@ def build_cell(question: Question, experiment: str, cell: str, title: str) -> Ce
         guards=tuple(guards(question, by_topology, metrics, arms)),
         reached=tuple(reached(question, by_topology, metrics, arms)),
         node_metrics=_node_metrics(question, by_topology, metrics, subject.name),
-        ledger=network_ledger(question, by_topology, metrics, arms, unit),
+        network_breakdown=network_breakdown(question, by_topology, metrics, arms, unit),
         allocation=_allocation(question, by_topology, metrics[0], subject.name) if metrics else None,
         steadiness=steadiness(samples, metrics[0], [arm.name for arm in arms], margin=question.margin)
         if metrics
@@ -125,7 +125,7 @@ def unit_of_work(headline: Metric) -> str:
 
 
 def _metric_rows(question: Question, specs: Specs, metrics: Sequence[Metric], arm: str) -> tuple[MetricRow, ...]:
-    """The headline, and every other metric but curves, the ledger's own, and those of points of a sweep alone."""
+    """The headline, and every other metric but curves, the breakdown's own, and those of points of a sweep alone."""
     points: dict[str, set[str]] = {}
     for those in specs.values():
         for name, _, node, point in question.samples(those).keys:

@@ -338,7 +338,7 @@ def _without_pairs(cell: CellReport, vetoed: Veto) -> CellReport:
             baseline=each.baseline, candidate=each.candidate, pairs=0, missing={**each.missing, **missing}
         ),
     )
-    return replace(found, ledger=None)
+    return replace(found, network_breakdown=None)
 
 
 def _with_comparisons(cell: CellReport, change: Callable[[Comparison], Comparison]) -> CellReport:

@@ -8,7 +8,7 @@ from dataclasses import fields
 from io import StringIO
 
 from bench.analysis import Report
-from bench.analysis.breakdown.network import Ledger
+from bench.analysis.breakdown.network import NetworkBreakdown
 from bench.analysis.cells import CellReport, NodeMetric
 from bench.analysis.comparison import Comparison, Side
 from bench.analysis.costs import Cost
@@ -46,7 +46,7 @@ COLUMNS = (
     "missing",
     "stamps",  # what no number may be taken without
 )
-WHAT = ("median", "ratio", "invocation", "share", "node", "curve", "ledger", "cost")
+WHAT = ("median", "ratio", "invocation", "share", "node", "curve", "breakdown", "cost")
 _MEASURES = tuple(field.name for field in fields(NodeRow) if field.name not in ("topology", "node", "n"))
 _FORMULA = (
     "=",
@@ -113,8 +113,8 @@ def _lines(cell: CellReport) -> Iterator[Line]:
         yield from _of_side(each.side, {**_metric_of(each), "topology": each.topology, "node": each.node})
     for node in cell.nodes:
         yield from _of_node(node)
-    if cell.ledger:
-        yield from _of_ledger(cell.ledger)
+    if cell.network_breakdown:
+        yield from _of_breakdown(cell.network_breakdown)
     for curve in cell.curves:
         about = {**_metric_of(curve), "arm": curve.arm, "point": curve.point, "topology": curve.topology}
         for step, middle, low, high, n in zip(curve.steps, curve.middle, curve.low, curve.high, curve.n, strict=True):
@@ -132,17 +132,17 @@ def _of_node(node: NodeRow) -> Iterator[Line]:
         yield {"what": "node", "metric": name, **place, "value": getattr(node, name), "n": node.n}
 
 
-def _of_ledger(ledger: Ledger) -> Iterator[Line]:
+def _of_breakdown(breakdown: NetworkBreakdown) -> Iterator[Line]:
     """Seconds a unit of work: on each topology, of each part of the gap, of the gap."""
-    about: Line = {"what": "ledger", "unit": f"s/{ledger.unit}", "better": "lower"}
-    for topology, seconds in ledger.seconds.items():
+    about: Line = {"what": "breakdown", "unit": f"s/{breakdown.unit}", "better": "lower"}
+    for topology, seconds in breakdown.seconds.items():
         yield {**about, "metric": "seconds", "topology": topology, **_estimate(seconds)}
-    both = f"{ledger.candidate}-{ledger.baseline}"
-    for part in ledger.parts:
+    both = f"{breakdown.candidate}-{breakdown.baseline}"
+    for part in breakdown.parts:
         why = "" if part.seconds else part.rests_on
         yield {**about, "metric": part.name, "topology": both, **_estimate(part.seconds), "missing": why}
-    if ledger.gap:
-        yield {**about, "metric": "gap", "topology": both, **_estimate(ledger.gap)}
+    if breakdown.gap:
+        yield {**about, "metric": "gap", "topology": both, **_estimate(breakdown.gap)}
 
 
 def _metric_of(row: MetricRow | NodeMetric | Curve) -> Line:

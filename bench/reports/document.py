@@ -15,9 +15,9 @@ from bench.reports.sections import (
     convergence,
     environment,
     grid,
-    ledger,
     levels,
     more_cpus,
+    network_breakdown,
     profiles,
     reached,
     scaling,
@@ -204,7 +204,7 @@ def _sections(report: Report, cell: CellReport, runs: Sequence[Run]) -> Iterator
     for title, table in steps.ladders(cell, topologies):
         yield Section(title=title, table=table, source=f"one value an invocation of each arm, in {record}")
     yield from _cost(report, cell)
-    yield from _ledger(cell)
+    yield from _network_breakdown(cell)
     for title, table in (*sweeps.sweeps(cell, topologies), *sweeps.curves(cell)):
         yield Section(title=title, table=table, source=f"one value an invocation and point, in {record}")
     if cell.reached:
@@ -242,15 +242,15 @@ def _cost(report: Report, cell: CellReport) -> Iterator[Section]:
         )
 
 
-def _ledger(cell: CellReport) -> Iterator[Section]:
-    if cell.ledger is None:
+def _network_breakdown(cell: CellReport) -> Iterator[Section]:
+    if cell.network_breakdown is None:
         return
     has_pairs = bool(cell.headline and cell.headline.comparison and cell.headline.comparison.pairs)
-    notes = tuple(ledger.notes(cell.ledger)) if has_pairs else ()
-    if cell.ledger.gap:
+    notes = tuple(network_breakdown.notes(cell.network_breakdown)) if has_pairs else ()
+    if cell.network_breakdown.gap:
         yield Section(
-            title=ledger.title(cell.ledger),
-            table=ledger.table(cell.ledger),
+            title=network_breakdown.title(cell.network_breakdown),
+            table=network_breakdown.table(cell.network_breakdown),
             notes=notes,
             source="the blocks that have both topologies; what each part rests on is in its row",
         )
@@ -374,9 +374,9 @@ def _legend(report: Report) -> Iterator[tuple[str, str]]:
                 " whether they differ at all, and ranks so far apart that any two would be by chance in 5 of 100 sessions differ"
             ),
         )
-    if any(cell.ledger and cell.ledger.gap for cell in report.cells):
+    if any(cell.network_breakdown and cell.network_breakdown.gap for cell in report.cells):
         yield (
-            "network ledger",
+            "network breakdown",
             (
                 "means over blocks, because they add up, and Student's interval; each part is measured by itself, so what went"
                 " on at the same time is counted twice, and unexplained is less by that much, or below 0"

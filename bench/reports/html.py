@@ -15,7 +15,7 @@ from bench.analysis.cells import CellReport
 from bench.model import Run
 from bench.reports import document
 from bench.reports.document import Chapter
-from bench.reports.pictures import ledger, normality, profiles, scaling, series, session
+from bench.reports.pictures import network_breakdown, normality, profiles, scaling, series, session
 from bench.reports.pictures.session import Look, Picture
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _pictures(report: Report, cell: CellReport, runs: Sequence[Run]) -> Iterator
     look = Look.of(report)
     yield from session.of_cell(report, cell)
     yield from normality.of_cell(cell, look)
-    yield from ledger.of_cell(cell, look)
+    yield from network_breakdown.of_cell(cell, look)
     yield from series.sweeps(cell, look)
     yield from series.curves(cell, look)
     yield from series.samples(cell, runs, look)

@@ -156,7 +156,7 @@ def test_three_per_cent_of_steal_in_one_run_takes_its_block_from_every_condition
         for row in (*cell.rows, *cell.usage):
             assert all(4 not in side.values for side in row.sides.values())
         assert all(4 not in arm.side.values for arm in cell.arms)
-        assert 4 not in cell.ledger.blocks
+        assert 4 not in cell.network_breakdown.blocks
     assert report.runs == {"ok": 42}  # the record has them as they are
 
 

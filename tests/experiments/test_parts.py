@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import analysis
-from bench.analysis.breakdown import amounts as ledger_amounts
+from bench.analysis.breakdown import amounts as breakdown_amounts
 from bench.context import Measured
 from bench.experiments import inference
 from bench.experiments.inference import predictors
@@ -81,9 +81,9 @@ def test_rounds_add_up_and_nodes_have_the_mean_of_their_workers() -> None:
     }
 
 
-def test_the_ledger_knows_the_parts_by_the_names_that_they_are_yielded_under() -> None:
+def test_the_breakdown_knows_the_parts_by_the_names_that_they_are_yielded_under() -> None:
     defined = (*parts.WORK_METRICS, parts.SERIALISE, parts.QUEUE, parts.ROUND_TRIPS)
-    assert {metric.name for metric in defined} == set(ledger_amounts.PART_METRICS)
+    assert {metric.name for metric in defined} == set(breakdown_amounts.PART_METRICS)
 
 
 # real runs
@@ -109,9 +109,9 @@ class Sleeper(predictors.Predictor):
         return super().predict_span(vectors, start, stop)
 
 
-def a_ledger(monkeypatch: pytest.MonkeyPatch, single: Any, multi: Any, held_up: float) -> dict[str, float]:
+def a_breakdown(monkeypatch: pytest.MonkeyPatch, single: Any, multi: Any, held_up: float) -> dict[str, float]:
     """Parts of the gap between two actors on one node, and two on two nodes, of which one is held up in each pass."""
-    from made_up_ledger import a_session  # Ray's workers import this module, and know nothing of that one
+    from made_up_breakdown import a_session  # Ray's workers import this module, and know nothing of that one
 
     session, made_up = a_session(blocks=1, metrics=inference.METRICS, arms=inference.ARMS)
     runs = []
@@ -121,8 +121,8 @@ def a_ledger(monkeypatch: pytest.MonkeyPatch, single: Any, multi: Any, held_up: 
         assert not context.is_invalid
         runs.append(replace(run, samples=samples, usage=()))
     (cell,) = analysis.build(session, runs).cells
-    assert cell.ledger is not None
-    return {part.name: part.seconds.value for part in cell.ledger.parts if part.seconds}
+    assert cell.network_breakdown is not None
+    return {part.name: part.seconds.value for part in cell.network_breakdown.parts if part.seconds}
 
 
 def _sleeper(self: predictors.Predictors, held_up: float, number: int) -> Any:
@@ -141,8 +141,8 @@ def _sleeper(self: predictors.Predictors, held_up: float, number: int) -> Any:
 def test_a_worker_that_sleeps_is_found_in_the_stragglers_part_and_nowhere_else(
     context: Any, two_halves: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = a_ledger(monkeypatch, context, two_halves, 0.0)
-    after = a_ledger(monkeypatch, context, two_halves, HELD_UP_SECONDS)
+    before = a_breakdown(monkeypatch, context, two_halves, 0.0)
+    after = a_breakdown(monkeypatch, context, two_halves, HELD_UP_SECONDS)
     assert set(before) == {"serialise/copy", "queue and schedule", "compute", "straggler", "unexplained"}
     # The other worker has meanwhile done all else, so that a pass takes as long as that one call.
     expected = (HELD_UP_SECONDS + CALL_SECONDS - PASS_SECONDS) / PARAMS.inputs

@@ -6,7 +6,7 @@ from dataclasses import replace
 from io import StringIO
 
 import pytest
-from analysis import made_up_ledger
+from analysis import made_up_breakdown
 from analysis.made_up import made_up
 
 from bench import analysis
@@ -60,11 +60,11 @@ def test_a_name_that_a_spreadsheet_would_run_is_quoted():
     assert {line["metric"] for line in lines if "HYPERLINK" in line["metric"]} == {f"'{formula}"}
 
 
-def test_the_parts_of_the_network_ledger_add_up_to_its_gap():
+def test_the_parts_of_the_network_breakdown_add_up_to_its_gap():
     lines = {
         line["metric"]: line
-        for line in lines_of(analysis.build(*made_up_ledger.a_session()))
-        if line["what"] == "ledger"
+        for line in lines_of(analysis.build(*made_up_breakdown.a_session()))
+        if line["what"] == "breakdown"
     }
     gap = float(lines.pop("gap")["value"])
     parts = [float(line["value"]) for line in lines.values() if line["value"] and line["topology"] == "multi-single"]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from analysis import made_up_ledger
+from analysis import made_up_breakdown
 from analysis.made_up import SINGLE, made_up
 from analysis.test_sweeps import ACCURACY, GOODPUT, drawn, swept
 
@@ -194,12 +194,12 @@ def test_one_topology_and_no_run_make_a_page_too():
     assert "There is no answer" in Page(empty).words
 
 
-def test_the_network_ledger_is_drawn_with_each_of_its_parts():
-    session, runs = made_up_ledger.a_session()
+def test_the_network_breakdown_is_drawn_with_each_of_its_parts():
+    session, runs = made_up_breakdown.a_session()
     report = analysis.build(session, runs)
-    ledger = report.cells[0].ledger
+    breakdown = report.cells[0].network_breakdown
     page = Page(reports.render("html", report, runs))
-    measured = [part.name for part in ledger.parts if part.seconds]
+    measured = [part.name for part in breakdown.parts if part.seconds]
     assert len(measured) > 3
     assert "Each bar begins where the one above it ended" in page.words
     for name in measured:

@@ -1,1 +1,1 @@
-"""The network ledger: what a unit of work takes longer on many nodes, and where that goes."""
+"""The network breakdown: what a unit of work takes longer on many nodes, and where that goes."""

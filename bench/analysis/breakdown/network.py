@@ -1,4 +1,4 @@
-"""The network ledger: where the time goes that a unit of work takes longer on many nodes than on one.
+"""The network breakdown: where the time goes that a unit of work takes longer on many nodes than on one.
 
 The gap, multi minus single, is split block by block into parts that were measured; what they leave is `unexplained`, and
 always shown. So the parts add up to the gap exactly, and a part that could not be measured says why and stays in it.
@@ -45,7 +45,7 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ledger:
+class NetworkBreakdown:
     """The gap between two topologies in seconds a unit of work, and its parts, which add up to it."""
 
     unit: str  # what a unit of work is called
@@ -70,10 +70,10 @@ class _Pair:
     at_multi: Amounts
 
 
-def network_ledger(
+def network_breakdown(
     question: Question, specs: Specs, metrics: Sequence[Metric], arms: Sequence[Arm], unit: str
-) -> Ledger | None:
-    """The ledger of one cell; None where there is one topology only."""
+) -> NetworkBreakdown | None:
+    """The breakdown of one cell; None where there is one topology only."""
     if len(question.topologies) < 2 or not metrics or not arms:
         return None
     baseline, candidate = question.topologies[0], question.topologies[-1]
@@ -84,7 +84,7 @@ def network_ledger(
     gaps = {block: pairs[block].at_multi.seconds - pairs[block].at_single.seconds for block in blocks}
     facts = [run.facts for run in question.usable(specs[candidate]) if run.facts]
     same_host = any(each.same_host for each in facts) if facts else None
-    return Ledger(
+    return NetworkBreakdown(
         unit=unit,
         baseline=baseline,
         candidate=candidate,

@@ -1,6 +1,6 @@
-"""What the time of an experiment went into: the metrics that the network ledger of a report is made of.
+"""What the time of an experiment went into: the metrics that the network breakdown of a report is made of.
 
-An experiment that yields them for its subject has a ledger that says more; the report shows them nowhere else. Each
+An experiment that yields them for its subject has a breakdown that says more; the report shows them nowhere else. Each
 is in seconds of the interval that was timed, and what is not yielded is called not measured.
 """
 

@@ -1,31 +1,31 @@
-"""The network ledger as a picture: from one topology's seconds to the other's, each part where the one before it ended."""
+"""The network breakdown as a picture: from one topology's seconds to the other's, each part where the one before it ended."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.analysis.breakdown.network import Ledger
+from bench.analysis.breakdown.network import NetworkBreakdown
 from bench.analysis.cells import CellReport
 from bench.analysis.numbers import percent, plain, with_interval
 from bench.analysis.stats.estimates import Estimate
 from bench.reports.pictures import colours
 from bench.reports.pictures.session import RIGHT, Look, Picture, name_of, runs_of, ticks
 from bench.reports.pictures.svg import LEFT, Axis, Canvas
-from bench.reports.sections.ledger import scale_of, title
+from bench.reports.sections.network_breakdown import scale_of, title
 
 _ROW = 34
 _BEGIN = 2 * LEFT + 24  # names of parts are longer than numbers
 
 
 def of_cell(cell: CellReport, look: Look) -> Iterator[Picture]:
-    """The ledger of a cell that has one with a gap in it."""
-    if cell.ledger and cell.ledger.gap:
-        yield _picture(cell.ledger, cell, look)
+    """The breakdown of a cell that has one with a gap in it."""
+    if cell.network_breakdown and cell.network_breakdown.gap:
+        yield _picture(cell.network_breakdown, cell, look)
 
 
-def _picture(ledger: Ledger, cell: CellReport, look: Look) -> Picture:
-    scale = scale_of(ledger)
-    steps = list(_steps(ledger, look))
+def _picture(breakdown: NetworkBreakdown, cell: CellReport, look: Look) -> Picture:
+    scale = scale_of(breakdown)
+    steps = list(_steps(breakdown, look))
     ends = [
         begin + end
         for _, begin, value, _ in steps
@@ -52,17 +52,17 @@ def _picture(ledger: Ledger, cell: CellReport, look: Look) -> Picture:
             canvas.line([(end, y + 2), (end, y + _ROW + 22)], kind="thin")
         canvas.words(after + 8, y + 16, plain(value.value / scale.divisor))
     canvas.words((_BEGIN + RIGHT) / 2, bottom + 36, scale.unit, anchor="middle")
-    base = ledger.seconds[ledger.baseline].value
+    base = breakdown.seconds[breakdown.baseline].value
     said = ", ".join(
         f"{part.name} {with_interval(part.seconds, scale)} ({percent(part.seconds.value / base)})"
-        for part in ledger.parts
+        for part in breakdown.parts
         if part.seconds
     )
-    gap = with_interval(ledger.gap, scale) if ledger.gap else ""
-    words = f"{ledger.candidate} takes {gap} {scale.unit} longer than {ledger.baseline}: {said}"
+    gap = with_interval(breakdown.gap, scale) if breakdown.gap else ""
+    words = f"{breakdown.candidate} takes {gap} {scale.unit} longer than {breakdown.baseline}: {said}"
     return Picture(
-        title=title(ledger),
-        svg=canvas.drawn(name_of("ledger", cell), f"{title(ledger)}. {words}."),
+        title=title(breakdown),
+        svg=canvas.drawn(name_of("breakdown", cell), f"{title(breakdown)}. {words}."),
         says=f"{words}.",
         reads=(
             "Each bar begins where the one above it ended, so that together they lead from the one topology to the other;"
@@ -73,14 +73,14 @@ def _picture(ledger: Ledger, cell: CellReport, look: Look) -> Picture:
     )
 
 
-def _steps(ledger: Ledger, look: Look) -> Iterator[tuple[str, float, Estimate, str]]:
+def _steps(breakdown: NetworkBreakdown, look: Look) -> Iterator[tuple[str, float, Estimate, str]]:
     """Each bar: its name, where it begins, how long it is, its colour."""
-    first, last = ledger.seconds[ledger.baseline], ledger.seconds[ledger.candidate]
-    yield ledger.baseline, 0.0, first, look.colour(ledger.baseline)
+    first, last = breakdown.seconds[breakdown.baseline], breakdown.seconds[breakdown.candidate]
+    yield breakdown.baseline, 0.0, first, look.colour(breakdown.baseline)
     reached = first.value
-    for part in ledger.parts:
+    for part in breakdown.parts:
         if part.seconds:
             colour = colours.ALARM if part.name == "unexplained" else colours.NEUTRAL
             yield f"+ {part.name}", reached, part.seconds, colour
             reached += part.seconds.value
-    yield ledger.candidate, 0.0, last, look.colour(ledger.candidate)
+    yield breakdown.candidate, 0.0, last, look.colour(breakdown.candidate)

@@ -1,4 +1,4 @@
-"""The ledger of real sessions on a link that is shaped: what is slower is what was made slower."""
+"""The breakdown of real sessions on a link that is shaped: what is slower is what was made slower."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from person import Bench
 
 from bench import analysis
-from bench.analysis.breakdown.network import Ledger
+from bench.analysis.breakdown.network import NetworkBreakdown
 from bench.model import Run, Session
 
 pytestmark = [pytest.mark.ray, pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -34,23 +34,23 @@ def session_at(bench: Bench, link_rate: str, *words: str) -> tuple[Session, list
     return replace(bench.session(), allow_noise=True), bench.runs()  # the tests themselves may keep this machine busy
 
 
-def ledger_of(session: Session, runs: list[Run]) -> Ledger:
+def breakdown_of(session: Session, runs: list[Run]) -> NetworkBreakdown:
     (cell,) = analysis.build(session, runs).cells
-    assert cell.ledger is not None
-    assert cell.ledger.gap is not None
-    return cell.ledger
+    assert cell.network_breakdown is not None
+    assert cell.network_breakdown.gap is not None
+    return cell.network_breakdown
 
 
-def seconds_of(ledger: Ledger) -> dict[str, float]:
-    return {part.name: part.seconds.value for part in ledger.parts if part.seconds}
+def seconds_of(breakdown: NetworkBreakdown) -> dict[str, float]:
+    return {part.name: part.seconds.value for part in breakdown.parts if part.seconds}
 
 
 def test_half_the_rate_of_the_link_is_found_in_the_network_part_and_nowhere_else(bench: Bench) -> None:
     session, runs = session_at(bench, "20mbit")
-    fast = ledger_of(session, runs)
+    fast = breakdown_of(session, runs)
     (single,) = (run for run in runs if run.spec.topology.name == "single")
     session, multi = session_at(bench, "10mbit", "--topology", "multi")
-    slow = ledger_of(replace(session, specs=(single.spec, *session.specs)), [single, *multi])  # one node has no link
+    slow = breakdown_of(replace(session, specs=(single.spec, *session.specs)), [single, *multi])  # one node has no link
 
     before, after = seconds_of(fast), seconds_of(slow)
     assert set(before) == set(after) == {part.name for part in fast.parts}  # each was measured

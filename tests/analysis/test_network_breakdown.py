@@ -1,4 +1,4 @@
-"""The ledger gives back the parts that a gap was made of, and what it cannot know it calls unexplained."""
+"""The breakdown gives back the parts that a gap was made of, and what it cannot know it calls unexplained."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_up_ledger import ALONE, APART, ARMS, METRICS, Truth, a_session, the_network_experiment
+from made_up_breakdown import ALONE, APART, ARMS, METRICS, Truth, a_session, the_network_experiment
 
 from bench import analysis
-from bench.analysis.breakdown.network import NAMES, network_ledger
+from bench.analysis.breakdown.network import NAMES, network_breakdown
 from bench.analysis.cells import unit_of_work
 from bench.analysis.rows import Question
 from bench.experiments.toolkit import parts
@@ -21,16 +21,16 @@ from bench.reports import text
 MEAN_BLOCK = 1.035  # block 1 of 6 is slower by 1 %, block 6 by 6 %
 
 
-def ledger_of(session, runs):
+def breakdown_of(session, runs):
     topologies = ("single", "multi")
     question = Question(session=session, runs={run.spec.id: run for run in runs}, topologies=topologies, margin=0.02)
     specs = {name: question.specs("inference", "c01", name) for name in topologies}
     unit = unit_of_work(session.metrics["inference"][0])
-    return network_ledger(question, specs, session.metrics["inference"], session.arms["inference"], unit)
+    return network_breakdown(question, specs, session.metrics["inference"], session.arms["inference"], unit)
 
 
-def seconds_of(ledger):
-    return {part.name: part.seconds.value for part in ledger.parts if part.seconds}
+def seconds_of(breakdown):
+    return {part.name: part.seconds.value for part in breakdown.parts if part.seconds}
 
 
 def without_metric(runs, name):
@@ -45,7 +45,7 @@ def uncounted(runs):
 
 
 def test_the_parts_that_were_put_in_come_out():
-    found = seconds_of(ledger_of(*a_session()))
+    found = seconds_of(breakdown_of(*a_session()))
     expected = {
         "network": 6_272.0 * 20e-9,
         "serialise/copy": 0.0,
@@ -78,13 +78,13 @@ def test_the_parts_add_up_to_the_gap_whatever_was_measured(single, multi, lost, 
     session, runs = a_session(single, multi, blocks=blocks, arms=tuple(a for a in ARMS if a.name not in lost))
     for name in lost:
         runs = uncounted(runs) if name == "bytes" else without_metric(runs, name)
-    ledger = ledger_of(session, runs)
-    size = max(estimate.value for estimate in ledger.seconds.values()) * 1e-9
-    assert math.fsum(seconds_of(ledger).values()) == pytest.approx(ledger.gap.value, abs=size)
-    gap = ledger.seconds["multi"].value - ledger.seconds["single"].value
-    assert ledger.gap.value == pytest.approx(gap, abs=size)
-    assert ledger.parts[-1].name == "unexplained"
-    assert ledger.parts[-1].seconds is not None
+    breakdown = breakdown_of(session, runs)
+    size = max(estimate.value for estimate in breakdown.seconds.values()) * 1e-9
+    assert math.fsum(seconds_of(breakdown).values()) == pytest.approx(breakdown.gap.value, abs=size)
+    gap = breakdown.seconds["multi"].value - breakdown.seconds["single"].value
+    assert breakdown.gap.value == pytest.approx(gap, abs=size)
+    assert breakdown.parts[-1].name == "unexplained"
+    assert breakdown.parts[-1].seconds is not None
 
 
 GROWS = {
@@ -102,8 +102,8 @@ def test_what_grows_in_a_run_grows_in_its_own_part_alone_and_by_as_much(name, ti
     field, factor = GROWS[name]
     was = getattr(APART, field)
     more = was * (times - 1) * factor * MEAN_BLOCK
-    before = seconds_of(ledger_of(*a_session()))
-    after = seconds_of(ledger_of(*a_session(multi=replace(APART, **{field: was * times}))))
+    before = seconds_of(breakdown_of(*a_session()))
+    after = seconds_of(breakdown_of(*a_session(multi=replace(APART, **{field: was * times}))))
     for part in NAMES:
         grown = after[part] - before[part]
         # Bytes are whole numbers: a part may be off by what one of them in 10,000 units of work takes.
@@ -113,18 +113,18 @@ def test_what_grows_in_a_run_grows_in_its_own_part_alone_and_by_as_much(name, ti
 def test_a_link_of_half_the_rate_doubles_the_network_part():
     slow = replace(APART, byte_seconds=8 / 25e6)
     fast = replace(APART, byte_seconds=8 / 50e6)
-    found = {each: seconds_of(ledger_of(*a_session(multi=each)))["network"] for each in (fast, slow)}
+    found = {each: seconds_of(breakdown_of(*a_session(multi=each)))["network"] for each in (fast, slow)}
     assert found[slow] / found[fast] == pytest.approx(2.0, rel=0.001)
     assert found[slow] == pytest.approx(6_272 * 8 / 25e6 * MEAN_BLOCK, rel=0.01)
 
 
 def test_a_stall_in_one_turn_of_the_calls_is_no_price():
-    smooth, stalled = (seconds_of(ledger_of(*a_session(samples=3, stalled_turn=turn))) for turn in (None, 4))
+    smooth, stalled = (seconds_of(breakdown_of(*a_session(samples=3, stalled_turn=turn))) for turn in (None, 4))
     assert stalled == pytest.approx(smooth, rel=0.01, abs=1e-8)
 
 
 def test_each_part_has_an_interval_over_blocks():
-    for part in ledger_of(*a_session()).parts:
+    for part in breakdown_of(*a_session()).parts:
         assert part.seconds.n == 6
         assert part.seconds.low <= part.seconds.value <= part.seconds.high
         assert part.seconds.level == 0.95
@@ -132,17 +132,17 @@ def test_each_part_has_an_interval_over_blocks():
 
 def test_what_no_sample_says_is_not_measured_and_stays_in_what_is_unexplained():
     session, runs = a_session()
-    whole = seconds_of(ledger_of(session, runs))
-    ledger = ledger_of(session, without_metric(runs, parts.STRAGGLER.name))
-    (straggler,) = [part for part in ledger.parts if part.name == "straggler"]
+    whole = seconds_of(breakdown_of(session, runs))
+    breakdown = breakdown_of(session, without_metric(runs, parts.STRAGGLER.name))
+    (straggler,) = [part for part in breakdown.parts if part.name == "straggler"]
     assert straggler.seconds is None
     assert straggler.rests_on == "this experiment does not measure it"
-    assert seconds_of(ledger)["unexplained"] == pytest.approx(whole["unexplained"] + whole["straggler"])
+    assert seconds_of(breakdown)["unexplained"] == pytest.approx(whole["unexplained"] + whole["straggler"])
 
 
 def test_without_bytes_there_is_no_network_part_and_the_calls_say_what_is_in_them():
     session, runs = a_session()
-    by_name = {part.name: part for part in ledger_of(session, uncounted(runs)).parts}
+    by_name = {part.name: part for part in breakdown_of(session, uncounted(runs)).parts}
     assert by_name["network"].seconds is None
     assert by_name["network"].rests_on == "bytes: not counted here"
     assert by_name["queue and schedule"].rests_on == "full-calls, with what their bytes cost"
@@ -156,22 +156,22 @@ def test_without_bytes_there_is_no_network_part_and_the_calls_say_what_is_in_the
     ],
 )
 def test_without_two_arms_of_calls_a_byte_has_no_cost(arms, why):
-    (network, *_) = ledger_of(*a_session(arms=arms)).parts
+    (network, *_) = breakdown_of(*a_session(arms=arms)).parts
     assert network.seconds is None
     assert why in network.rests_on
 
 
 def test_calls_that_carry_no_more_than_bare_ones_give_no_cost_of_a_byte_in_any_block():
     session, runs = a_session(multi=replace(APART, link_bytes=0.0))
-    ledger = ledger_of(session, runs)
-    assert ledger.parts[0].seconds is None
-    assert "carry hardly more than" in ledger.parts[0].rests_on
-    assert ledger.blocks == (1, 2, 3, 4, 5, 6)
+    breakdown = breakdown_of(session, runs)
+    assert breakdown.parts[0].seconds is None
+    assert "carry hardly more than" in breakdown.parts[0].rests_on
+    assert breakdown.blocks == (1, 2, 3, 4, 5, 6)
 
 
 def test_raw_tcp_says_what_a_byte_costs_and_what_ray_adds_is_a_copy():
-    ledger = ledger_of(*the_network_experiment(*a_session(), goodput=100e6))
-    found = seconds_of(ledger)
+    breakdown = breakdown_of(*the_network_experiment(*a_session(), goodput=100e6))
+    found = seconds_of(breakdown)
     bytes_ = APART.link_bytes
     assert found["network"] == pytest.approx(bytes_ / 100e6, rel=0.001)
     assert found["serialise/copy"] == pytest.approx(bytes_ * (20e-9 * MEAN_BLOCK - 10e-9), rel=0.01)
@@ -195,7 +195,7 @@ def test_round_trips_cost_what_the_network_experiment_says_where_no_arm_makes_ca
         )
         for run in runs
     ]
-    found = ledger_of(*the_network_experiment(session, trips, goodput=100e6, round_trip=8e-6))
+    found = breakdown_of(*the_network_experiment(session, trips, goodput=100e6, round_trip=8e-6))
     assert seconds_of(found)["queue and schedule"] == pytest.approx(0.5 * 8e-6)
 
 
@@ -211,7 +211,7 @@ def test_waiting_that_an_experiment_sees_is_taken_as_it_is():
         )
         for run in runs
     ]
-    found = seconds_of(ledger_of(session, waits))
+    found = seconds_of(breakdown_of(session, waits))
     assert found["queue and schedule"] == pytest.approx(found["straggler"])
 
 
@@ -220,31 +220,31 @@ def test_blocks_without_a_pair_are_left_out_and_named():
     spoilt = [
         replace(run, status="invalid", reasons=("a node was lost",)) if i == 0 else run for i, run in enumerate(runs)
     ]
-    ledger = ledger_of(session, spoilt[:-1])
-    assert ledger.blocks == (2, 3, 4, 5)
-    assert ledger.missing == {1: "single: invalid: a node was lost", 6: "multi: not run"}
+    breakdown = breakdown_of(session, spoilt[:-1])
+    assert breakdown.blocks == (2, 3, 4, 5)
+    assert breakdown.missing == {1: "single: invalid: a node was lost", 6: "multi: not run"}
 
 
 def test_a_block_that_lacks_one_part_is_left_out_for_sums_of_unlike_blocks_would_not_add_up():
     session, runs = a_session()
     last = without_metric(runs[-1:], parts.COMPUTE.name)
-    ledger = ledger_of(session, [*runs[:-1], *last])
-    assert ledger.blocks == (1, 2, 3, 4, 5)
-    assert ledger.missing == {6: "compute: this experiment does not measure it"}
+    breakdown = breakdown_of(session, [*runs[:-1], *last])
+    assert breakdown.blocks == (1, 2, 3, 4, 5)
+    assert breakdown.missing == {6: "compute: this experiment does not measure it"}
 
 
 def test_nothing_run_gives_no_gap_and_the_reasons():
     session, _ = a_session(blocks=1)
-    ledger = ledger_of(session, [])
-    assert (ledger.gap, ledger.parts) == (None, ())
-    assert ledger.missing == {1: "single: not run, multi: not run"}
+    breakdown = breakdown_of(session, [])
+    assert (breakdown.gap, breakdown.parts) == (None, ())
+    assert breakdown.missing == {1: "single: not run, multi: not run"}
 
 
 def test_a_headline_without_seconds_says_so():
     score = Metric(name=METRICS[0].name, unit="1", better="higher", kind="ratio")
-    ledger = ledger_of(*a_session(metrics=(score, *METRICS[1:])))
-    assert ledger.gap is None
-    assert "is neither a rate by the second nor a time" in ledger.missing[1]
+    breakdown = breakdown_of(*a_session(metrics=(score, *METRICS[1:])))
+    assert breakdown.gap is None
+    assert "is neither a rate by the second nor a time" in breakdown.missing[1]
 
 
 def test_a_time_is_its_own_seconds():
@@ -258,24 +258,24 @@ def test_a_time_is_its_own_seconds():
         )
         for run in runs
     ]
-    ledger = ledger_of(session, took)
-    assert ledger.unit == "unit"
-    assert ledger.seconds["single"].value == pytest.approx(25_000 * ALONE.seconds * MEAN_BLOCK)
-    assert seconds_of(ledger)["straggler"] == pytest.approx(25_000 * 30e-6 * MEAN_BLOCK, rel=0.001)
+    breakdown = breakdown_of(session, took)
+    assert breakdown.unit == "unit"
+    assert breakdown.seconds["single"].value == pytest.approx(25_000 * ALONE.seconds * MEAN_BLOCK)
+    assert seconds_of(breakdown)["straggler"] == pytest.approx(25_000 * 30e-6 * MEAN_BLOCK, rel=0.001)
 
 
 def test_nodes_of_one_machine_are_stamped_wherever_the_network_is_named():
     session, runs = a_session()
-    (network, *_) = ledger_of(session, runs).parts
+    (network, *_) = breakdown_of(session, runs).parts
     assert network.title == "network, same host"
     page = text.render(analysis.build(session, runs))
     assert "takes longer, means of 6 blocks (veth at 50mbit, all nodes on one machine)" in page
     assert "+ network, same host" in page
-    (apart, *_) = ledger_of(*a_session(same_host=False)).parts
+    (apart, *_) = breakdown_of(*a_session(same_host=False)).parts
     assert apart.title == "network"
 
 
-def test_the_report_shows_the_metrics_of_the_ledger_nowhere_else():
+def test_the_report_shows_the_metrics_of_the_breakdown_nowhere_else():
     session, runs = a_session()
     (cell,) = analysis.build(session, runs).cells
     assert [row.metric for row in cell.rows] == [METRICS[0]]
@@ -292,10 +292,10 @@ def test_the_report_names_what_was_not_measured_and_keeps_its_lines_short():
     assert max(map(len, page.splitlines())) <= 120
 
 
-def test_what_the_ledger_asks_of_the_experiment_network_is_there():
-    from bench.analysis.breakdown import costs as ledger_costs
+def test_what_the_breakdown_asks_of_the_experiment_network_is_there():
+    from bench.analysis.breakdown import costs as breakdown_costs
     from bench.experiments import load
 
-    asked = load(ledger_costs.NETWORK)
-    assert {ledger_costs.RAW_TCP, ledger_costs.CALL} <= {arm.name for arm in asked.ARMS}
-    assert {ledger_costs.GOODPUT, ledger_costs.ROUND_TRIP} <= {metric.name for metric in asked.METRICS}
+    asked = load(breakdown_costs.NETWORK)
+    assert {breakdown_costs.RAW_TCP, breakdown_costs.CALL} <= {arm.name for arm in asked.ARMS}
+    assert {breakdown_costs.GOODPUT, breakdown_costs.ROUND_TRIP} <= {metric.name for metric in asked.METRICS}

@@ -74,7 +74,7 @@ def a_session(
         for topology in (SINGLE, MULTI)
     ]
     session = Session(
-        id="s-ledger",
+        id="s-breakdown",
         created="2026-01-05T10:00:00+00:00",
         target="local",
         seed=7,
@@ -90,7 +90,7 @@ def a_session(
 def _spec(experiment: str, topology: Topology, block: int, samples: int = 2) -> Spec:
     return Spec(
         id=f"b{block:02d}-{topology.name}-{experiment}-c01",
-        session="s-ledger",
+        session="s-breakdown",
         experiment=experiment,
         cell="c01",
         params={},
