@@ -28,7 +28,7 @@ def peers(local_ray: Sequence[NodeSlot]) -> Iterator[Peers]:
     )
     started.ready()
     yield started
-    started.close()
+    started.processes.close()
 
 
 @pytest.mark.parametrize("way", ["one_by_one", "all_cpus", "pool"])
@@ -36,7 +36,7 @@ def test_every_peer_gives_the_same_answers(peers: Peers, way: str) -> None:
     layers, vectors = mlp.make_layers(7, "float64"), mlp.make_vectors("mnist", 7, "float64")
     expected = mlp.answer_all(layers, vectors, 0, INPUTS, 1_000)
     assert getattr(peers, way)() == expected
-    assert getattr(peers, way)() == expected  # a host has nothing left over from the time before
+    assert getattr(peers, way)() == expected  # a peer has nothing left over from the time before
 
 
 def test_the_base_case_is_not_spread_and_the_others_are(peers: Peers) -> None:
@@ -51,18 +51,18 @@ def test_peers_use_the_threads_of_their_node(local_ray: Sequence[NodeSlot]) -> N
     other = replace(peers, shares=[(replace(local_ray[0], threads=3), (0, 10))])
     with pytest.raises(RunInvalid, match="The peers on head have native threads"):
         other.ready()
-    peers.close()
+    peers.processes.close()
 
 
-def test_the_pool_ends_with_its_host(local_ray: Sequence[NodeSlot]) -> None:
+def test_the_pool_ends_with_its_peer_process(local_ray: Sequence[NodeSlot]) -> None:
     import ray
 
     layers, vectors = mlp.make_layers(7, "float32"), mlp.make_vectors("mnist", 7, "float32")
     peers = start_peers(local_ray, layers, vectors, inputs=10, batch=1)
     peers.ready()
-    processes = [psutil.Process(pid) for pid in ray.get(peers.hosts[0].processes.remote(), timeout=30)]
+    processes = [psutil.Process(pid) for pid in ray.get(peers.processes.actors[0].processes.remote(), timeout=30)]
     assert len(processes) == 2
-    peers.close()
+    peers.processes.close()
     deadline = time.monotonic() + 20
     while any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in processes):
         assert time.monotonic() < deadline, "a process of the pool is still there"

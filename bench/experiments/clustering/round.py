@@ -324,7 +324,7 @@ def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: 
         context.nodes if params.peers == "all" else [],
         {node.name: site.folder_of(folder, node.name) for node in having},
     )
-    ends.callback(hosts.close)
+    ends.callback(hosts.processes.close)
     hosts.ready()
     journal = ends.enter_context(
         Journal(

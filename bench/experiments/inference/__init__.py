@@ -191,7 +191,7 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
             context.invalid(problem)
 
         peers = start_peers(context.nodes, layers, vectors, inputs=params.inputs, batch=params.batch)
-        ends.callback(peers.close)
+        ends.callback(peers.processes.close)
         peers.ready()
         vow.same_weights(predictors.ready())
         work = _work(predictors, peers, batches, expected, strike=context.progress if params.chaos else None)

@@ -1,37 +1,47 @@
-"""What Ray is compared with: the same network on the same nodes by numpy and by multiprocessing.
-
-Ray places one host process on each node and carries the word "go" and the answers; the work is done without it.
-"""
+"""Runs what Ray is compared with: the same network on the same nodes by numpy and by multiprocessing."""
 
 from __future__ import annotations
 
 import math
-import multiprocessing
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bench.context import NodeSlot
 from bench.errors import RunInvalid
 from bench.experiments.inference import mlp
-from bench.experiments.toolkit.placement import Span, get_in_time, on, shares, spans
-from bench.experiments.toolkit.spawning import THREAD_VARIABLES, environment, without_main_script
+from bench.experiments.toolkit.placement import Span, shares, spans
+from bench.experiments.toolkit.process_pool import PeerProcesses, ProcessPool
 
 if TYPE_CHECKING:
     from bench.experiments.inference.mlp import Array, Layers
 
 READY_SECONDS = 120.0
-SLOWEST_INPUTS_PER_SECOND = 200.0  # of a host that is alive
+SLOWEST_INPUTS_PER_SECOND = 200.0  # of a peer that is alive
 CHUNK_SECONDS = 60.0
 
-_layers: Layers  # in a process of the pool: what its initializer was given
+
+@dataclass(frozen=True)
+class BatchWorker:
+    """The network in a process of the pool."""
+
+    layers: Layers
+
+    def threads(self) -> int:
+        """Native threads of this process."""
+        return mlp.native_threads()
+
+    def answer(self, task: tuple[int, Array]) -> tuple[int, bytes]:
+        """The number of a batch, and the classes of its inputs."""
+        index, rows = task
+        return index, mlp.answer(self.layers, rows).tobytes()
 
 
-class Host:
+class PeerProcess:
     """A process on a node that does the node's share, in itself or in a pool of its own."""
 
-    def __init__(self, layers: Layers, vectors: Array, *, threads: int, processes: int) -> None:
+    def __init__(self, layers: Layers, vectors: Array, threads: int, processes: int) -> None:
         import numpy as np
         from threadpoolctl import threadpool_limits
 
@@ -43,17 +53,14 @@ class Host:
         # other at every product: with one CPU taken by something else, two were slower than one.
         self._threads = ThreadPoolExecutor(threads)
         self._thread_count = threads
-        self._pool = _start_pool(self._layers, processes)
-        self._processes = processes
+        self._pool = ProcessPool(BatchWorker, self._layers, processes=processes)
 
     def ready(self) -> dict[str, list[int]]:
         """The native threads of each thread or process, by arm; waits until all processes of the pool have the network."""
-        pool = self._pool.map_async(_threads_here, range(self._processes), chunksize=1)
-        threads = self._threads.map(_threads_here, range(self._thread_count))
         return {
             "numpy-one-by-one": [mlp.native_threads()],
-            "numpy-all-cpus": list(threads),
-            "pool": pool.get(timeout=READY_SECONDS),
+            "numpy-all-cpus": list(self._threads.map(_threads_here, range(self._thread_count))),
+            "pool": self._pool.on_each("threads", seconds=READY_SECONDS),
         }
 
     def one_by_one(self, start: int, stop: int) -> bytes:
@@ -71,9 +78,7 @@ class Host:
         chunks = spans(start, stop, batch)
         tasks = ((index, mlp.rows_of(self._vectors, *chunk)) for index, chunk in enumerate(chunks))
         answers = [b""] * len(chunks)
-        ready = self._pool.imap_unordered(_answer_here, tasks)
-        for _ in chunks:
-            index, classes = ready.next(timeout=CHUNK_SECONDS)
+        for index, classes in self._pool.results("answer", tasks, seconds=CHUNK_SECONDS):
             answers[index] = classes
         return b"".join(answers)
 
@@ -82,22 +87,20 @@ class Host:
 
     def processes(self) -> list[int]:
         """The ids of the pool's processes."""
-        return [process.pid for process in multiprocessing.active_children() if process.pid is not None]
+        return sorted(self._pool.processes)
 
 
 @dataclass(frozen=True)
 class Peers:
-    """A host on each node, and each node's share of the inputs."""
+    """A peer process on each node, and each node's share of the inputs."""
 
-    hosts: Sequence[Any]
+    processes: PeerProcesses
     shares: Sequence[tuple[NodeSlot, Span]]
     batch: int
 
     def ready(self) -> list[dict[str, list[int]]]:
-        """Wait for all hosts; gives their native threads. Raises RunInvalid where these are not the node's."""
-        found: list[dict[str, list[int]]] = get_in_time(
-            [host.ready.remote() for host in self.hosts], READY_SECONDS, "Peers that load the network"
-        )
+        """Wait for all peers; gives their native threads. Raises RunInvalid where these are not the node's."""
+        found = self.processes.call("ready", [()] * len(self.shares), seconds=READY_SECONDS)
         for (node, _), threads in zip(self.shares, found, strict=True):
             asked = {"numpy-one-by-one": [1], "numpy-all-cpus": [1] * node.threads, "pool": [1] * node.cpus}
             if threads != asked:
@@ -106,70 +109,45 @@ class Peers:
 
     def one_by_one(self) -> bytes:
         """All inputs on one thread of the first node: the base case, so it is not spread."""
-        inputs = self.shares[-1][1][1]
-        return self._gather([self.hosts[0].one_by_one.remote(0, inputs)])
+        return self._answers("one_by_one", [(0, self.inputs)])
 
     def all_cpus(self) -> bytes:
         """All inputs on all nodes, in large batches."""
-        return self._gather(
-            [host.all_cpus.remote(*span) for host, (_, span) in zip(self.hosts, self.shares, strict=True)]
-        )
+        return self._answers("all_cpus", [span for _, span in self.shares])
 
     def pool(self) -> bytes:
         """All inputs on all nodes, through a pool of processes on each."""
-        return self._gather(
-            [host.pool.remote(*span, self.batch) for host, (_, span) in zip(self.hosts, self.shares, strict=True)]
-        )
+        return self._answers("pool", [(*span, self.batch) for _, span in self.shares])
+
+    @property
+    def inputs(self) -> int:
+        return self.shares[-1][1][1]
 
     @property
     def all_on_first(self) -> Mapping[str, float]:
         """Inputs done on each node when the first does all."""
-        inputs = self.shares[-1][1][1]
-        return {node.name: float(inputs if index == 0 else 0) for index, (node, _) in enumerate(self.shares)}
+        return {node.name: float(self.inputs if index == 0 else 0) for index, (node, _) in enumerate(self.shares)}
 
     @property
     def spread(self) -> Mapping[str, float]:
         """Inputs done on each node when each does its share."""
         return {node.name: float(stop - start) for node, (start, stop) in self.shares}
 
-    def close(self) -> None:
-        """End the hosts. The processes of their pools end too, for their queue is then closed."""
-        import ray
-
-        for host in self.hosts:
-            ray.kill(host)
-
-    def _gather(self, references: Sequence[Any]) -> bytes:
-        inputs = self.shares[-1][1][1]
-        return b"".join(
-            get_in_time(references, READY_SECONDS + inputs / SLOWEST_INPUTS_PER_SECOND, "Peers at their work")
-        )
+    def _answers(self, method: str, arguments: Sequence[Sequence[int]]) -> bytes:
+        seconds = READY_SECONDS + self.inputs / SLOWEST_INPUTS_PER_SECOND
+        return b"".join(self.processes.call(method, arguments, seconds=seconds))
 
 
 def start_peers(nodes: Sequence[NodeSlot], layers: Layers, vectors: Array, *, inputs: int, batch: int) -> Peers:
-    """Hosts on all nodes; they are not ready yet."""
+    """Peer processes on all nodes; they are not ready yet."""
     import ray
 
     parts = shares(inputs, nodes)
     held = ray.put(layers), ray.put(vectors)
-    hosts = [
-        ray.remote(Host)
-        .options(num_cpus=0, scheduling_strategy=on(node))
-        .remote(*held, threads=node.threads, processes=node.cpus)
-        for node, _ in parts
-    ]
-    return Peers(hosts, parts, batch)
-
-
-def _start_pool(layers: Layers, processes: int) -> Any:
-    """A pool whose processes have one native thread each."""
-    with environment(dict.fromkeys(THREAD_VARIABLES, "1")), without_main_script():
-        return multiprocessing.get_context("spawn").Pool(processes, _load_here, (layers,))
-
-
-def _load_here(layers: Layers) -> None:
-    global _layers  # noqa: PLW0603 a pool's initializer has no other way to leave something behind
-    _layers = layers
+    processes = PeerProcesses.start(
+        PeerProcess, [node for node, _ in parts], lambda node: (*held, node.threads, node.cpus)
+    )
+    return Peers(processes, parts, batch)
 
 
 def _threads_here(_: int) -> int:
@@ -177,8 +155,3 @@ def _threads_here(_: int) -> int:
 
     time.sleep(0.05)  # so that each gets one of these
     return mlp.native_threads()
-
-
-def _answer_here(task: tuple[int, Array]) -> tuple[int, bytes]:
-    index, rows = task
-    return index, mlp.answer(_layers, rows).tobytes()

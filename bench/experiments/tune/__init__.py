@@ -27,7 +27,7 @@ from bench.experiments.tune.metrics import (
     of_search,
 )
 from bench.experiments.tune.numbers import TrialRun, cap, most_at_once
-from bench.experiments.tune.peers import Hosts, start_hosts
+from bench.experiments.tune.peers import Peers, start_peers
 from bench.experiments.tune.search import Found, Plan, Scheduler, Searcher
 from bench.experiments.tune.space import LEAST_HIDDEN, Search, configurations, fingerprint
 from bench.experiments.tune.storage import storage
@@ -272,7 +272,7 @@ class _Workbench:
     course: Course
     configs: Sequence[Config]
     searcher: Searcher
-    hosts: Hosts
+    peers: Peers
     ledger: Ledger
     began: float = 0.0  # the search that is watched
     turn: int = 0
@@ -294,12 +294,12 @@ class _Workbench:
         if self.arm == EMPTY_TRIALS:
             return self.searcher.search_empty(self.configs, self._plan())
         if self.arm == POOL:
-            return self.hosts.in_pools(
+            return self.peers.in_pools(
                 list(enumerate(self.chosen)) if params.search == "optuna" else items, self.course
             )
         if params.search == "optuna":
-            return self.hosts.by_optuna(params.samples, params.hidden_below, self.course)
-        return self.hosts.one_after_another(items, self.course)
+            return self.peers.by_optuna(params.samples, params.hidden_below, self.course)
+        return self.peers.one_after_another(items, self.course)
 
     def results_of_nodes(self, found: Found) -> Mapping[str, float]:
         """How many results came from each node in this attempt."""
@@ -395,8 +395,8 @@ def _start(params: Params, context: Context, course: Course, configs: Sequence[C
     keeps_checkpoints = params.checkpoint_every > 0 or params.scheduler == "pbt"
     folder = ends.enter_context(storage(params.checkpoint_path, nodes, is_shared=keeps_checkpoints))
     held = ray.put(images.load(params.data, context.seed, "uint8"))
-    hosts = start_hosts(nodes, held, course, cpus_per_trial=params.cpus_per_trial)
-    ends.callback(hosts.close)
+    peers = start_peers(nodes, held, course, cpus_per_trial=params.cpus_per_trial)
+    ends.callback(peers.processes.close)
     names = {node.node_id: node.name for node in nodes}
     return _Workbench(
         params=params,
@@ -405,6 +405,6 @@ def _start(params: Params, context: Context, course: Course, configs: Sequence[C
         course=course,
         configs=configs,
         searcher=Searcher(images=held, course=course, nodes=names, storage=folder),
-        hosts=hosts,
+        peers=peers,
         ledger=Ledger(folder=context.folder, earlier=context.earlier, course=course),
     )

@@ -1,25 +1,21 @@
-"""What Ray Tune is compared with: the same trials one after another in one process, and in a pool of processes.
-
-Ray places one host process on each node, which starts the processes that train; within a search Ray carries nothing.
-"""
+"""Runs what Ray Tune is compared with: the same trials one after another in one process, and in a pool of processes."""
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from bench.context import NodeSlot
 from bench.data.images import Images
-from bench.errors import RunFailed, RunInvalid
-from bench.experiments.toolkit.placement import get_in_time, on
-from bench.experiments.toolkit.spawning import THREAD_VARIABLES, environment, without_main_script
+from bench.errors import RunFailed
+from bench.experiments.toolkit.process_pool import PeerProcesses, ProcessPool
 from bench.experiments.tune.numbers import TrialRun
 from bench.experiments.tune.search import Found
 from bench.experiments.tune.space import LEAST_HIDDEN, LR, MOMENTUM
-from bench.experiments.tune.training import Config, Course, Report
+from bench.experiments.tune.training import Config, Course, Report, train
 
 SEARCH_SECONDS = 8 * 3600.0
 READY_SECONDS = 60.0
@@ -30,17 +26,33 @@ Done = tuple[int, Config, list[Report]]
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """What a host did, on its machine's clock."""
+    """What a peer process did, on its machine's clock."""
 
     began: float
     done: list[Done]
 
 
-class Host:
-    """A process on a node that starts processes which train."""
+@dataclass(frozen=True)
+class TrialWorker:
+    """Trains in a process of a pool."""
+
+    images: Images
+    course: Course
+    node: str
+
+    def train(self, item: Item) -> Done:
+        """A whole trial."""
+        number, config = item
+        reports = train(config, self.images, self.course)
+        return number, config, [replace(report, node=self.node) for report in reports]
+
+
+class PeerProcess:
+    """A process on a node that starts new processes which train."""
 
     def __init__(self, images: Images, course: Course, node: str) -> None:
-        self._images, self._course, self._node = images, course, node
+        self._course = course
+        self._pool = partial(ProcessPool, TrialWorker, images, course, node, threads=course.threads)
 
     def ready(self) -> bool:
         """Says that it is."""
@@ -49,10 +61,8 @@ class Host:
     def search(self, items: Sequence[Item], processes: int) -> Part:
         """The trials of a list, each in whichever process is free."""
         began = time.monotonic()
-        with self._pool(processes) as pool:
-            waiting = pool.imap_unordered(_train_here, items)
-            done = [waiting.next(timeout=SEARCH_SECONDS) for _ in items]
-        return Part(began=began, done=[self._placed(each) for each in done])
+        with self._pool(processes=processes) as pool:
+            return Part(began=began, done=list(pool.results("train", items, seconds=SEARCH_SECONDS)))
 
     def search_by_optuna(self, samples: int, hidden_below: int) -> Part:
         """One trial after another, each chosen by Optuna when it knows what came of the ones before."""
@@ -64,7 +74,7 @@ class Host:
             direction="maximize", sampler=optuna.samplers.TPESampler(seed=self._course.seed % 2**32)
         )
         done = []
-        with self._pool(1) as pool:
+        with self._pool(processes=1) as pool:
             for number in range(samples):
                 asked = study.ask()
                 config = Config(
@@ -72,80 +82,48 @@ class Host:
                     momentum=asked.suggest_float("momentum", *MOMENTUM),
                     hidden=asked.suggest_int("hidden", LEAST_HIDDEN, hidden_below - 1),
                 )
-                found = pool.apply_async(_train_here, ((number, config),)).get(timeout=SEARCH_SECONDS)
-                study.tell(asked, found[2][-1].accuracy(self._course.judged_by))
-                done.append(self._placed(found))
+                (trial,) = pool.results("train", [(number, config)], seconds=SEARCH_SECONDS)
+                study.tell(asked, trial[2][-1].accuracy(self._course.judged_by))
+                done.append(trial)
         return Part(began=began, done=done)
-
-    def _pool(self, processes: int) -> Any:
-        threads = dict.fromkeys(THREAD_VARIABLES, str(self._course.threads))
-        with environment(threads), without_main_script():
-            return multiprocessing.get_context("spawn").Pool(processes, _hold, (self._images, self._course))
-
-    def _placed(self, done: Done) -> Done:
-        number, config, reports = done
-        return number, config, [replace(report, node=self._node) for report in reports]
 
 
 @dataclass(frozen=True)
-class Hosts:
-    """A host on each node."""
+class Peers:
+    """A peer process on each node."""
 
-    actors: Sequence[Any]
-    nodes: Sequence[NodeSlot]
+    processes: PeerProcesses
     cpus_per_trial: int
 
     def one_after_another(self, items: Sequence[Item], course: Course) -> Found:
         """All trials in one process of the first node."""
-        return _found(self._gather([self.actors[0].search.remote(items, 1)]), course)
+        return self._found("search", [(items, 1)], course)
 
     def by_optuna(self, samples: int, hidden_below: int, course: Course) -> Found:
         """As many trials as Optuna chooses by itself, in one process of the first node."""
-        return _found(self._gather([self.actors[0].search_by_optuna.remote(samples, hidden_below)]), course)
+        return self._found("search_by_optuna", [(samples, hidden_below)], course)
 
     def in_pools(self, items: Sequence[Item], course: Course) -> Found:
         """The trials dealt to the nodes by their CPUs, each node's in a pool of as many processes as go there."""
-        seats = [node.cpus // self.cpus_per_trial for node in self.nodes]
-        dealt = deal(items, seats)
-        waiting = [
-            actor.search.remote(part, min(count, len(part)))
-            for actor, part, count in zip(self.actors, dealt, seats, strict=True)
-            if part
-        ]
-        return _found(self._gather(waiting), course)
+        slots = [node.cpus // self.cpus_per_trial for node in self.processes.nodes]
+        dealt = zip(deal(items, slots), slots, strict=True)
+        return self._found("search", [(part, min(count, len(part))) if part else None for part, count in dealt], course)
 
-    def close(self) -> None:
-        """End the hosts; the processes of their pools have ended before."""
-        import ray
-
-        for actor in self.actors:
-            ray.kill(actor)
-
-    def _gather(self, references: Sequence[Any]) -> list[Part]:
-        from ray.exceptions import RayActorError
-
-        try:
-            return get_in_time(references, SEARCH_SECONDS, "Peers that train")
-        except RayActorError as error:
-            raise RunInvalid("A peer was lost in the midst of its trials, with its process or its node.") from error
+    def _found(self, method: str, arguments: Sequence[Sequence[Any] | None], course: Course) -> Found:
+        return _found(self.processes.call(method, arguments, seconds=SEARCH_SECONDS), course)
 
 
-def start_hosts(nodes: Sequence[NodeSlot], images: Any, course: Course, *, cpus_per_trial: int) -> Hosts:
-    """Hosts on all nodes, ready; `images` is their reference in the object store."""
-    import ray
-
-    actors = [
-        ray.remote(Host).options(num_cpus=0, scheduling_strategy=on(node)).remote(images, course, node.name)
-        for node in nodes
-    ]
-    get_in_time([actor.ready.remote() for actor in actors], READY_SECONDS, "Peers that start")
-    return Hosts(actors, nodes, cpus_per_trial)
+def start_peers(nodes: Sequence[NodeSlot], images: Any, course: Course, *, cpus_per_trial: int) -> Peers:
+    """Peer processes on all nodes, ready; `images` is their reference in the object store."""
+    processes = PeerProcesses.start(PeerProcess, nodes, lambda node: (images, course, node.name))
+    processes.call("ready", [()] * len(nodes), seconds=READY_SECONDS)
+    return Peers(processes, cpus_per_trial)
 
 
-def deal(items: Sequence[Item], seats: Sequence[int]) -> list[list[Item]]:
-    """`items` one by one to the seats of all nodes in turn."""
-    order = [node for place in range(max(seats)) for node, count in enumerate(seats) if place < count]
-    dealt: list[list[Item]] = [[] for _ in seats]
+def deal(items: Sequence[Item], slots: Sequence[int]) -> list[list[Item]]:
+    """`items` one by one to the slots of all nodes in turn."""
+    order = [node for place in range(max(slots)) for node, count in enumerate(slots) if place < count]
+    dealt: list[list[Item]] = [[] for _ in slots]
     for index, item in enumerate(items):
         dealt[order[index % len(order)]].append(item)
     return dealt
@@ -169,19 +147,3 @@ def _found(parts: Sequence[Part], course: Course) -> Found:
         reached += [report.end - part.began for report in reports if report.accuracy(course.judged_by) >= course.target]
     found.reached = min(reached, default=None)
     return found
-
-
-_images: Images  # in a process of a pool: what its initializer was given
-_course: Course
-
-
-def _hold(images: Images, course: Course) -> None:
-    global _images, _course
-    _images, _course = images, course
-
-
-def _train_here(item: Item) -> Done:
-    from bench.experiments.tune.training import train
-
-    number, config = item
-    return number, config, train(config, _images, _course)
