@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.history import series
-from bench.history.series import Change, Number
+from bench.history import metric_history
+from bench.history.metric_history import Change, Number
 from bench.record import store
 from bench.record_options import DEFAULT_OUT, AsJson, Out, Since
 from bench.terminal.answers import say_json
@@ -34,7 +34,9 @@ def command(
     def reading(sessions: int) -> None:
         say(f"Reading {sessions} sessions for the first time.")
 
-    found = series.with_changes(series.of_metric(out, metric, experiment=experiment, since=since, reading=reading))
+    found = metric_history.with_changes(
+        metric_history.of_metric(out, metric, experiment=experiment, since=since, reading=reading)
+    )
     if as_json:
         say_json("history", found)
         return
@@ -46,7 +48,7 @@ def _lines(found: list[Number]) -> list[str]:
     from bench.analysis.stats.estimates import Estimate
 
     lines = []
-    for (experiment, params, topology), numbers in series.series(found).items():
+    for (experiment, params, topology), numbers in metric_history.series(found).items():
         is_ratio = "/" in topology
         scale = scale_for(numbers[0].metric, [] if is_ratio else [number.value for number in numbers])
         lines += ["", f"{experiment} {params} on {topology}{'' if is_ratio else f', in {scale.unit}'}"]

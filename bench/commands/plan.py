@@ -13,8 +13,8 @@ import typer
 from bench.analysis.numbers import percent, plural
 from bench.analysis.stats import power
 from bench.analysis.stopping import FEWEST_PAIRS
-from bench.history import series
-from bench.history.series import PairSpread
+from bench.history import past_runs
+from bench.history.past_runs import PairSpread
 from bench.model import Session, Spec
 from bench.options import AsJson, as_plan, asking, planned_options
 from bench.planning import budget, needs, plan, plan_file
@@ -61,7 +61,7 @@ def _plan(
     Example: bench plan inference --profile lab --set batch=1,10 --save plan.toml
     """
     chosen = choose(wish.target, options)
-    known = series.known(out, chosen.target.name)
+    known = past_runs.known(out, chosen.target.name)
     session = budget.fit(plan.make(replace(wish, target=chosen.target.name)), known)
     for topology in plan.topologies(wish):
         chosen.target.check(topology)
@@ -75,7 +75,7 @@ def _plan(
         return
     lines = describe(session, known, why=chosen.why)
     if len(plan.topologies(wish)) > 1:
-        lines += ["", *smallest_effects(session, series.spreads(out))]
+        lines += ["", *smallest_effects(session, past_runs.spreads(out))]
     typer.echo("\n".join(lines))
 
 

@@ -14,7 +14,7 @@ import typer
 
 from bench.analysis.numbers import plural
 from bench.errors import DoesNotFit, NothingMeasured, RecordDamaged, RunFailed, RunInvalid, Stopped
-from bench.history import series
+from bench.history import past_runs
 from bench.model import Run, Session
 from bench.options import AsJson, as_options, asking, typed_command
 from bench.planning import budget, needs, plan
@@ -40,7 +40,7 @@ def _run(wish: Wish, options: Options, out: Path, as_json: AsJson = False) -> No
     chosen = choose(wish.target, options)
     target = chosen.target
     wanted = plan.make(replace(wish, target=target.name, options=as_options(chosen.options)))
-    session = budget.fit(wanted, series.known(out, target.name))
+    session = budget.fit(wanted, past_runs.known(out, target.name))
     for topology in topologies:
         target.check(topology)
     with created(out, session) as folder:
@@ -98,7 +98,7 @@ def measure(folder: Path, session: Session, work: Work, *, target: Target) -> tu
 def left_out(folder: Path, session: Session) -> str:
     """What a session lacks, and how long it would take."""
     todo = remaining(folder, session).todo
-    seconds = plan.sum_seconds(session, todo, series.known(folder.parent, session.target))
+    seconds = plan.sum_seconds(session, todo, past_runs.known(folder.parent, session.target))
     blocks = plural(len({spec.block for spec in todo}), "block")
     return f"{plural(len(todo), 'run')} in {blocks}, about {plan.in_words(seconds)}"
 
@@ -107,7 +107,7 @@ def _perform(folder: Path, session: Session, work: Work, *, target: Target) -> s
     """Do the work; why it ended before its end, where it did."""
     stays_up = target.status().cluster is not None
     stop = Stop()
-    known = series.known(folder.parent, session.target)
+    known = past_runs.known(folder.parent, session.target)
     limits = Limits(session=session, todo=work.todo, known=known, is_precise=partial(is_precise, folder, session))
     listener = progress.Progress(session, todo=work.todo, known=known, left_seconds=lambda: limits.left_seconds)
     try:

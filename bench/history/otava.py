@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bench.errors import BadInput
-from bench.history import series
+from bench.history import metric_history
 from bench.record import store
 
 CONFIG = "otava.yaml"
@@ -30,7 +30,7 @@ def add(session_folder: Path, into: Path) -> list[Path]:
     """
     session = store.load_session(session_folder)
     about = {"time": session.created, "session": session.id, "revision": session.revision}
-    rows, better = of_session(series.numbers(session_folder), about)
+    rows, better = of_session(metric_history.numbers(session_folder), about)
     into.mkdir(parents=True, exist_ok=True)
     texts = {}
     for name, row in rows.items():

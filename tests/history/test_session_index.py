@@ -11,7 +11,7 @@ import pytest
 from analysis.made_up import made_up
 from made_up_sessions import a_session_on_disk, many_sessions_on_disk, write_run
 
-from bench.history import series, session_index
+from bench.history import past_runs, session_index
 from bench.history.session_index import Filters
 from bench.record import store
 
@@ -118,7 +118,7 @@ def test_a_session_that_may_not_be_read_hides_no_other(out: Path, monkeypatch: p
     first, second = session_index.entries(out)
     assert "cannot be read: Permission denied" in first.damage
     assert (second.damage, second.ok) == ("", 2)
-    assert series.known(out, "local").runs
+    assert past_runs.known(out, "local").runs
 
 
 def test_a_folder_that_is_not_there_has_no_sessions_and_is_not_made(tmp_path: Path) -> None:
