@@ -7,6 +7,7 @@ may import an HTTP client: the linter's list of banned imports in pyproject.toml
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import requests
@@ -18,12 +19,20 @@ HTTPError = requests.HTTPError
 ReadTimeout = requests.ReadTimeout
 
 
-def request(method: str, url: str, *, token: str = "", timeout_seconds: float, **options: Any) -> Response:
+def request(
+    method: str,
+    url: str,
+    *,
+    token: str = "",
+    timeout_seconds: float,
+    headers: Mapping[str, str] | None = None,
+    **options: Any,
+) -> Response:
     """The answer of `url`, asked directly. Raises RequestException; `options` are those of requests."""
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    sent = {**(headers or {}), **({"Authorization": f"Bearer {token}"} if token else {})}
     with requests.Session() as session:
         session.trust_env = False
-        return session.request(method, url, headers=headers, timeout=timeout_seconds, **options)
+        return session.request(method, url, headers=sent, timeout=timeout_seconds, **options)
 
 
 def get(url: str, *, token: str = "", timeout_seconds: float, **options: Any) -> Response:

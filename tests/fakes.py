@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shlex
 import threading
@@ -12,9 +13,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from aiohttp import web
 from builders import a_sample
 
-from bench.cluster.exporter import serve
+from bench.cluster.exporter import application
 from bench.cluster.recorder import Recorder
 from bench.model import IdleLoad, Line, Spec, Topology, from_json
 from bench.targets import RAYS_OWN, Cluster, Standing
@@ -130,6 +132,28 @@ def running(server: ThreadingHTTPServer) -> Iterator[None]:
         thread.join()
 
 
+@contextmanager
+def exporting(records: Path) -> Iterator[str]:
+    """The address of a real exporter of the records in a folder."""
+    loop = asyncio.new_event_loop()
+    runner = web.AppRunner(application(records, token=TOKEN), access_log=None, shutdown_timeout=0.1)
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+
+    async def start() -> int:
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        return int(runner.addresses[0][1])
+
+    try:
+        yield f"http://127.0.0.1:{asyncio.run_coroutine_threadsafe(start(), loop).result(10)}"
+    finally:
+        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
 @dataclass
 class FakeTarget:
     """A target whose clusters are a fake head and the real exporter."""
@@ -181,13 +205,12 @@ class FakeTarget:
 
 @contextmanager
 def a_fake_target(head: FakeHead, topology: Topology) -> Iterator[FakeTarget]:
-    exporter = serve(head.records, host="127.0.0.1", port=0, token=TOKEN)
-    with serving(head) as address, running(exporter):
+    with serving(head) as address, exporting(head.records) as exporter_url:
         yield FakeTarget(
             Cluster(
                 topology=topology,
                 dashboard_url=address,
-                exporter_url=f"http://127.0.0.1:{exporter.server_port}",
+                exporter_url=exporter_url,
                 token=TOKEN,
                 nodes=("head",),
                 link="none",

@@ -1,28 +1,28 @@
-"""Inside: a process on the head that outlives jobs. It shows the record to Prometheus, and gives it to the outside.
+"""Shows the record to Prometheus and gives it to the client: an HTTP server on the head that outlives jobs.
 
-/healthz                          open: it lives
-/metrics                          open: the last values of the newest runs that it has a record of
-/runs/<session>/<run>/<file>      with the token: the file, from ?offset= on; ?insist=1 even in silence
-/runs/<session>/<run>/files/      with the token: what the experiment left beside its numbers, as {name: bytes}
-/data/<name>.<SHA-256>.npz        with the token: HEAD, whether a data set is here; PUT, takes it
-/runs/.../files/done.jsonl        with the token: PUT, takes what an earlier attempt at a run had done
+GET /healthz                          open: it lives
+GET /metrics                          open: the last values of the newest runs that it has a record of
+GET /runs/<session>/<run>/<file>      with the token: the file or a Range of it; ?insist=1 even in silence
+GET /runs/<session>/<run>/files/      with the token: what the experiment left beside its numbers, as {name: bytes}
+HEAD /data/<name>.<SHA-256>.npz       with the token: whether a data set is here
+PUT /data/<name>.<SHA-256>.npz        with the token: takes a data set
+PUT /runs/.../files/done.jsonl        with the token: takes what an earlier attempt at a run had done
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import hmac
-import json
 import os
 import re
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from io import BufferedIOBase
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
 
+from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from bench.cluster import EXPORTER_HEADER, TIME_HEADER, driver_lock, incoming
@@ -31,71 +31,43 @@ from bench.cluster.metrics_page import MetricsPage
 from bench.errors import AuthFailed
 from bench.record.store import DONE, FILES
 
-NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
-RUN_PATH = re.compile(rf"/runs/({NAME})/({NAME})/(spec\.json|samples\.jsonl|run\.json|files/(?:{NAME})?)")
-MOST_BYTES = 8 * 2**20  # of one answer
-DATA_PATH = "/data/"
-DONE_PATH = re.compile(rf"/runs/({NAME})/({NAME})/{FILES}/{re.escape(DONE)}")
-MOST_DIGITS = 19  # of an offset: more than a file position can have
+NAME = "[A-Za-z0-9][A-Za-z0-9._-]*"
+RUN = f"/runs/{{session:{NAME}}}/{{run:{NAME}}}"
+KEEP_ALIVE_SECONDS = 10.0
+SHUTDOWN_SECONDS = 1.0
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What an asker gets."""
-
-    status: int
-    body: bytes
-    kind: str = "text/plain"
-
-
-@dataclass(frozen=True)
-class Window:
-    """What is answered to whom."""
+class Exporter:
+    """Answers requests for the records in one folder."""
 
     records: Path
     token: str = field(repr=False)
     metrics: MetricsPage
 
-    def answer(self, path: str, *, authorization: str) -> Answer:
-        """The answer to a GET of `path`."""
-        url = urlsplit(path)
-        query = parse_qs(url.query)
-        if url.path == "/healthz":
-            return Answer(200, b"ok\n")
-        if self._is_silent() and query.get("insist") != ["1"]:
-            return Answer(503, b"silent while an interval is timed without raymeter\n")
-        if url.path == "/metrics":
-            return Answer(200, self.metrics.text(), CONTENT_TYPE_LATEST)
-        if match := RUN_PATH.fullmatch(url.path):
-            if refusal := self._refusal(authorization):
-                return refusal
-            asked = self.records / match[1] / "runs" / match[2] / match[3]
-            is_list = match[3] == f"{FILES}/"
-            return self._names(asked) if is_list else self._file(asked, query.get("offset", ["0"])[-1])
-        return Answer(404, b"there is /healthz, /metrics and /runs/<session>/<run>/<file>\n")
+    def application(self) -> web.Application:
+        """All routes, behind the token and the silence that a run may ask for."""
+        app = web.Application(middlewares=[self._guard])
+        app.router.add_get("/healthz", self._health)
+        app.router.add_get("/metrics", self._metrics)
+        app.router.add_get(f"{RUN}/{FILES}/", self._list_files)
+        app.router.add_get(f"{RUN}/{{file:spec\\.json|samples\\.jsonl|run\\.json|{FILES}/{NAME}}}", self._file)
+        app.router.add_put(f"{RUN}/{FILES}/{DONE}", self._take_done)
+        app.router.add_head("/data/{name}", self._has_data)
+        app.router.add_put("/data/{name}", self._take_data)
+        app.on_response_prepare.append(_sign)
+        return app
 
-    def has(self, path: str, *, authorization: str) -> Answer:
-        """The answer to a HEAD of `path`: whether that data set is here."""
-        if refusal := self._refusal(authorization):
-            return refusal
-        is_here = path.startswith(DATA_PATH) and (self.records / incoming.FOLDER / Path(path).name).is_file()
-        return Answer(200 if is_here else 404, b"")
-
-    def take(self, path: str, *, authorization: str, content: BufferedIOBase, length: str) -> Answer:
-        """The answer to a PUT of `path`: it is kept, or why it is not."""
-        if refusal := self._refusal(authorization):
-            return refusal
-        try:
-            size = int(length) if length.isascii() and length.isdigit() and len(length) < MOST_DIGITS else 0
-            if match := DONE_PATH.fullmatch(path):
-                incoming.take_done(self.records / match[1] / "runs" / match[2], content, size)
-            else:
-                incoming.take(self.records, path.removeprefix(DATA_PATH), content, size)
-        except incoming.Refused as error:
-            return Answer(error.status, f"{error}\n".encode())
-        except OSError as error:
-            return Answer(507, f"it cannot be written here ({error.strerror})\n".encode())
-        return Answer(201, b"taken\n")
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        is_health = request.path == "/healthz"
+        if request.method == "GET" and not is_health and request.query.get("insist") != "1" and self._is_silent():
+            return web.Response(status=503, text="silent while an interval is timed without raymeter\n")
+        if request.path.startswith(("/runs/", "/data/")) and (refused := self._refused(request)):
+            return web.Response(status=refused, text="the token is missing or wrong\n")
+        return await handler(request)
 
     def _is_silent(self) -> bool:
         """Whether a driver asks for silence. One that was killed meanwhile needs none."""
@@ -105,75 +77,75 @@ class Window:
             return False
         return not (run and driver_lock.has_ended(self.records / run))
 
-    def _refusal(self, authorization: str) -> Answer | None:
-        given = authorization.removeprefix("Bearer ")
+    def _refused(self, request: web.Request) -> int:
+        """The status where the token is missing or wrong; 0 where it is right."""
+        given = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if hmac.compare_digest(given.encode(), self.token.encode()):
-            return None
-        return Answer(403 if given else 401, b"the token is missing or wrong\n")
+            return 0
+        return 403 if given else 401
 
-    def _names(self, folder: Path) -> Answer:
+    async def _health(self, _request: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def _metrics(self, _request: web.Request) -> web.Response:
+        page = await asyncio.to_thread(self.metrics.text)
+        return web.Response(body=page, headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    def _run(self, request: web.Request) -> Path:
+        return self.records / request.match_info["session"] / "runs" / request.match_info["run"]
+
+    async def _list_files(self, request: web.Request) -> web.Response:
+        folder = self._run(request) / FILES
         if not folder.is_dir():
-            return Answer(404, b"no such folder\n")
+            raise web.HTTPNotFound
         sizes = {
             path.name: path.stat().st_size
             for path in sorted(folder.iterdir())
             if path.is_file() and not path.is_symlink() and re.fullmatch(NAME, path.name)
         }
-        return Answer(200, json.dumps(sizes).encode(), "application/json")
+        return web.json_response(sizes)
 
-    def _file(self, path: Path, offset: str) -> Answer:
-        if not (offset.isascii() and offset.isdigit() and len(offset) < MOST_DIGITS):
-            return Answer(400, b"offset is a number of bytes\n")
+    async def _file(self, request: web.Request) -> web.FileResponse:
+        path = self._run(request) / request.match_info["file"]
         if not path.is_file() or not path.resolve().is_relative_to(self.records.resolve()):
-            return Answer(404, b"no such file\n")
-        with path.open("rb") as file:
-            file.seek(int(offset))
-            return Answer(200, file.read(MOST_BYTES), "application/octet-stream")
+            raise web.HTTPNotFound
+        return web.FileResponse(path)
+
+    async def _has_data(self, request: web.Request) -> web.Response:
+        is_here = (self.records / incoming.FOLDER / request.match_info["name"]).is_file()
+        return web.Response(status=200 if is_here else 404)
+
+    async def _take_data(self, request: web.Request) -> web.Response:
+        return await _taken(incoming.take(self.records, request.match_info["name"], _body(request)))
+
+    async def _take_done(self, request: web.Request) -> web.Response:
+        return await _taken(incoming.take_done(self._run(request), _body(request)))
 
 
-def serve(records: Path, *, host: str, port: int, token: str) -> ThreadingHTTPServer:
-    """The server, bound and not yet serving."""
-    window = Window(records, token, MetricsPage(records))
+def _body(request: web.Request) -> incoming.Body:
+    return incoming.Body(request.content.iter_chunked(incoming.CHUNK_BYTES), request.content_length or 0)
 
-    class Handler(BaseHTTPRequestHandler):
-        timeout = 10  # seconds that an asker may take to ask
 
-        def do_GET(self) -> None:
-            """Answer whatever is asked for."""
-            try:
-                answer = window.answer(self.path, authorization=self._authorization)
-            except ValueError:
-                answer = Answer(400, b"that is no path\n")
-            self._send(answer)
+async def _taken(taking: Awaitable[None]) -> web.Response:
+    """The answer to a PUT: it is kept, or why it is not."""
+    try:
+        await taking
+    except incoming.Refused as error:
+        return web.Response(status=error.status, text=f"{error}\n")
+    except OSError as error:
+        return web.Response(status=507, text=f"it cannot be written here ({error.strerror})\n")
+    return web.Response(status=201, text="taken\n")
 
-        def do_HEAD(self) -> None:
-            """Say whether a data set is here."""
-            self._send(window.has(self.path, authorization=self._authorization))
 
-        def do_PUT(self) -> None:
-            """Take what is sent. What was not read of it goes with the connection."""
-            length = self.headers.get("Content-Length", "")
-            self._send(window.take(self.path, authorization=self._authorization, content=self.rfile, length=length))
+async def _sign(_request: web.Request, response: web.StreamResponse) -> None:
+    """Every answer says that it is the exporter's, and which time it is here."""
+    response.headers[EXPORTER_HEADER] = "1"
+    response.headers[TIME_HEADER] = f"{time.time():.3f}"
 
-        @property
-        def _authorization(self) -> str:
-            return self.headers.get("Authorization", "")
 
-        def _send(self, answer: Answer) -> None:
-            self.send_response(answer.status)
-            self.send_header(EXPORTER_HEADER, "1")
-            self.send_header(TIME_HEADER, f"{time.time():.3f}")
-            self.send_header("Content-Type", answer.kind)
-            self.send_header("Content-Length", str(len(answer.body)))
-            self.end_headers()
-            self.wfile.write(answer.body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Nothing: a line for each scrape tells nobody anything."""
-
-    server = ThreadingHTTPServer((host, port), Handler)
-    server.daemon_threads = True
-    return server
+def application(records: Path, *, token: str) -> web.Application:
+    """The exporter of the records in a folder."""
+    return Exporter(records, token, MetricsPage(records)).application()
 
 
 def main() -> int:
@@ -188,7 +160,15 @@ def main() -> int:
     if not token:
         sys.stderr.write("No token: set RAY_AUTH_TOKEN_PATH or RAY_AUTH_TOKEN.\n")
         return AuthFailed.exit_code
-    serve(options.records, host=options.host, port=options.port, token=token).serve_forever()
+    web.run_app(
+        application(options.records, token=token),
+        host=options.host,
+        port=options.port,
+        access_log=None,
+        print=None,
+        keepalive_timeout=KEEP_ALIVE_SECONDS,
+        shutdown_timeout=SHUTDOWN_SECONDS,
+    )
     return 0
 
 

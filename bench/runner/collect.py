@@ -1,4 +1,4 @@
-"""Outside: the way home. New lines of a run are fetched by offset while it goes, and saved at once."""
+"""Transfers the record of a run to the client: new lines are fetched by range while it goes on, and saved at once."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from bench.sanitize import from_clean_json
 
 TIMEOUT_SECONDS = 10.0
 FILE_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+MOST_BYTES = 8 * 2**20  # of one answer
+NOTHING_NEW = 416  # the range begins where the file ends
 MOST_FILES = 64
 MOST_FILE_BYTES = 512 * 2**20
 
@@ -74,7 +76,8 @@ class Collector:
         """A file from `offset` on; None if it is not there yet, or if the run asks for silence."""
         answer = http_client.get(
             f"{self.exporter_url}/runs/{self.spec.session}/{self.spec.folder}/{name}",
-            params={"offset": offset, "insist": int(insist)},
+            params={"insist": int(insist)},
+            headers={"Range": f"bytes={offset}-{offset + MOST_BYTES - 1}"},
             token=self.token,
             timeout_seconds=TIMEOUT_SECONDS,
         )
@@ -84,6 +87,8 @@ class Collector:
             raise AuthFailed("The exporter refused the token.", "Stand the cluster up again with `bench up`.")
         if answer.status_code in (404, 503):
             return None
+        if answer.status_code == NOTHING_NEW:
+            return b""
         answer.raise_for_status()
         return answer.content
 

@@ -14,11 +14,10 @@ from pathlib import Path
 import pytest
 import requests
 from builders import a_spec
-from fakes import TOKEN, running
+from fakes import exporting
 from prometheus_client.parser import text_string_to_metric_families
 
 from bench.cluster import driver_lock
-from bench.cluster.exporter import serve
 from bench.cluster.invocation import QUIET
 from bench.cluster.metrics_page import MetricsPage
 from bench.model import Closing, from_json, to_json
@@ -29,7 +28,7 @@ SPEC = a_spec()
 DRIVER = """
 import os, subprocess, sys, time
 from pathlib import Path
-from bench.cluster import entry
+from bench.cluster import driver
 from bench.cluster.invocation import Invocation
 
 def run(spec, experiment, recorder):
@@ -39,8 +38,8 @@ def run(spec, experiment, recorder):
         print("begun", flush=True)
         time.sleep(60)
 
-entry.run = run
-sys.exit(entry.main(sys.argv[1]))
+driver.run = run
+sys.exit(driver.main(sys.argv[1]))
 """
 
 
@@ -110,9 +109,8 @@ def test_a_driver_that_is_stopped_says_so_in_its_record(records: Path) -> None:
 
 
 def test_the_silence_that_a_driver_asked_for_ends_with_it(records: Path) -> None:
-    server = serve(records, host="127.0.0.1", port=0, token=TOKEN)
-    url = f"http://127.0.0.1:{server.server_port}/metrics"
-    with running(server), a_driver(records) as driver:
+    with exporting(records) as exporter_url, a_driver(records) as driver:
+        url = f"{exporter_url}/metrics"
         assert requests.get(url, timeout=10).status_code == 503
         end(driver, signal.SIGKILL)
         assert (records / QUIET).exists(), "it was killed, and could not end the silence itself"

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 import requests
 from builders import a_sample, a_spec
-from fakes import TOKEN, running
+from fakes import TOKEN, exporting
 
-from bench.cluster.exporter import serve
 from bench.cluster.invocation import QUIET
 from bench.cluster.recorder import Recorder
 from bench.errors import RecordDamaged
@@ -38,9 +37,8 @@ def records(tmp_path: Path) -> Path:
 @pytest.fixture
 def url(records: Path) -> Iterator[str]:
     records.mkdir()
-    server = serve(records, host="127.0.0.1", port=0, token=TOKEN)
-    with running(server):
-        yield f"http://127.0.0.1:{server.server_port}"
+    with exporting(records) as url:
+        yield url
 
 
 @pytest.fixture
@@ -112,10 +110,6 @@ def test_files_need_the_token(recorder: Recorder, url: str, token: str | None, s
         ("/runs/s1/%2e%2e/samples.jsonl", 404),
         ("/runs/s1/../../samples.jsonl", 404),
         ("/runs/s1/b01-single-inference-c01/token", 404),
-        ("/runs/s1/b01-single-inference-c01/samples.jsonl?offset=-1", 400),
-        ("/runs/s1/b01-single-inference-c01/samples.jsonl?offset=x", 400),
-        ("/runs/s1/b01-single-inference-c01/samples.jsonl?offset=99999999", 200),
-        ("/runs/s1/b01-single-inference-c01/samples.jsonl?offset=9999999999999999999", 400),
         ("/anything", 404),
     ],
 )
@@ -123,6 +117,30 @@ def test_nothing_but_the_files_of_runs_is_given(recorder: Recorder, url: str, pa
     request = requests.Request("GET", url, headers={"Authorization": f"Bearer {TOKEN}"}).prepare()
     request.url = url + path  # as it is: requests would tidy the dots away
     assert requests.Session().send(request, timeout=5).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        ("bytes=0-", 206),
+        ("bytes=10-19", 206),
+        ("bytes=99999999-", 416),
+        ("bytes=9999999999999999999-", 416),
+        ("bytes=x-", 416),
+        ("lines=1-2", 416),
+    ],
+)
+def test_a_range_of_a_file_is_given_and_one_beyond_its_end_is_refused(
+    recorder: Recorder, url: str, records: Path, asked: str, status: int
+) -> None:
+    path = f"runs/{SPEC.session}/{SPEC.folder}/{SAMPLES}"
+    headers = {"Authorization": f"Bearer {TOKEN}", "Range": asked}
+    answer = requests.get(f"{url}/{path}", headers=headers, timeout=5)
+    assert answer.status_code == status
+    if status == 206:
+        first, _, last = asked.removeprefix("bytes=").partition("-")
+        whole = (records / SPEC.session / "runs" / SPEC.folder / SAMPLES).read_bytes()
+        assert answer.content == whole[int(first) : int(last) + 1 if last else None]
 
 
 def test_a_link_out_of_the_records_is_not_followed(recorder: Recorder, url: str, records: Path, tmp_path: Path) -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 import requests
 from builders import a_spec, a_topology
-from fakes import TOKEN, running
+from fakes import TOKEN, exporting
 
 from bench.cluster import incoming
-from bench.cluster.exporter import serve
 from bench.cluster.recorder import Recorder
 from bench.errors import AuthFailed, TargetFailed
 from bench.record.store import DONE, FILES
@@ -36,13 +35,19 @@ def records(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def cluster(records: Path) -> Iterator[Cluster]:
-    server = serve(records, host="127.0.0.1", port=0, token=TOKEN)
-    with running(server):
-        yield a_cluster(f"http://127.0.0.1:{server.server_port}")
+    with exporting(records) as url:
+        yield a_cluster(url)
 
 
 def a_cluster(url: str, token: str = TOKEN) -> Cluster:
     return Cluster(topology=a_topology(), dashboard_url="", exporter_url=url, token=token, nodes=("head",), link="none")
+
+
+def a_body(content: bytes, length: int) -> incoming.Body:
+    async def chunks() -> AsyncIterator[bytes]:
+        yield content
+
+    return incoming.Body(chunks(), length)
 
 
 @pytest.fixture
@@ -102,16 +107,18 @@ def test_other_names_are_refused(cluster: Cluster, records: Path, name: str) -> 
 
 @pytest.mark.parametrize("length", [0, 2**40])
 def test_a_length_that_no_set_has_is_refused_unread(records: Path, length: int) -> None:
-    content = io.BytesIO(CONTENT)
+    async def unread() -> AsyncIterator[bytes]:
+        pytest.fail("it was read")
+        yield b""
+
     with pytest.raises(incoming.Refused) as caught:
-        incoming.take(records, name_of(CONTENT), content, length)
+        asyncio.run(incoming.take(records, name_of(CONTENT), incoming.Body(unread(), length)))
     assert caught.value.status == 413
-    assert content.tell() == 0
 
 
 def test_a_set_that_ends_early_is_not_kept(records: Path) -> None:
     with pytest.raises(incoming.Refused, match="another SHA-256"):
-        incoming.take(records, name_of(CONTENT), io.BytesIO(CONTENT[:1000]), len(CONTENT))
+        asyncio.run(incoming.take(records, name_of(CONTENT), a_body(CONTENT[:1000], len(CONTENT))))
     assert list((records / "data").iterdir()) == []
 
 
@@ -147,5 +154,5 @@ def test_the_record_of_a_run_that_is_here_is_never_written_to(cluster: Cluster, 
 def test_nothing_else_of_a_run_can_be_written(cluster: Cluster, records: Path, path: str) -> None:
     request = requests.Request("PUT", f"{cluster.exporter_url}/{path}", data=b"x", headers=HEADERS).prepare()
     request.url = f"{cluster.exporter_url}/{path}"  # as it stands: requests would tidy it up
-    assert requests.Session().send(request, timeout=5).status_code == 404
+    assert requests.Session().send(request, timeout=5).status_code in {404, 405}
     assert [path for path in records.rglob("*") if path.is_file()] == []

@@ -18,10 +18,9 @@ from typing import Any
 import pytest
 import requests
 from builders import a_sample
-from fakes import TOKEN, running
+from fakes import exporting, running
 from made_up_records import MadeUpRun, made_up_spec
 
-from bench.cluster.exporter import serve
 from bench.doctor import monitoring
 from bench.errors import RecordDamaged, TargetFailed
 from bench.model import Extract, Run
@@ -68,15 +67,16 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     waiting.start_up()
     waiting.turn(1)
     waiting.turn(2)
-    exporter = serve(records, host="127.0.0.1", port=0, token=TOKEN)
-    servers = {"bench-metrics": exporter, **{name: _page_of_ray(name) for name in ("head", "worker-1", "dash-metrics")}}
-    found = tuple(replace(page, address=f"127.0.0.1:{servers[_server(page)].server_port}") for page in pages(NODES))
+    servers = {name: _page_of_ray(name) for name in ("head", "worker-1", "dash-metrics")}
     port = free_port("127.0.0.1")
-    config = static_config(found, cluster="made-up").replace("localhost:9090", f"127.0.0.1:{port}")
-    (folder / "prometheus.yml").write_text(config)
     (folder / "rules.yml").write_bytes(rules())
     command = ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
-    with all_running(servers.values()), (folder / "log").open("wb") as log:
+    with all_running(servers.values()), exporting(records) as exporter_url, (folder / "log").open("wb") as log:
+        addresses = {name: f"127.0.0.1:{server.server_port}" for name, server in servers.items()}
+        addresses["bench-metrics"] = exporter_url.removeprefix("http://")
+        found = tuple(replace(page, address=addresses[_server(page)]) for page in pages(NODES))
+        config = static_config(found, cluster="made-up").replace("localhost:9090", f"127.0.0.1:{port}")
+        (folder / "prometheus.yml").write_text(config)
         child = subprocess.Popen([*command, f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log)
         try:
             url = f"http://127.0.0.1:{port}"
