@@ -1,9 +1,12 @@
-"""Declares metrics: one short constructor for each kind, with the direction that is better for most of that kind."""
+"""Declares metrics, by one short constructor for each kind, and finds them by their meaning."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import TypedDict, Unpack
 
+from bench.meanings import SHARED, Meaning
 from bench.model import Better, Metric
 
 
@@ -13,7 +16,7 @@ class Rest(TypedDict, total=False):
     axis: str
     table: str
     load: str
-    is_wait: bool
+    means: Meaning
 
 
 def rate(name: str, unit: str, help: str = "", *, better: Better = "higher", **rest: Unpack[Rest]) -> Metric:
@@ -39,3 +42,21 @@ def count(name: str, unit: str, help: str = "", *, better: Better = "lower", **r
 def ratio(name: str, unit: str, help: str = "", *, better: Better, **rest: Unpack[Rest]) -> Metric:
     """One amount by another of the same unit: `unit` is "s/s", or "1"."""
     return Metric(name=name, unit=unit, better=better, kind="ratio", help=help, **rest)
+
+
+def meaning(means: Meaning, metrics: Iterable[Metric]) -> Metric | None:
+    """The first of `metrics` that means this; None where there is none."""
+    return next((metric for metric in metrics if metric.means == means), None)
+
+
+def conflict(metrics: Sequence[Metric]) -> str:
+    """What is wrong with these metrics of one experiment as a whole; empty where nothing is."""
+    names = Counter(metric.name for metric in metrics)
+    if twice := [name for name, times in names.items() if times > 1]:
+        return f"two metrics have the name {twice[0]}"
+    meanings = Counter(metric.means for metric in metrics)
+    if twice := [means for means, times in meanings.items() if times > 1 and means not in SHARED]:
+        return f"two metrics mean {twice[0]}, and one may: {', '.join(m.name for m in metrics if m.means == twice[0])}"
+    if lost := [metric for metric in metrics if metric.load and metric.load not in names]:
+        return f"{lost[0].name} has the load {lost[0].load}, which is no metric"
+    return ""

@@ -1,4 +1,4 @@
-"""The nouns: frozen values that everything else passes on. Imports nothing of ours.
+"""The nouns: frozen values that everything else passes on.
 
 JSON both ways is `to_json` and `from_json`; a file from elsewhere is checked against the types while it is read.
 """
@@ -6,12 +6,15 @@ JSON both ways is `to_json` and `from_json`; a file from elsewhere is checked ag
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 import msgspec
+
+from bench.meanings import UNITS, ArmMeaning, Meaning
 
 SCHEMA_VERSION = 1
 STEADY_TURNS = 5  # no fewer are left of an invocation whose first turns are discarded beyond those declared
@@ -49,9 +52,15 @@ class Metric:
     axis: str = ""  # of a curve: what its steps count, "iterations". A curve is shown, and never summed up to one value
     table: str = ""  # in which its points are rows: those with the same one stand there side by side
     load: str = ""  # the metric that says at which load it was measured: two sides are compared at an equal one
-    is_wait: bool = (
-        False  # seconds that workers waited for the last of them, by node too: who waited least held them up
-    )
+    means: Meaning = ""  # to analysis and reports, which look for no metric by its name
+
+    def __post_init__(self) -> None:
+        if self.means not in UNITS:
+            raise ValueError(f"{self.name} must mean one of {', '.join(filter(None, UNITS))}, got '{self.means}'")
+        if not re.fullmatch(UNITS[self.means], self.unit):
+            raise ValueError(
+                f"{self.name} means {self.means}: its unit must match {UNITS[self.means]}, got '{self.unit}'"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +74,7 @@ class Arm:
     reference: str = ""  # of a training: the arm that does the same at the same batch, and is believed to converge
     scales: bool = True  # False: it does the same whatever the number of workers is
     repeatable: bool = True  # False: the same seed gives another result each time
+    means: ArmMeaning = ""  # to the time breakdown
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from bench import metrics
+from bench.meanings import SHARED, UNITS, Meaning
 from bench.model import Metric
 
 
@@ -19,3 +22,8 @@ def test_a_constructor_sets_the_kind_and_the_better_direction():
 def test_what_few_metrics_have_is_given_by_name():
     curve = metrics.seconds("held_seconds", unit="s/iteration", better="higher", axis="iterations")
     assert (curve.unit, curve.better, curve.axis) == ("s/iteration", "higher", "iterations")
+
+
+def test_every_meaning_has_a_unit_that_fits():
+    assert set(UNITS) == set(get_args(Meaning))
+    assert set(SHARED) <= set(UNITS)

@@ -195,7 +195,7 @@ def _range(shares: Sequence[float]) -> str:
 def _network(cells: Sequence[CellReport]) -> str:
     for cell in cells:
         for row in cell.usage:
-            if row.metric.name.startswith("wire_bytes_per_"):
+            if row.metric.means == "wire bytes":
                 sent = [
                     f"{_sent(row, side.estimate.value)} on {topology}"
                     for topology, side in row.sides.items()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from bench.analysis import oversubscribed
 from bench.analysis.arms import ArmRow, arm_row
-from bench.analysis.breakdown.amounts import PART_METRICS
+from bench.analysis.breakdown.amounts import PARTS
 from bench.analysis.breakdown.network import NetworkBreakdown, network_breakdown
 from bench.analysis.comparison import Side, side
 from bench.analysis.convergence import Guard, guards
@@ -133,9 +133,7 @@ def _metric_rows(question: Question, specs: Specs, metrics: Sequence[Metric], ar
     return tuple(
         replace(question.row(specs, metric, arm, question.outcomes(metric, arm)), headline=position == 0)
         for position, metric in enumerate(metrics)
-        if not metric.axis
-        and metric.name not in PART_METRICS
-        and (position == 0 or "" in points.get(metric.name, {""}))
+        if not metric.axis and metric.means not in PARTS and (position == 0 or "" in points.get(metric.name, {""}))
     )
 
 

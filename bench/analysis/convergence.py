@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from bench.analysis.comparison import measured, outcome
 from bench.analysis.rows import Question, Specs
+from bench.metrics import meaning
 from bench.model import Arm, Metric, Run
 
-SAMPLES_TO_TARGET = "samples_to_target"  # an experiment that yields it, with arms that name a reference, is guarded
 SIGNIFICANCE = 0.05
 FEWEST_RUNS = 3  # so that one is left when the fastest and the slowest are dropped
 FEWEST_IN_ALL = 7  # so that a degree of freedom is left
@@ -81,7 +81,7 @@ class Guard:
 
 def guards(question: Question, specs: Specs, metrics: Sequence[Metric], arms: Sequence[Arm]) -> Iterator[Guard]:
     """Every arm that names a reference, on each topology where both were measured."""
-    metric = next((metric for metric in metrics if metric.name == SAMPLES_TO_TARGET), None)
+    metric = meaning("samples to target", metrics)
     if metric is None:
         return
     for topology, those in specs.items():

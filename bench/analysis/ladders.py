@@ -11,9 +11,9 @@ from bench.analysis.comparison import outcome
 from bench.analysis.rows import Question
 from bench.analysis.stats.scaling import ScalingCard, card
 from bench.analysis.warmups import level
+from bench.metrics import meaning
 from bench.model import Metric, Run, Value
 
-WORKERS_PER_CPU = "workers_per_cpu"  # an experiment that yields it says that its cells are steps of a ladder
 FEWEST_STEPS = 2
 
 
@@ -37,9 +37,13 @@ def ladders(question: Question) -> tuple[Ladder, ...]:
 
 
 def _of_experiment(question: Question, experiment: str) -> Iterator[Ladder]:
+    per_cpu = meaning("workers per CPU", question.session.metrics[experiment])
+    if per_cpu is None:
+        return
     specs = [spec for spec in question.session.specs if spec.experiment == experiment]
-    runs = [run for run in question.usable(specs) if _workers(run)]
-    parameter = _parameter(runs)
+    workers = {run.spec.id: count for run in question.usable(specs) if (count := _workers(run, per_cpu))}
+    runs = [run for run in question.usable(specs) if run.spec.id in workers]
+    parameter = _parameter(runs, workers)
     if parameter is None:
         return
     varied = [name for name in runs[0].spec.params if len({run.spec.params.get(name) for run in runs}) > 1]
@@ -58,7 +62,7 @@ def _of_experiment(question: Question, experiment: str) -> Iterator[Ladder]:
             for run in alike:
                 value = read(run)
                 if not isinstance(value, str):
-                    values.setdefault(_workers(run), {})[run.spec.block] = value
+                    values.setdefault(workers[run.spec.id], {})[run.spec.block] = value
             if len(values) >= FEWEST_STEPS:
                 shape = those[0].spec.topology
                 yield Ladder(
@@ -81,19 +85,21 @@ def _ceiling(question: Question, runs: Sequence[Run], metric: Metric) -> float |
     return median(values) if values else None
 
 
-def _workers(run: Run) -> int:
+def _workers(run: Run, per_cpu: Metric) -> int:
     """Workers of a run; 0 where it does not say."""
     shape = run.spec.topology
     for (metric, _, node, _), samples in run.values.items():
-        value = samples[0].value if metric == WORKERS_PER_CPU and node is None else None
+        value = samples[0].value if metric == per_cpu.name and node is None else None
         if value:
             return round(value * shape.nodes * shape.cpus_per_node)
     return 0
 
 
-def _parameter(runs: list[Run]) -> str | None:
-    """The parameter that is the number of workers in every run, and not the same in all."""
-    if len({_workers(run) for run in runs}) < FEWEST_STEPS:
+def _parameter(runs: Sequence[Run], workers: Mapping[str, int]) -> str | None:
+    """The parameter that is the number of workers in every run, and not the same in all. `workers`: by Spec."""
+    if len(set(workers.values())) < FEWEST_STEPS:
         return None
     names = runs[0].spec.params
-    return next((name for name in names if all(run.spec.params.get(name) == _workers(run) for run in runs)), None)
+    return next(
+        (name for name in names if all(run.spec.params.get(name) == workers[run.spec.id] for run in runs)), None
+    )

@@ -9,9 +9,9 @@ from itertools import pairwise
 from bench.analysis.comparison import compare
 from bench.analysis.rows import MetricRow, Question
 from bench.analysis.warmups import level
+from bench.metrics import meaning
 from bench.model import Arm, Metric, Run, Value
 
-CPUS_EACH = "cpus_each"  # an experiment that yields it says that its cells may differ in the CPUs of each piece of work
 SHOWN_KINDS = ("time", "rate")  # of the subject's metrics; of its peers' the headline
 
 Params = tuple[tuple[str, Value], ...]
@@ -35,8 +35,11 @@ def more_cpus(question: Question) -> tuple[MoreCpus, ...]:
 
 
 def _of_experiment(question: Question, experiment: str) -> Iterator[MoreCpus]:
+    each = meaning("CPUs each", question.session.metrics[experiment])
+    if each is None:
+        return
     specs = [spec for spec in question.session.specs if spec.experiment == experiment]
-    runs = [(run, cpus) for run in question.usable(specs) if (cpus := _cpus_each(run))]
+    runs = [(run, cpus) for run in question.usable(specs) if (cpus := _cpus_each(run, each))]
     parameter = _parameter([run.spec.params for run, _ in runs], [cpus for _, cpus in runs])
     if parameter is None:
         return
@@ -94,10 +97,10 @@ def _row(
     return MetricRow(metric=metric, arm=arm.name, headline=False, sides=sides, comparison=comparison)
 
 
-def _cpus_each(run: Run) -> int:
+def _cpus_each(run: Run, each: Metric) -> int:
     """CPUs of each piece of a run's work; 0 where it does not say."""
     for (metric, _, node, _), samples in run.values.items():
-        value = samples[0].value if metric == CPUS_EACH and node is None else None
+        value = samples[0].value if metric == each.name and node is None else None
         if value:
             return round(value)
     return 0

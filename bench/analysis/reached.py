@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from bench.analysis.comparison import measured, outcome
 from bench.analysis.rows import Question, Specs
 from bench.analysis.stats.estimates import LEVEL
+from bench.metrics import meaning
 from bench.model import Arm, Metric, Run
 from bench.survival import kaplan_meier_median
-
-TIME_TO_TARGET = "time_to_target_seconds"  # an experiment that yields it, with the curve below, gets this table
-ACCURACY_BY_SECONDS = "accuracy_by_seconds"  # how long a training went that did not reach it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,20 +30,20 @@ class Reached:
 
 def reached(question: Question, specs: Specs, metrics: Sequence[Metric], arms: Sequence[Arm]) -> Iterator[Reached]:
     """Every arm on each topology whose time to a target was measured, or missed."""
-    metric = next((metric for metric in metrics if metric.name == TIME_TO_TARGET), None)
+    metric, curve = meaning("time to target", metrics), meaning("accuracy by seconds", metrics)
     if metric is None:
         return
     for topology, those in specs.items():
         runs = question.usable(those)
         for arm in arms:
             if trained := measured(runs, metric, arm.name):
-                yield _reached(topology, arm.name, trained, metric)
+                yield _reached(topology, arm.name, trained, metric, curve)
 
 
-def _reached(topology: str, arm: str, runs: Sequence[Run], metric: Metric) -> Reached:
+def _reached(topology: str, arm: str, runs: Sequence[Run], metric: Metric, curve: Metric | None) -> Reached:
     times = [(run, outcome(run, metric, arm)) for run in runs]
     came = [time for _, time in times if not isinstance(time, str)]
-    missed = [_watched_seconds(run, arm) for run, time in times if isinstance(time, str)]
+    missed = [_watched_seconds(run, arm, curve) for run, time in times if isinstance(time, str)]
     middle = kaplan_meier_median(came, missed)
     low, high = _interval(len(came), len(runs))
     return Reached(
@@ -60,9 +58,10 @@ def _reached(topology: str, arm: str, runs: Sequence[Run], metric: Metric) -> Re
     )
 
 
-def _watched_seconds(run: Run, arm: str) -> float:
-    """Until the last look at the accuracy."""
-    looks = (s.step for s in run.samples if s.metric == ACCURACY_BY_SECONDS and s.arm == arm and s.step is not None)
+def _watched_seconds(run: Run, arm: str, curve: Metric | None) -> float:
+    """Until the accuracy was last evaluated; 0 where the experiment has no curve of it."""
+    name = curve.name if curve else None
+    looks = (s.step for s in run.samples if s.metric == name and s.arm == arm and s.step is not None)
     return max(looks, default=0.0)
 
 

@@ -1,69 +1,71 @@
-"""Which settings carry large objects best, over all cells of the experiment `network`: in one sentence, with what they reach."""
+"""Says which settings an experiment recommends, of all its cells: those of the cell where they reach the largest share."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from bench.analysis.breakdown.costs import NETWORK
 from bench.analysis.cells import CellReport
-from bench.analysis.numbers import percent, plural
-
-SIZE, STREAMS, CHUNK, SHARE = (
-    *("recommended_object_bytes", "recommended_streams", "chunk_bytes"),
-    "recommended_share_of_raw_tcp",
-)
-MIB = 2**20
+from bench.analysis.numbers import label, percent, plain, quantity
+from bench.analysis.rows import MetricRow
+from bench.metrics import meaning
+from bench.model import Metric
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recommended:
-    """The settings of one cell on one topology, and the share of raw TCP that put and get reach at them."""
+    """The settings of one cell on one topology, and the share of the best possible that its subject reaches with them."""
 
-    object_bytes: float
-    streams: float
-    chunk_bytes: float
-    store_pages: str
+    cell: CellReport
+    settings: Mapping[Metric, float]
+    of: Metric  # the metric of the share
     share: float
 
 
 def recommended(cells: Sequence[CellReport], topology: str) -> Recommended | None:
-    """Those of the cell that comes nearest to raw TCP; None where none was measured between nodes."""
-    found = [each for cell in cells if cell.experiment == NETWORK and (each := _of(cell, topology))]
-    return max(found, key=lambda each: each.share, default=None)
+    """Those of the cell that reaches the largest share; None where no cell recommends any on this topology."""
+    return max(filter(None, (_of(cell, topology) for cell in cells)), key=lambda each: each.share, default=None)
 
 
 def sentence(cells: Sequence[CellReport], topology: str) -> str:
-    """What a person should set; empty where nothing says it."""
+    """What the user should set; empty where no cell recommends anything."""
     best = recommended(cells, topology)
     if best is None:
         return ""
+    where = f"{topology} with {best.cell.title}" if best.cell.title else topology
+    settings = ", ".join(f"{label(metric)} {_amount(metric, value)}" for metric, value in best.settings.items())
     return (
-        f"Large objects go best on {topology} with objects of {best.object_bytes / MIB:.3g} MiB,"
-        f" {plural(round(best.streams), 'object')} on their way at once, chunks of {best.chunk_bytes / MIB:.3g} MiB and the"
-        f" store's pages touched {best.store_pages}: put and get reach {percent(best.share)} of raw TCP."
+        f"Best settings on {where}: {settings}. With them {best.cell.subject} reaches {percent(best.share)}"
+        f" ({label(best.of)})."
     )
 
 
 def _of(cell: CellReport, topology: str) -> Recommended | None:
-    values = {
-        row.metric.name: side.values
-        for row in cell.rows
-        if row.arm == cell.subject and not row.point and (side := row.sides.get(topology))
-    }
-    whole = [values.get(name, {}) for name in (SIZE, STREAMS, CHUNK, SHARE)]
-    blocks = [block for block in whole[0] if all(block in each for each in whole)]
-    if not blocks:
+    rows = [row for row in cell.rows if row.arm == cell.subject and not row.point]
+    of = meaning("share at recommended settings", [row.metric for row in rows])
+    settings = {row.metric: _values(row, topology) for row in rows if row.metric.means == "recommended setting"}
+    shares = next((_values(row, topology) for row in rows if row.metric == of), {})
+    blocks = [block for block in shares if all(block in values for values in settings.values())]
+    if of is None or not blocks:
         return None
     # Blocks may differ in it, and a mean of two sizes is none that was measured.
-    named = Counter(tuple(each[block] for each in whole[:3]) for block in blocks)
-    best = max(sorted(named), key=lambda settings: named[settings])
+    by_block = {block: tuple(values[block] for values in settings.values()) for block in blocks}
+    named = Counter(by_block.values())
+    best = max(sorted(named), key=lambda chosen: named[chosen])
     return Recommended(
-        object_bytes=best[0],
-        streams=best[1],
-        chunk_bytes=best[2],
-        store_pages=str(cell.params.get("store_pages", "at-use")),
-        share=median(values[SHARE][b] for b in blocks if tuple(each[b] for each in whole[:3]) == best),
+        cell=cell,
+        settings=dict(zip(settings, best, strict=True)),
+        of=of,
+        share=median(shares[block] for block in blocks if by_block[block] == best),
     )
+
+
+def _amount(metric: Metric, value: float) -> str:
+    return plain(value) if metric.kind == "count" else quantity(metric, value)  # no "1 objects"
+
+
+def _values(row: MetricRow, topology: str) -> Mapping[int, float]:
+    side = row.sides.get(topology)
+    return side.values if side else {}

@@ -26,6 +26,7 @@ from bench.analysis.rows import MetricRow, Question
 from bench.analysis.several import Several, several
 from bench.analysis.veto import Gates, Veto
 from bench.analysis.warmups import CellKey, marked
+from bench.meanings import Meaning
 from bench.model import Facts, Run, Session, Spec, Status, Topology, Value
 
 ESTIMATOR = (
@@ -82,6 +83,7 @@ class Report:
     same_host: bool | None
     order_test: OrderTest | None
     common_params: Mapping[str, Mapping[str, Value]]  # experiment: those that are the same in all of its cells
+    meanings: Mapping[str, Mapping[str, Meaning]]  # experiment: of those of its metrics that have one, by name
     cells: tuple[CellReport, ...]
     ladders: tuple[Ladder, ...] = ()  # cells that differ in their number of workers alone
     more_cpus: tuple[MoreCpus, ...] = ()  # cells that differ in the CPUs of each piece of work alone
@@ -213,6 +215,10 @@ def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Cave
         same_host=any(each.same_host for each in facts if len(each.nodes) > 1) if facts else None,
         order_test=OrderTest(rho=order[0], p=order[1]) if order else None,
         common_params={name: common_params(session, name) for name in session.metrics},
+        meanings={
+            name: {metric.name: metric.means for metric in metrics if metric.means}
+            for name, metrics in session.metrics.items()
+        },
         cells=tuple(cells),
         gates=evidence.gates,
         circumstances=tuple(by_topology([each.name for each in evidence.topologies], evidence.usable)),

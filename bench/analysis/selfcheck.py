@@ -15,6 +15,7 @@ from statistics import fmean, median
 
 from bench.analysis.comparison import Comparison, compare, side
 from bench.analysis.numbers import percent
+from bench.metrics import meaning
 from bench.model import Gate, Metric, Run
 
 COMPARISONS = 20
@@ -29,7 +30,6 @@ MOST_IN_MEDIAN = 0.05  # of the median
 MOST_WATCHING = 0.01  # of a sample: R28
 LEAST_TIMER_STEPS = 1000  # in a unit
 MOST_TURNS = 1_000_000  # of a run
-UNIT = Metric(name="unit_seconds", unit="s", better="lower", kind="time")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +55,15 @@ class Selfcheck:
         return tuple(check for check in self.checks if check.is_good is False)
 
 
-def judge(runs: Sequence[Run], *, slow_down: float, stall_seconds: float) -> Selfcheck:
-    """Judge good runs, of which there is one, or one a block. Raises ValueError where they are too few or too short."""
-    values = {name: _by_run(runs, name) for name in ("plain", "twin", "slowed")}
-    same = comparisons(values["plain"], values["twin"])
-    slower = comparisons(values["plain"], values["slowed"])
+def judge(runs: Sequence[Run], metrics: Sequence[Metric], *, slow_down: float, stall_seconds: float) -> Selfcheck:
+    """Judge good runs, of which there is one, or one a block. Raises ValueError where they are too few or too short.
+
+    `metrics` are those of the experiment, the headline, which is the time of a call, first.
+    """
+    headline = metrics[0]
+    values = {name: _by_run(runs, headline, name) for name in ("plain", "twin", "slowed")}
+    same = comparisons(headline, values["plain"], values["twin"])
+    slower = comparisons(headline, values["plain"], values["slowed"])
     smallest = [each.smallest_effect for each in same if each.smallest_effect is not None]
     effect = median(smallest) if smallest else None
     level = "turns inside one invocation" if len(runs) == 1 else f"{len(runs)} invocations, each on a fresh cluster"
@@ -69,18 +73,18 @@ def judge(runs: Sequence[Run], *, slow_down: float, stall_seconds: float) -> Sel
         checks=(
             _false_alarms(same),
             _found(slower, slow_down),
-            _stalls(runs, stall_seconds),
-            _watching(runs),
+            _stalls(runs, metrics, stall_seconds),
+            _watching(runs, headline),
             _fitness(effect),
-            *_noise(values["plain"], runs),
+            *_noise(values["plain"], runs, meaning("timer step", metrics)),
         ),
     )
 
 
-def comparisons(one: Sequence[Sequence[float]], other: Sequence[Sequence[float]]) -> list[Comparison]:
+def comparisons(metric: Metric, one: Sequence[Sequence[float]], other: Sequence[Sequence[float]]) -> list[Comparison]:
     """20 comparisons of 12 pairs, each of values [run][turn]."""
     return [
-        compare(UNIT, {"one": side(a), "other": side(b)}, baseline="one", candidate="other")
+        compare(metric, {"one": side(a), "other": side(b)}, baseline="one", candidate="other")
         for a, b in zip(_groups(one), _groups(other), strict=True)
     ]
 
@@ -105,9 +109,13 @@ def _check(has: int, needs: int) -> None:
         raise ValueError(f"{has} repetitions are there, and the check needs {needs}")
 
 
-def _by_run(runs: Sequence[Run], arm: str) -> list[list[float]]:
+def _by_run(runs: Sequence[Run], metric: Metric, arm: str) -> list[list[float]]:
     return [
-        [s.value for s in run.samples if (s.metric, s.arm) == (UNIT.name, arm) and not s.warmup and s.value is not None]
+        [
+            s.value
+            for s in run.samples
+            if (s.metric, s.arm) == (metric.name, arm) and not s.warmup and s.value is not None
+        ]
         for run in runs
     ]
 
@@ -140,10 +148,11 @@ def _found(slower: Sequence[Comparison], slow_down: float) -> Check:
     )
 
 
-def _stalls(runs: Sequence[Run], stall_seconds: float) -> Check:
+def _stalls(runs: Sequence[Run], metrics: Sequence[Metric], stall_seconds: float) -> Check:
     """Of calls one after the other; the 99th percentile lies in the 2 % that stall."""
-    plain, stalled = (_of_all(runs, "call_p50_seconds", arm) for arm in ("plain", "stalled"))
-    tail = _of_all(runs, "call_p99_seconds", "stalled")
+    middle, high = meaning("median of all calls", metrics), meaning("99th percentile of all calls", metrics)
+    plain, stalled = (_of_all(runs, middle, arm) for arm in ("plain", "stalled"))
+    tail = _of_all(runs, high, "stalled")
     in_tail, in_median = tail - stalled, stalled / plain - 1
     words = (
         f"{1000 * stall_seconds:g} ms of sleep in one of 50 calls: the 99th percentile is {1000 * in_tail:.1f} ms above"
@@ -153,11 +162,11 @@ def _stalls(runs: Sequence[Run], stall_seconds: float) -> Check:
     return Check(name="known stalls", of="harness", is_good=is_good, words=words)
 
 
-def _watching(runs: Sequence[Run]) -> Check:
+def _watching(runs: Sequence[Run], metric: Metric) -> Check:
     """What probes, exporter and guards cost: watched against unwatched in one turn, all turns of all runs."""
-    watched, unwatched = _by_turn(runs, "plain"), _by_turn(runs, "unwatched")
+    watched, unwatched = _by_turn(runs, metric, "plain"), _by_turn(runs, metric, "unwatched")
     sides = {"unwatched": side(unwatched), "watched": side(watched)}
-    ratio = compare(UNIT, sides, baseline="unwatched", candidate="watched").ratio
+    ratio = compare(metric, sides, baseline="unwatched", candidate="watched").ratio
     if ratio is None or ratio.low is None or ratio.high is None:
         return Check(name="watching", of="harness", is_good=None, words="what it costs is not known")
     words = (
@@ -168,18 +177,19 @@ def _watching(runs: Sequence[Run]) -> Check:
     return Check(name="watching", of="harness", is_good=is_good, words=words)
 
 
-def _by_turn(runs: Sequence[Run], arm: str) -> dict[int, float]:
+def _by_turn(runs: Sequence[Run], metric: Metric, arm: str) -> dict[int, float]:
     """An arm's values by turn; turns of different runs have different numbers."""
     return {
         number * MOST_TURNS + s.turn: s.value
         for number, run in enumerate(runs)
         for s in run.samples
-        if (s.metric, s.arm) == (UNIT.name, arm) and not s.warmup and s.value is not None
+        if (s.metric, s.arm) == (metric.name, arm) and not s.warmup and s.value is not None
     }
 
 
-def _of_all(runs: Sequence[Run], metric: str, arm: str) -> float:
-    found = [s.value for run in runs for s in run.samples if (s.metric, s.arm) == (metric, arm) and s.value is not None]
+def _of_all(runs: Sequence[Run], metric: Metric | None, arm: str) -> float:
+    name = metric.name if metric else ""
+    found = [s.value for run in runs for s in run.samples if (s.metric, s.arm) == (name, arm) and s.value is not None]
     _check(len(found), 1)
     return median(found)
 
@@ -192,10 +202,10 @@ def _fitness(effect: float | None) -> Check:
     return Check(name="fitness", of="machine", is_good=is_good, words=f"{words} (at most {percent(LARGEST_EFFECT)})")
 
 
-def _noise(plain: Sequence[Sequence[float]], runs: Sequence[Run]) -> list[Check]:
+def _noise(plain: Sequence[Sequence[float]], runs: Sequence[Run], step: Metric | None) -> list[Check]:
     turns = [value for each in plain for value in each]
     unit = median(turns)
-    steps = [s.value for run in runs for s in run.samples if s.metric == "timer_seconds" and s.value]
+    steps = [s.value for run in runs for s in run.samples if step and s.metric == step.name and s.value]
     told = {
         "noise": f"coefficient of variation {percent(variation(turns))} from turn to turn",
         "memory": f"autocorrelation {fmean(map(autocorrelation, plain)):.2f} of one turn and the next",

@@ -13,6 +13,7 @@ from statistics import median
 from bench.analysis.comparison import Outcome
 from bench.analysis.stats import estimates
 from bench.analysis.usage_tables import Column, Uses
+from bench.metrics import count, rate, ratio, seconds, size
 from bench.model import Metric
 
 NOT_COUNTED = "not counted here"
@@ -63,43 +64,36 @@ class Quantity:
 def quantities(unit: str) -> tuple[Quantity, ...]:
     """All that is read from the usage of a run, where a unit of work is called `unit`."""
 
-    def size(name: str, help: str, read: Callable[[Uses], Column], unit: str = "B") -> Quantity:
-        return Quantity(metric=Metric(name=name, unit=unit, better="lower", kind="size", help=help), read=read)
+    def amount(name: str, help: str, read: Callable[[Uses], Column]) -> Quantity:
+        return Quantity(metric=size(name, "B", help), read=read)
 
-    def count(name: str, unit: str, help: str, read: Callable[[Uses], Column]) -> Quantity:
-        return Quantity(metric=Metric(name=name, unit=unit, better="lower", kind="count", help=help), read=read)
-
-    cpu = Metric(
-        name=f"cpu_seconds_per_{unit}",
-        unit=f"s/{unit}",
-        better="lower",
-        kind="time",
-        help="of all processes of all nodes; steadier than wall time where others use the machine",
+    wire = size(
+        f"wire_bytes_per_{unit}",
+        f"B/{unit}",
+        "sent by all nodes beyond the idle baseline, each byte counted once",
+        means="wire bytes",
     )
-    peak = Metric(name="peak_bytes_per_second", unit="B/s", better="lower", kind="rate", help="of the busiest node")
-    even = Metric(name="evenness_of_work", unit="1", better="higher", kind="ratio", help="Jain's index of work by node")
-    held = Metric(name="throttled_share", unit="1", better="lower", kind="ratio", help="of the periods of a CPU quota")
+    packets = count(f"wire_packets_per_{unit}", f"packets/{unit}", "sent by all nodes beyond the idle baseline")
+    peak = rate("peak_bytes_per_second", "B/s", "of the busiest node", better="lower")
+    again = count("retransmits", "", "of TCP, in all samples")
+    cpu = seconds(
+        f"cpu_seconds_per_{unit}",
+        "of all processes of all nodes; steadier than wall time where others use the machine",
+        unit=f"s/{unit}",
+    )
+    held = ratio("throttled_share", "1", "of the periods of a CPU quota", better="lower")
+    even = ratio("evenness_of_work", "1", "Jain's index of work by node", better="higher")
     return (
-        size(
-            f"wire_bytes_per_{unit}",
-            "sent by all nodes beyond the idle baseline, each byte counted once",
-            lambda uses: per_unit(uses.beyond_idle("sent_bytes"), uses),
-            f"B/{unit}",
-        ),
-        count(
-            f"wire_packets_per_{unit}",
-            f"packets/{unit}",
-            "sent by all nodes beyond the idle baseline",
-            lambda uses: per_unit(uses.beyond_idle("sent_packets"), uses),
-        ),
+        Quantity(metric=wire, read=lambda uses: per_unit(uses.beyond_idle("sent_bytes"), uses)),
+        Quantity(metric=packets, read=lambda uses: per_unit(uses.beyond_idle("sent_packets"), uses)),
         Quantity(metric=peak, read=lambda uses: uses.tables.most("peak_bytes_per_second")),
-        count("retransmits", "", "of TCP, in all samples", lambda uses: uses.total("retransmits")),
+        Quantity(metric=again, read=lambda uses: uses.total("retransmits")),
         Quantity(metric=cpu, read=lambda uses: per_unit(uses.total("cpu_seconds"), uses), compared=True),
-        size("peak_memory_bytes", "peaks of all nodes added up", lambda uses: uses.peak("peak_memory_bytes")),
+        amount("peak_memory_bytes", "peaks of all nodes added up", lambda uses: uses.peak("peak_memory_bytes")),
         Quantity(metric=held, read=lambda uses: uses.throttled_share()),
-        size("disk_read_bytes", "in all samples", lambda uses: uses.total("disk_read_bytes")),
-        size("disk_written_bytes", "in all samples", lambda uses: uses.total("disk_written_bytes")),
-        size("spilled_bytes", "from the object store", lambda uses: uses.total("spilled_bytes")),
+        amount("disk_read_bytes", "in all samples", lambda uses: uses.total("disk_read_bytes")),
+        amount("disk_written_bytes", "in all samples", lambda uses: uses.total("disk_written_bytes")),
+        amount("spilled_bytes", "from the object store", lambda uses: uses.total("spilled_bytes")),
         Quantity(
             metric=even, read=lambda uses: [estimates.evenness(list(done.values())) for done in uses.work_by_node]
         ),

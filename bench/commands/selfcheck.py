@@ -59,7 +59,12 @@ def _selfcheck(
             f"See it with `bench show {session.id} {broken[0].spec.folder}`.",
         )
     params = selfcheck.Params(**session.specs[0].params)  # type: ignore[arg-type]  # as that experiment declares them
-    found = judge(runs, slow_down=params.slow_down_percent / 100, stall_seconds=params.stall_milliseconds / 1000)
+    found = judge(
+        runs,
+        session.metrics["selfcheck"],
+        slow_down=params.slow_down_percent / 100,
+        stall_seconds=params.stall_milliseconds / 1000,
+    )
     if as_json:
         say_json("selfcheck", found)
     else:

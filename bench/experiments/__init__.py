@@ -9,6 +9,7 @@ from typing import Any, Protocol, cast
 
 from bench.context import Context
 from bench.errors import BadInput
+from bench.metrics import conflict
 from bench.model import Arm, Metric, Sample, Value, from_json, to_json
 
 
@@ -94,4 +95,5 @@ def flaw(module: Any) -> str:
     for title, profile in module.PROFILES.items():
         if alone := [name for grid in profile.grids for name, values in grid.items() if not isinstance(values, tuple)]:
             return f"its profile {title} has no tuple of values for {alone[0]}: (4,) has a comma"
-    return ""
+    wrong = conflict(module.METRICS)
+    return f"of its METRICS {wrong}" if wrong else ""

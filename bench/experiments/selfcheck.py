@@ -20,9 +20,9 @@ from bench.metrics import seconds
 from bench.model import Arm, Sample
 
 UNIT = seconds("unit_seconds", "One call, of those in a sample.")
-CALL_P50 = seconds("call_p50_seconds", "Of all calls of the run.")
-CALL_P99 = seconds("call_p99_seconds", "Of all calls of the run.")
-TIMER = seconds("timer_seconds", "Least step of the driver's clock.")
+CALL_P50 = seconds("call_p50_seconds", "Of all calls of the run.", means="median of all calls")
+CALL_P99 = seconds("call_p99_seconds", "Of all calls of the run.", means="99th percentile of all calls")
+TIMER = seconds("timer_seconds", "Least step of the driver's clock.", means="timer step")
 METRICS = (UNIT, CALL_P50, CALL_P99, TIMER)
 PLAIN = Arm(name="plain", help="A call that computes for a hundredth of a second.", role="subject")
 TWIN = Arm(name="twin", help="The very same again.")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from bench.analysis import Report
+from bench.meanings import Meaning
 from bench.model import Run, Value
 from bench.reports.wall_clock import created_seconds, offsets
 
@@ -38,10 +39,10 @@ def _lines(report: Report, runs: Sequence[Run]) -> Iterator[str]:
         yield _line(made, "tracked_stats", {cost.metric: cost.per_million.value}, about)
     places = offsets(report.created, runs)
     for run in runs:
-        yield from _of_run(run, places[run.spec.folder])
+        yield from _of_run(run, places[run.spec.folder], report.meanings.get(run.spec.experiment, {}))
 
 
-def _of_run(run: Run, offset: float) -> Iterator[str]:
+def _of_run(run: Run, offset: float, meanings: Mapping[str, Meaning]) -> Iterator[str]:
     place = run.spec.folder
     moments = [each for sample in run.samples for each in (sample.interval.begin, sample.interval.end)]
     begin, end = min(moments, default=0.0) + offset, max(moments, default=0.0) + offset
@@ -50,7 +51,7 @@ def _of_run(run: Run, offset: float) -> Iterator[str]:
     for sample in sorted(run.samples, key=lambda sample: sample.interval.end):
         if sample.value is None:
             continue
-        is_accuracy = sample.metric == "accuracy" or sample.metric.endswith("_accuracy")
+        is_accuracy = meanings.get(sample.metric) == "accuracy"
         key, value = (
             ("eval_accuracy", sample.value) if is_accuracy else ("tracked_stats", {sample.metric: sample.value})
         )

@@ -7,20 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bench.metrics import rate, ratio, seconds, size
 from bench.model import Arm, Facts, Interval, Metric, NodeFacts, NodeUsage, Run, Sample, Session, Spec, Topology, Value
 
-RATE = Metric(name="throughput_inputs_per_second", unit="inputs/s", better="higher", kind="rate")
+RATE = rate("throughput_inputs_per_second", "inputs/s")
 LATENCIES = tuple(
-    Metric(name=f"latency_{p}_seconds", unit="s", better="lower", kind="time") for p in ("p50", "p90", "p99")
+    seconds(f"latency_{p}_seconds", means="median latency" if p == "p50" else "") for p in ("p50", "p90", "p99")
 )
 METRICS = (
     RATE,
-    Metric(name="end_to_end_seconds", unit="s", better="lower", kind="time"),
-    Metric(name="first_result_seconds", unit="s", better="lower", kind="time"),
-    Metric(name="startup_seconds", unit="s", better="lower", kind="time"),
+    seconds("end_to_end_seconds", means="end to end"),
+    seconds("first_result_seconds"),
+    seconds("startup_seconds"),
     *LATENCIES,
-    Metric(name="success_ratio", unit="1", better="higher", kind="ratio"),
-    Metric(name="payload_bytes_per_input", unit="B/input", better="lower", kind="size"),
+    ratio("success_ratio", "1", better="higher"),
+    size("payload_bytes_per_input", "B/input", means="payload"),
 )
 ONCE = ("end_to_end_seconds", "first_result_seconds", "startup_seconds")
 ARMS = (

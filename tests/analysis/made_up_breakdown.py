@@ -8,6 +8,7 @@ from typing import Any
 from made_up import MULTI, RATE, SINGLE, a_facts
 
 from bench.experiments.toolkit import parts
+from bench.metrics import rate, seconds
 from bench.model import Arm, Interval, Metric, NodeUsage, Run, Sample, Session, Spec, Topology
 
 ARMS = (
@@ -161,9 +162,8 @@ def the_network_experiment(
     session: Session, runs: list[Run], *, goodput: float, round_trip: float = 0.0
 ) -> tuple[Session, list[Run]]:
     """The same session with the experiment `network` in it: `round_trip` is what one takes longer between nodes."""
-    size = Metric(name="goodput_bytes_per_second", unit="B/s", better="higher", kind="rate")
-    trip = Metric(name="round_trip_seconds", unit="s", better="lower", kind="time")
-    raw, ray = Arm(name="tcp", help=""), Arm(name="ray-call", help="")
+    size, trip = rate("goodput_bytes_per_second", "B/s", means="goodput"), seconds("trip_seconds", means="round trip")
+    raw, ray = Arm(name="tcp", help="", means="raw TCP"), Arm(name="ray-call", help="", means="actor call")
     added = []
     for run in runs:
         spec = _spec("network", run.spec.topology, run.spec.block)

@@ -12,7 +12,8 @@ from analysis.made_up import ARMS, METRICS, MULTI, RATE, SINGLE, a_facts, made_u
 
 from bench import analysis
 from bench.analysis.caveats.rules import RULES
-from bench.model import Gate, Interval, Metric, Run, Sample, Session
+from bench.metrics import seconds
+from bench.model import Gate, Interval, Run, Sample, Session
 
 Change = Callable[[Session, list[Run]], list[Run]]
 IN_ANY_ORDER = (replace(ARMS[0], repeatable=False), *ARMS[1:])
@@ -131,7 +132,7 @@ def does(share: float) -> Change:
     return change
 
 
-WAIT = Metric(name="lost_seconds", unit="s", better="lower", kind="time", is_wait=True)
+WAIT = seconds("lost_seconds", means="wait for the last worker")
 
 
 def waiting(**by_node: float) -> Change:

@@ -9,8 +9,9 @@ import pytest
 from made_up import ARMS, METRICS, SINGLE, made_up
 
 from bench.analysis import Report, build
-from bench.analysis.convergence import SAMPLES_TO_TARGET, Guard, is_too_fast, reference_point
-from bench.model import Interval, Metric, Sample
+from bench.analysis.convergence import Guard, is_too_fast, reference_point
+from bench.metrics import count
+from bench.model import Interval, Sample
 from bench.reports import text
 
 FIRST = [16, 14, 16, 17, 16, 16, 15, 16, 15, 16]
@@ -47,7 +48,7 @@ def test_too_few_runs_are_refused() -> None:
 
 # in a report
 
-NEEDED = Metric(name=SAMPLES_TO_TARGET, unit="samples", better="lower", kind="count")
+NEEDED = count("needed", "samples", means="samples to target")
 REFERENCE = ARMS[1]
 SUBJECT = replace(ARMS[0], reference=REFERENCE.name)
 

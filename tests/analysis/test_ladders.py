@@ -8,12 +8,14 @@ import pytest
 from made_up import RATE, SINGLE
 
 from bench import experiments
-from bench.analysis.ladders import WORKERS_PER_CPU, Ladder, ladders
+from bench.analysis.ladders import Ladder, ladders
 from bench.analysis.rows import Question
 from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT
+from bench.metrics import meaning, size
 from bench.model import Arm, Interval, Run, Sample, Session, Spec, Value
 from bench.reports.sections import scaling
 
+CROWDING = size("crowding", "workers/CPU", means="workers per CPU")
 ARM = Arm(name="ray", help="", role="subject")
 CONTROL = Arm(name="ray-unwatched", help="", role="control")
 
@@ -35,7 +37,7 @@ def run(number: int, params: dict[str, Value], *, rate: float, block: int = 1, s
     )
     workers = params["workers"]
     assert isinstance(workers, int)
-    given = {RATE.name: rate} | ({WORKERS_PER_CPU: workers / 2} if says_workers else {})
+    given = {RATE.name: rate} | ({CROWDING.name: workers / 2} if says_workers else {})
     samples = tuple(
         Sample(metric=name, value=value, interval=Interval(0.0, 1.0), arm=ARM.name) for name, value in given.items()
     )
@@ -50,7 +52,7 @@ def asked(*runs: Run) -> Question:
         seed=1,
         profile="tiny",
         command="",
-        metrics={"training": (RATE,)},
+        metrics={"training": (RATE, CROWDING)},
         arms={"training": (ARM, CONTROL)},
         specs=tuple(each.spec for each in runs),
     )
@@ -113,7 +115,7 @@ def test_an_experiment_with_a_ladder_has_peers_in_one_process_and_in_several() -
     ladder_of = {
         name: experiments.load(name)
         for name in experiments.NAMES
-        if any(metric.name == WORKERS_PER_CPU for metric in experiments.load(name).METRICS)
+        if meaning("workers per CPU", experiments.load(name).METRICS)
     }
     assert ladder_of
     for name, each in ladder_of.items():

@@ -8,16 +8,17 @@ import pytest
 from made_up import SINGLE
 
 from bench.analysis import build
-from bench.analysis.more_cpus import CPUS_EACH, MoreCpus, more_cpus
+from bench.analysis.more_cpus import MoreCpus, more_cpus
 from bench.analysis.rows import Question
 from bench.experiments.tune import metrics
-from bench.model import Arm, Interval, Metric, Run, Sample, Session, Spec
+from bench.metrics import count, seconds, size
+from bench.model import Arm, Interval, Run, Sample, Session, Spec
 from bench.reports import document
 from bench.reports.sections import more_cpus as words
 
-SEARCH = Metric(name="search_seconds", unit="s", better="lower", kind="time")
-TRIAL = Metric(name="trial_seconds", unit="s", better="lower", kind="time")
-MEMORY = Metric(name="memory_bytes", unit="B", better="lower", kind="size")
+CPUS = count("cpus_of_a_piece", "CPUs/piece", means="CPUs each")
+SEARCH, TRIAL = seconds("search_seconds"), seconds("trial_seconds")
+MEMORY = size("memory_bytes", "B")
 ARMS = (
     Arm(name="ray", help="", role="subject"),
     Arm(name="pool", help="", role="peer"),
@@ -43,7 +44,7 @@ def a_run(cell: int, *, block: int, seconds: float, says_cpus: bool = True) -> R
         deadline_seconds=60.0,
     )
     given = {SEARCH.name: seconds, TRIAL.name: seconds / samples, MEMORY.name: 1.0}
-    given |= {CPUS_EACH: float(cpus)} if says_cpus else {}
+    given |= {CPUS.name: float(cpus)} if says_cpus else {}
     found = [Sample(metric=name, value=v, interval=Interval(0.0, 1.0), arm="ray") for name, v in given.items()]
     found.append(Sample(metric=SEARCH.name, value=seconds / 2, interval=Interval(0.0, 1.0), arm="pool"))
     return Run(spec=spec, status="ok", samples=tuple(found))
@@ -66,7 +67,7 @@ def a_session(runs: list[Run]) -> Session:
         seed=1,
         profile="lab",
         command="",
-        metrics={"search": (SEARCH, TRIAL, MEMORY)},
+        metrics={"search": (SEARCH, TRIAL, MEMORY, CPUS)},
         arms={"search": ARMS},
         specs=tuple(each.spec for each in runs),
     )
@@ -78,7 +79,7 @@ def found(runs: list[Run]) -> tuple[MoreCpus, ...]:
 
 
 def test_tune_says_the_cpus_of_a_trial_in_the_metric_that_is_looked_for() -> None:
-    assert metrics.CPUS_EACH.name == CPUS_EACH
+    assert metrics.CPUS_EACH.means == CPUS.means
 
 
 def test_the_ratio_is_of_the_cells_that_differ_in_cpus_alone_and_of_each_block_by_itself() -> None:
@@ -144,7 +145,7 @@ def with_turns(run: Run, speeds: list[float]) -> Run:
         replace(once[SEARCH.name], value=(once[SEARCH.name].value or 0.0) * speed, turn=turn)
         for turn, speed in enumerate(speeds, start=1)
     ]
-    return replace(run, spec=replace(run.spec, samples=len(speeds)), samples=(once[CPUS_EACH], *turns))
+    return replace(run, spec=replace(run.spec, samples=len(speeds)), samples=(once[CPUS.name], *turns))
 
 
 def test_both_cells_discard_the_turns_that_the_slower_one_to_settle_needs() -> None:

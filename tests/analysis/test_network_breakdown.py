@@ -293,9 +293,8 @@ def test_the_report_names_what_was_not_measured_and_keeps_its_lines_short():
 
 
 def test_what_the_breakdown_asks_of_the_experiment_network_is_there():
-    from bench.analysis.breakdown import costs as breakdown_costs
     from bench.experiments import load
 
-    asked = load(breakdown_costs.NETWORK)
-    assert {breakdown_costs.RAW_TCP, breakdown_costs.CALL} <= {arm.name for arm in asked.ARMS}
-    assert {breakdown_costs.GOODPUT, breakdown_costs.ROUND_TRIP} <= {metric.name for metric in asked.METRICS}
+    asked = load("network")
+    assert {"raw TCP", "actor call"} <= {arm.means for arm in asked.ARMS}
+    assert {"goodput", "round trip"} <= {metric.means for metric in asked.METRICS}

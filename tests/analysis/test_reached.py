@@ -9,12 +9,13 @@ import pytest
 from made_up import ARMS, METRICS, SINGLE, made_up
 
 from bench.analysis import Report, build
-from bench.analysis.reached import ACCURACY_BY_SECONDS, TIME_TO_TARGET, Reached
-from bench.model import Interval, Metric, Run, Sample
+from bench.analysis.reached import Reached
+from bench.metrics import ratio, seconds
+from bench.model import Interval, Run, Sample
 from bench.reports import text
 
-TIME = Metric(name=TIME_TO_TARGET, unit="s", better="lower", kind="time")
-ACCURACY = Metric(name=ACCURACY_BY_SECONDS, unit="%", better="higher", kind="ratio", axis="seconds")
+TIME = seconds("took_seconds", means="time to target")
+ACCURACY = ratio("right", "%", better="higher", axis="seconds", means="accuracy by seconds")
 ARM = ARMS[0].name
 WATCHED_SECONDS = 30.0
 

@@ -1,4 +1,4 @@
-"""What the experiment `network` recommends is said in one sentence, over all of its cells."""
+"""What an experiment recommends is said in one sentence, over all of its cells."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ def a_cell(blocks: Sequence[tuple[int, int, int, float | None]], pages: str = "a
 
     metrics = ((BEST_SIZE, MIB), (BEST_STREAMS, 1), (CHUNK, MIB), (BEST_SHARE, 1))
     return CellReport(
-        experiment="network", cell="c01", title="", unit="B", params={"store_pages": pages}, subject=PUT_GET.name,
+        experiment="network", cell="c01", title=f"store_pages={pages}", unit="B", params={"store_pages": pages}, subject=PUT_GET.name,
         rows=tuple(row(metric, column, times) for (metric, times), column in zip(metrics, columns, strict=True)),
         usage=(), arms=(), nodes=(),
     )  # fmt: skip
 
 
-def test_the_cell_that_comes_nearest_to_raw_tcp_is_named_with_all_its_settings() -> None:
+def test_the_cell_that_reaches_the_largest_share_is_named_with_all_its_settings() -> None:
     cells = [a_cell([(64, 1, 5, 0.4)]), a_cell([(16, 4, 1, 0.5), (16, 4, 1, 0.6)], pages="at-start")]
     assert sentence(cells, "multi") == (
-        "Large objects go best on multi with objects of 16 MiB, 4 objects on their way at once, chunks of 1 MiB and the"
-        " store's pages touched at-start: put and get reach 55 % of raw TCP."
+        "Best settings on multi with store_pages=at-start: recommended object 16 MiB, recommended streams 4, chunk 1 MiB."
+        " With them ray-put-get reaches 55 % (recommended share of raw tcp)."
     )
 
 
 def test_where_blocks_differ_it_is_what_most_of_them_say_and_no_mean_of_two() -> None:
     said = sentence([a_cell([(64, 1, 5, 0.4), (16, 4, 5, 0.9), (64, 1, 5, 0.5)])], "multi")
-    assert "objects of 64 MiB, 1 object on" in said
+    assert "recommended object 64 MiB, recommended streams 1," in said
     assert "45 %" in said
 
 

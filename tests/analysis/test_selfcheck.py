@@ -9,6 +9,7 @@ import pytest
 from builders import a_spec
 
 from bench.analysis.selfcheck import Selfcheck, autocorrelation, judge, variation
+from bench.experiments.selfcheck import METRICS
 from bench.model import Interval, Run, Sample
 
 
@@ -44,7 +45,7 @@ def a_sample(metric: str, arm: str, value: float, turn: int = 1, *, warmup: bool
 
 
 def judged(*runs: Run) -> Selfcheck:
-    return judge(runs, slow_down=0.1, stall_seconds=0.02)
+    return judge(runs, METRICS, slow_down=0.1, stall_seconds=0.02)
 
 
 def failing(found: Selfcheck) -> Sequence[tuple[str, str]]:

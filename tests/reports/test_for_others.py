@@ -13,6 +13,7 @@ from analysis.made_up import made_up
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from bench import analysis
+from bench.metrics import ratio
 from bench.model import Run
 from bench.reports import FORMATS, render
 from bench.reports.wall_clock import created_seconds, offsets
@@ -88,6 +89,16 @@ def test_every_run_for_mlperf_starts_has_its_values_and_stops_in_order_of_time()
             for v in (line["value"].values() if type(line["value"]) is dict else [line["value"]])
         ]
         assert sorted(values) == sorted(sample.value for sample in run.samples if sample.value is not None)
+
+
+def test_what_means_accuracy_is_what_mlperf_calls_so_whatever_its_name():
+    session, runs = made_up(cells=1, blocks=1)
+    right = ratio("share_of_images", "1", better="higher", means="accuracy")
+    run = replace(runs[0], samples=(replace(runs[0].samples[0], metric=right.name, value=0.97, step=None),))
+    session = replace(session, metrics={name: (*those, right) for name, those in session.metrics.items()})
+    lines = render("mllog", analysis.build(session, [run]), [run]).splitlines()
+    said = [json.loads(MLLOG.match(line)[1]) for line in lines]
+    assert [line["value"] for line in said if line["key"] == "eval_accuracy"] == [0.97]
 
 
 # OpenMetrics

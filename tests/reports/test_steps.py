@@ -11,10 +11,11 @@ import pytest
 from bench.analysis.arms import ArmRow
 from bench.analysis.comparison import Side
 from bench.analysis.stats.estimates import hodges_lehmann
+from bench.metrics import seconds
 from bench.model import Arm, Metric
 from bench.reports.sections import steps
 
-HOURS = Metric(name="projected_hours", unit="h", better="lower", kind="time", help="8,000,000 jobs.")
+HOURS = seconds("projected_hours", "8,000,000 jobs.", unit="h", means="projection")
 MONTHS = {block: 2160.0 + block for block in range(6)}  # three months
 
 

@@ -11,16 +11,11 @@ from bench.analysis.comparison import Outcome, outcome
 from bench.analysis.rows import Question
 from bench.analysis.usage import NOT_COUNTED
 from bench.analysis.usage_tables import Use
+from bench.meanings import Meaning
+from bench.metrics import meaning
 from bench.model import Metric, Run
 
-# The names that experiments yield their parts under; bench/experiments/toolkit/parts.py defines the metrics.
-COMPUTE = "compute_seconds"
-STRAGGLER = "straggler_seconds"
-SERIALISE = "serialise_seconds"
-QUEUE = "queue_seconds"
-ROUND_TRIPS = "round_trips_in_sequence"
-BUSY = "busy_seconds"
-PART_METRICS = (COMPUTE, STRAGGLER, SERIALISE, QUEUE, ROUND_TRIPS, BUSY)
+PARTS: tuple[Meaning, ...] = ("compute", "straggler", "serialise", "queue", "round trips in sequence", "busy")
 NOT_YIELDED = "this experiment does not measure it"
 
 
@@ -31,7 +26,7 @@ class Amounts:
     seconds: float  # on the clock
     typical_seconds: float  # the same in the middle one of the turns: a stall in one of them is no price
     link_bytes: Outcome  # in the busier direction of the busiest node
-    metrics: Mapping[str, Outcome]  # by the name of a part
+    parts: Mapping[Meaning, Outcome]  # of PARTS
 
 
 def amounts(question: Question, run: Run, arm: str, headline: Metric) -> Amounts | str:
@@ -46,11 +41,12 @@ def amounts(question: Question, run: Run, arm: str, headline: Metric) -> Amounts
         return f"{headline.name} is not above zero"
     seconds = 1 / value if is_rate else value
     turns = [1 / each if is_rate else each for each in _turns(run, headline, arm) if each > 0]
+    metrics = question.session.metrics[run.spec.experiment]
     return Amounts(
         seconds=seconds,
         typical_seconds=median(turns) if turns else seconds,
         link_bytes=_link_bytes(question.use(run, arm, headline), seconds),
-        metrics={name: _amount(run, arm, name, seconds) for name in PART_METRICS},
+        parts={part: _amount(run, arm, meaning(part, metrics), seconds) for part in PARTS},
     )
 
 
@@ -68,9 +64,9 @@ def difference(single: Outcome | None, multi: Outcome | None) -> Outcome:
     return single if isinstance(single, str) else multi - single
 
 
-def _amount(run: Run, arm: str, name: str, seconds: float) -> Outcome:
+def _amount(run: Run, arm: str, metric: Metric | None, seconds: float) -> Outcome:
     """A metric's share of its intervals, times `seconds`: samples may have done unequal work."""
-    every = run.values.get((name, arm, None, ""))
+    every = run.values.get((metric.name, arm, None, "")) if metric else None
     if every is None:
         return NOT_YIELDED
     samples = [s for s in every if not s.warmup]

@@ -1,20 +1,16 @@
-"""What a byte and a call cost in this session: by the experiment `network`, and by calls that do no work."""
+"""What a byte and a call cost in this session: by an experiment that measures the network, and by calls that do no work."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.analysis.breakdown.amounts import SERIALISE, amounts, difference
+from bench.analysis.breakdown.amounts import amounts, difference
 from bench.analysis.comparison import Outcome, outcome
 from bench.analysis.rows import Question
+from bench.metrics import meaning
 from bench.model import Metric, Run
 
-NETWORK = "network"
-GOODPUT = "goodput_bytes_per_second"
-ROUND_TRIP = "round_trip_seconds"
-RAW_TCP = "tcp"  # its arm: plain sockets
-CALL = "ray-call"  # its arm: the argument of an actor call
 LEAST_LEVER = 2.0  # times the bytes of the barest calls: from less the cost of a byte cannot be told
 
 
@@ -72,7 +68,7 @@ def calls_cost(question: Question, single: Run, multi: Run, headline: Metric, na
         if isinstance(one, str) or isinstance(many, str):
             reasons.append(f"{name}: {one if isinstance(one, str) else many}")
             continue
-        driver = difference(one.metrics.get(SERIALISE), many.metrics.get(SERIALISE))
+        driver = difference(one.parts.get("serialise"), many.parts.get("serialise"))
         seconds = many.typical_seconds - one.typical_seconds - (0.0 if isinstance(driver, str) else driver)
         arms.append(CallsArm(name, seconds, difference(one.link_bytes, many.link_bytes)))
     few = {
@@ -84,34 +80,45 @@ def calls_cost(question: Question, single: Run, multi: Run, headline: Metric, na
 
 @dataclass(frozen=True)
 class NetworkCost:
-    """What the experiment `network` of the same session and block says, or the reason that it says nothing."""
+    """What an experiment of the same session and block that measures the network says, or the reason that it says nothing."""
 
     byte_seconds: Outcome  # on the raw link between nodes
     round_trip_seconds: Outcome  # of Ray's smallest call, between nodes less inside one
+    experiment: str = ""
 
 
 def network_cost(question: Question, block: int) -> NetworkCost:
-    """By the runs of `network` in this block."""
-    if NETWORK not in question.session.metrics:
-        absent = f"the session has no experiment `{NETWORK}`"
+    """By the runs in this block of the experiment that measures goodput."""
+    every = question.session.metrics
+    experiment = next((name for name, metrics in every.items() if meaning("goodput", metrics)), None)
+    if experiment is None:
+        absent = "no experiment of the session measures raw TCP"
         return NetworkCost(absent, absent)
-    baseline, candidate = question.topologies[0], question.topologies[-1]
+    goodput, trip = (meaning(means, every[experiment]) for means in ("goodput", "round trip"))
+    tcp, call = (
+        [arm.name for arm in question.session.arms[experiment] if arm.means == means]
+        for means in ("raw TCP", "actor call")
+    )
+    one, many = (
+        question.usable(question.in_block(experiment, block, name))
+        for name in (question.topologies[0], question.topologies[-1])
+    )
     # Of the largest payload: a small one goes into the bucket of a shaped link, or into a buffer, and tells no rate.
-    goodputs = _values(question, block, candidate, GOODPUT, RAW_TCP, points=False)
-    trips = [_values(question, block, name, ROUND_TRIP, CALL, points=True) for name in (baseline, candidate)]
+    goodputs = _values(many, goodput, tcp, points=False)
+    trips = [_values(runs, trip, call, points=True) for runs in (one, many)]
     return NetworkCost(
-        1 / max(goodputs) if goodputs and max(goodputs) > 0 else f"`{NETWORK}` has no raw goodput in this block",
-        min(trips[1]) - min(trips[0]) if all(trips) else f"`{NETWORK}` has no round trips in this block",
+        1 / max(goodputs) if goodputs and max(goodputs) > 0 else f"`{experiment}` has no raw goodput in this block",
+        min(trips[1]) - min(trips[0]) if all(trips) else f"`{experiment}` has no round trips in this block",
+        experiment,
     )
 
 
-def _values(question: Question, block: int, topology: str, name: str, arm: str, *, points: bool) -> list[float]:
-    """What `network` measured in this block: at every point, or else without one."""
-    metric = next((each for each in question.session.metrics[NETWORK] if each.name == name), None)
+def _values(runs: Sequence[Run], metric: Metric | None, arms: Sequence[str], *, points: bool) -> list[float]:
+    """What `arms` measured: at every point, or else without one."""
     return [
         value
-        for run in question.usable(question.in_block(NETWORK, block, topology))
-        for found, of, node, point in run.values
-        if metric is not None and (found, of, node) == (name, arm, None) and bool(point) == points
+        for run in runs
+        for found, arm, node, point in run.values
+        if metric is not None and (found, node) == (metric.name, None) and arm in arms and bool(point) == points
         if not isinstance(value := outcome(run, metric, arm, point=point), str)
     ]

@@ -11,21 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from bench.analysis.breakdown.amounts import (
-    COMPUTE,
-    QUEUE,
-    ROUND_TRIPS,
-    SERIALISE,
-    STRAGGLER,
-    Amounts,
-    amounts,
-    difference,
-)
-from bench.analysis.breakdown.costs import NETWORK, CallsCost, NetworkCost, calls_cost, network_cost
+from bench.analysis.breakdown.amounts import Amounts, amounts, difference
+from bench.analysis.breakdown.costs import CallsCost, NetworkCost, calls_cost, network_cost
 from bench.analysis.comparison import Outcome, not_usable
 from bench.analysis.rows import Question, Specs
 from bench.analysis.stats import estimates
 from bench.analysis.stats.estimates import Estimate
+from bench.meanings import Meaning
 from bench.model import Arm, Metric, Run
 
 PartName = Literal["network", "serialise/copy", "queue and schedule", "compute", "straggler", "unexplained"]
@@ -159,15 +151,17 @@ def _split(pair: _Pair, calls: CallsCost, with_ray: Outcome, network: NetworkCos
     raw = network.byte_seconds
     by_calls = raw if isinstance(with_ray, str) else with_ray
 
-    def metric(name: str) -> Outcome:
-        return difference(pair.at_single.metrics.get(name), pair.at_multi.metrics.get(name))
+    def part(means: Meaning) -> Outcome:
+        return difference(pair.at_single.parts.get(means), pair.at_multi.parts.get(means))
 
     return {
         "network": _network(more_bytes, with_ray, raw),
-        "serialise/copy": _serialise(metric(SERIALISE), more_bytes, with_ray, raw),
-        "queue and schedule": _queue(metric(QUEUE), calls.queue(by_calls), pair.at_multi.metrics[ROUND_TRIPS], network),
-        "compute": _Finding(metric(COMPUTE), "busy time, were all workers like the middle one"),
-        "straggler": _Finding(metric(STRAGGLER), "busy time of the busiest worker beyond that"),
+        "serialise/copy": _serialise(part("serialise"), more_bytes, with_ray, raw),
+        "queue and schedule": _queue(
+            part("queue"), calls.queue(by_calls), pair.at_multi.parts["round trips in sequence"], network
+        ),
+        "compute": _Finding(part("compute"), "busy time, were all workers like the middle one"),
+        "straggler": _Finding(part("straggler"), "busy time of the busiest worker beyond that"),
     }
 
 
@@ -199,7 +193,9 @@ def _queue(waited: Outcome, of_calls: tuple[Outcome, str], round_trips: Outcome,
         return _Finding(*of_calls)
     if isinstance(network.round_trip_seconds, str):
         return _Finding(f"cost of a call: {network.round_trip_seconds}")
-    return _Finding(round_trips * network.round_trip_seconds, f"round trips, at the cost of one by `{NETWORK}`")
+    return _Finding(
+        round_trips * network.round_trip_seconds, f"round trips, at the cost of one by `{network.experiment}`"
+    )
 
 
 def _complete(split: Mapping[int, Mapping[PartName, _Finding]]) -> tuple[list[int], dict[int, str]]:

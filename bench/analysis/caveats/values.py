@@ -15,7 +15,6 @@ from bench.analysis.stats import estimates
 from bench.analysis.steadiness import Label, Steadiness
 from bench.model import Metric, Run
 
-WHOLE = "end_to_end"  # how the name of a metric begins that has all of the work in it, the start too
 OVERHEAD_SECONDS = 0.010  # a call that is shorter measures Ray, not the work
 ORDER_P = 0.05
 LEAST_SHARE = 0.5  # of an equal share of the work
@@ -81,8 +80,7 @@ def overhead_dominated(evidence: Evidence) -> Iterator[Caveat]:
             cell.cell: (row.metric, max(medians))
             for cell in cells
             for row in cell.rows
-            if "latency" in row.metric.name
-            and "p50" in row.metric.name
+            if row.metric.means == "median latency"
             and (medians := [side.estimate.value for side in row.sides.values() if side.estimate])
             and max(medians) < OVERHEAD_SECONDS
         }
@@ -148,7 +146,7 @@ def start_turns_it_round(evidence: Evidence) -> Iterator[Caveat]:
     for cell in evidence.cells:
         headline = cell.headline.comparison if cell.headline else None
         for row in cell.rows:
-            whole = row.comparison if row.metric.name.startswith(WHOLE) else None
+            whole = row.comparison if row.metric.means == "end to end" else None
             if headline and whole and headline.verdict in opposite and whole.verdict == opposite[headline.verdict]:
                 text = (
                     f"{headline.candidate} is {headline.verdict} than {headline.baseline} once it runs, and"
@@ -265,7 +263,7 @@ def uneven_work(evidence: Evidence) -> Iterator[Caveat]:
 def held_up(evidence: Evidence) -> Iterator[Caveat]:
     """Workers that waited long for the last of them, and the node where that one was."""
     for cell in evidence.cells:
-        for metric in (row.metric.name for row in cell.rows if row.metric.is_wait):
+        for metric in (row.metric.name for row in cell.rows if row.metric.means == "wait for the last worker"):
             for topology in (each for each in evidence.topologies if each.nodes > 1):
                 runs = [run for run in evidence.usable_of(cell) if run.spec.topology == topology]
                 had, waited, by_node = _waits(runs, metric)

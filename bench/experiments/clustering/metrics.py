@@ -26,7 +26,7 @@ EFFICIENCY = ratio(
     "The time that workers were at jobs, over the time that they were there: 1 is the ideal.",
     better="higher",
 )
-PROJECTED = seconds("projected_hours", "The study's 8,000,000 jobs at this rate.", unit="h")
+PROJECTED = seconds("projected_hours", "The study's 8,000,000 jobs at this rate.", unit="h", means="projection")
 CPU_SECONDS_PER_JOB = seconds("cpu_seconds_per_job", "Of the worker's thread.")
 SCHEDULER_SHARE = ratio(
     "scheduler_share", "", "Of the driver's time: to hand parts over and to take answers out.", better="lower"
@@ -41,7 +41,7 @@ MERGE_SECONDS = seconds("merge_seconds", "To put results in order, on each node 
 LOST_SECONDS = seconds(
     "lost_seconds",
     "That workers waited at the end of rounds for the last of them, in a sample: all together, and of each node.",
-    is_wait=True,
+    means="wait for the last worker",
 )
 PACE = ratio(
     "slowest_pace",

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 THROUGHPUT = rate("throughput_inputs_per_second", "inputs/s", "Inputs answered and checked per second.")
 END_TO_END = seconds(
-    "end_to_end_seconds", "Start-up, and all inputs once, for the first time: what a person waits for."
+    "end_to_end_seconds",
+    "Start-up, and all inputs once, for the first time: what a person waits for.",
+    means="end to end",
 )
 STARTUP = seconds("startup_seconds", "Until every actor has the network and answers.")
 FIRST_RESULT = seconds("first_result_seconds", "Start-up, and the first batch by the data path.")
@@ -40,11 +42,17 @@ LATENCIES = {
     share: seconds(
         f"closed_loop_latency_p{share}_seconds",
         f"A call from its submission until it is seen to be ready, {share} % of calls; closed loop.",
+        means="median latency" if share == 50 else "",
     )
     for share in (50, 90, 99)
 }
 SUCCESS = ratio("success_ratio", "calls/call", "Calls that gave an answer, of all made.", better="higher")
-PAYLOAD = size("payload_bytes_per_input", "B/input", "What the calls themselves carry by the data path, to and fro.")
+PAYLOAD = size(
+    "payload_bytes_per_input",
+    "B/input",
+    "What the calls themselves carry by the data path, to and fro.",
+    means="payload",
+)
 METRICS = (
     *(THROUGHPUT, END_TO_END, STARTUP, FIRST_RESULT, *LATENCIES.values(), SUCCESS, PAYLOAD),
     *(parts.BUSY, parts.COMPUTE, parts.STRAGGLER, parts.SERIALISE),

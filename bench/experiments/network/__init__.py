@@ -27,10 +27,10 @@ METRICS = figures.METRICS
 
 PUT_GET = Arm(name="ray-put-get", help="ray.put at one end, ray.get at the other.", role="subject")
 GET = Arm(name="ray-get", help="ray.get of what was put at the other end before the clock.", role="ceiling")
-CALL = Arm(name="ray-call", help="The argument of an actor call.")
+CALL = Arm(name="ray-call", help="The argument of an actor call.", means="actor call")
 MANY_SMALL = Arm(name="ray-many-small", help="Pieces of 1 KiB, all arguments of one actor call.")
 BROADCAST = Arm(name="ray-broadcast", help="ray.put at one end, ray.get by all receivers, the nodes in turn.")
-TCP = Arm(name="tcp", help="Our own sockets, a connection a payload on its way.")
+TCP = Arm(name="tcp", help="Our own sockets, a connection a payload on its way.", means="raw TCP")
 DISCARD = Arm(
     name="tcp-discard", help="Our own sockets as iperf3 uses its: a block again and again, thrown away.", role="ceiling"
 )

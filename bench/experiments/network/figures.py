@@ -9,6 +9,7 @@ from statistics import median
 from bench.context import Measured
 from bench.experiments.network.points import Point
 from bench.experiments.network.ways import Burst
+from bench.meanings import Meaning
 from bench.metrics import count, rate, ratio, seconds, size
 from bench.model import Interval, Metric, Sample
 
@@ -17,6 +18,7 @@ GOODPUT = rate(
     "B/s",
     "Payload that came, was acknowledged and was checked, by the seconds on the clock; without a point: of the"
     " largest payload, one at a time.",
+    means="goodput",
 )
 FIRST = seconds(
     "first_transfer_seconds",
@@ -25,13 +27,14 @@ FIRST = seconds(
 SHARES = (50, 90, 99)
 
 
-def _percentile(what: str, share: int, help: str) -> Metric:
+def _percentile(what: str, share: int, help: str, means: Meaning = "") -> Metric:
+    """`means`: of the median."""
     middle = "" if share == 50 else f"_p{share}"
-    return seconds(f"{what}{middle}_seconds", f"{help}, {share} % of all.")
+    return seconds(f"{what}{middle}_seconds", f"{help}, {share} % of all.", means="" if middle else means)
 
 
 ROUND_TRIP = {
-    share: _percentile("round_trip", share, "From the first byte sent until the last acknowledgement")
+    share: _percentile("round_trip", share, "From the first byte sent until the last acknowledgement", "round trip")
     for share in SHARES
 }
 ONE_WAY = {
@@ -66,20 +69,26 @@ BEST_SIZE = size(
     "recommended_object_bytes",
     "B",
     "The least object that reaches 90 % of the best goodput of put and get in this run.",
+    means="recommended setting",
 )
 BEST_STREAMS = count(
-    "recommended_streams", "objects", "Objects of that size to have on their way at once: the fewest that reach it."
+    "recommended_streams",
+    "objects",
+    "Objects of that size to have on their way at once: the fewest that reach it.",
+    means="recommended setting",
 )
 BEST_SHARE = ratio(
     "recommended_share_of_raw_tcp",
     "1",
     "Median share of raw TCP that put and get reach with the recommended size and streams, between nodes.",
     better="higher",
+    means="share at recommended settings",
 )
 CHUNK = size(
     "chunk_bytes",
     "B",
     "RAY_object_manager_default_chunk_size, in which objects went between nodes: these figures hold for it.",
+    means="recommended setting",
 )
 METRICS = (
     *(GOODPUT, FIRST, *ROUND_TRIP.values(), *ONE_WAY.values(), *HALF.values()),

@@ -17,12 +17,15 @@ STARTUP = seconds(
 TO_TARGET = seconds(
     "time_to_target_seconds",
     "Until the accuracy on held-out images is first at the target; evaluation is off the clock.",
+    means="time to target",
 )
 TO_TARGET_ON_CLOCK = seconds(
     "time_to_target_on_clock_seconds", "The same with the time that the evaluations until then took."
 )
-SAMPLES_TO_TARGET = count("samples_to_target", "samples", "Images until then.")
-ACCURACY = size("final_accuracy", "%", "Of held-out images seen right at the end, per cent.", better="higher")
+SAMPLES_TO_TARGET = count("samples_to_target", "samples", "Images until then.", means="samples to target")
+ACCURACY = size(
+    "final_accuracy", "%", "Of held-out images seen right at the end, per cent.", better="higher", means="accuracy"
+)
 SPEED_UP = ratio(
     "speed_up_to_target",
     "x",
@@ -68,7 +71,10 @@ REFUSED = count("refused_gradients", "gradients", "Those that came twice, or whe
 REPLACED = count("replaced_workers", "workers", "Workers that died, per training.")
 LOST = seconds("lost_seconds", "From a worker's death until its successor was ready, per training.")
 CROWDING = size(
-    "workers_per_cpu", "workers/CPU", "Above 1 the workers share CPUs: what is measured then is scheduling."
+    "workers_per_cpu",
+    "workers/CPU",
+    "Above 1 the workers share CPUs: what is measured then is scheduling.",
+    means="workers per CPU",
 )
 WEIGHTS_APART = size(
     "weights_apart",
@@ -83,7 +89,14 @@ ACCURACY_BY_ITERATIONS = size(
     better="higher",
     axis="iterations",
 )
-ACCURACY_BY_SECONDS = size("accuracy_by_seconds", "%", "Evaluation off the clock.", better="higher", axis="seconds")
+ACCURACY_BY_SECONDS = size(
+    "accuracy_by_seconds",
+    "%",
+    "Evaluation off the clock.",
+    better="higher",
+    axis="seconds",
+    means="accuracy by seconds",
+)
 ACCURACY_ON_CLOCK = size(
     "accuracy_by_seconds_on_clock", "%", "Evaluation on the clock.", better="higher", axis="seconds"
 )

@@ -15,19 +15,28 @@ from bench.context import Measured
 from bench.metrics import count, seconds
 from bench.model import Sample
 
-BUSY = seconds("busy_seconds", "Work itself, inside a worker: the mean over the workers of a node.")
+BUSY = seconds("busy_seconds", "Work itself, inside a worker: the mean over the workers of a node.", means="busy")
 COMPUTE = seconds(
-    "compute_seconds", "What the work takes workers that are all as fast as the middle one, and share it evenly."
+    "compute_seconds",
+    "What the work takes workers that are all as fast as the middle one, and share it evenly.",
+    means="compute",
 )
 STRAGGLER = seconds(
-    "straggler_seconds", "What it takes longer because a worker is slower than that, or has more of it."
+    "straggler_seconds",
+    "What it takes longer because a worker is slower than that, or has more of it.",
+    means="straggler",
 )
-SERIALISE = seconds("serialise_seconds", "What the driver needs to hand calls over and to take their answers out.")
-QUEUE = seconds("queue_seconds", "What work waits for until it is scheduled, where the experiment can see it.")
+SERIALISE = seconds(
+    "serialise_seconds", "What the driver needs to hand calls over and to take their answers out.", means="serialise"
+)
+QUEUE = seconds(
+    "queue_seconds", "What work waits for until it is scheduled, where the experiment can see it.", means="queue"
+)
 ROUND_TRIPS = count(
     "round_trips_in_sequence",
     "",
     "Calls that had to wait for one another: all of them, by how many are under way at once.",
+    means="round trips in sequence",
 )
 WORK_METRICS = (BUSY, COMPUTE, STRAGGLER)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TRIALS = "Trials, the best first; those without iterations to the target never reached it"
 
 SEARCH = seconds("search_seconds", "The whole search, from its start until every trial has ended.")
-TO_TARGET = seconds("time_to_target_seconds", "Until the first trial reaches the target.")
+TO_TARGET = seconds("time_to_target_seconds", "Until the first trial reaches the target.", means="time to target")
 TRIAL = seconds("trial_seconds", "A trial's iterations, without what lies between them.", table=TRIALS)
 TRIAL_CPU = seconds("trial_cpu_seconds", "CPU seconds of a trial's iterations.")
 STARTUP = seconds("startup_seconds", "Until the first trial begins: processes, TensorFlow.")
@@ -51,13 +51,20 @@ BEYOND = ratio(
 MEMORY = size(
     "trial_peak_memory_bytes", "B", "The most that a trial's process had in memory: of all, and of each.", table=TRIALS
 )
-PAYLOAD = size("payload_bytes_per_result", "B/result", "What a trial says at once, as sent: of an iteration or more.")
+PAYLOAD = size(
+    "payload_bytes_per_result",
+    "B/result",
+    "What a trial says at once, as sent: of an iteration or more.",
+    means="payload",
+)
 CPU_FAIRNESS = ratio("cpu_fairness_jain", "1", "Jain's index of the trials' CPU seconds by node.", better="higher")
 TRIAL_FAIRNESS = ratio("trial_fairness_jain", "1", "Jain's index of trials by node.", better="higher")
 CPU_SHARE = ratio("node_cpu_share", "s/s", "A node's part of the trials' CPU seconds.", better="higher")
 TRIAL_SHARE = ratio("node_trial_share", "trials/trial", "A node's part of the trials.", better="higher")
-BUSY = seconds("busy_seconds", "How long a node's trials were at their iterations, added up.", better="higher")
-CPUS_EACH = count("cpus_each", "CPUs/trial", "That Tune reserves for a trial.", better="higher")
+BUSY = seconds(
+    "busy_seconds", "How long a node's trials were at their iterations, added up.", better="higher", means="busy"
+)
+CPUS_EACH = count("cpus_each", "CPUs/trial", "That Tune reserves for a trial.", better="higher", means="CPUs each")
 AT_ONCE = count("trials_at_once", "trials", "At most: as many as the nodes have CPUs for.", better="higher")
 SUCCESS = ratio("success_ratio", "trials/trial", "Trials that reached the target, of all.", better="higher")
 CENSORED = count("censored_trials", "trials", "Trials that ended before they reached the target.")
@@ -79,6 +86,7 @@ REACHED = ratio(
     "That the target is set for, after a trial's last iteration.",
     better="higher",
     table=TRIALS,
+    means="accuracy",
 )
 RATE = ratio("learning_rate", "1", "That a trial began with.", better="higher", table=TRIALS)
 MOMENTUM = ratio("momentum", "1", "That a trial began with.", better="higher", table=TRIALS)
@@ -89,9 +97,15 @@ ACCURACY = ratio(
     "Of the images trained on in an iteration, before it.",
     better="higher",
     axis="iterations",
+    means="accuracy",
 )
 HELD_OUT_ACCURACY = ratio(
-    "held_out_accuracy", "images/image", "Of images never trained on.", better="higher", axis="iterations"
+    "held_out_accuracy",
+    "images/image",
+    "Of images never trained on.",
+    better="higher",
+    axis="iterations",
+    means="accuracy",
 )
 BEST = {
     share: count(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.analysis.cells import CellReport
-from bench.analysis.convergence import SAMPLES_TO_TARGET, Guard
+from bench.analysis.convergence import Guard
 from bench.analysis.numbers import quantity
-from bench.model import Metric
+from bench.metrics import count
 from bench.reports.sections import grid
 from bench.reports.sections.grid import Table
 
@@ -22,7 +22,7 @@ HEADS = (
     ("least credible", True),
     ("", False),
 )
-_SAMPLES = Metric(name=SAMPLES_TO_TARGET, unit="samples", better="lower", kind="count")
+_SAMPLES = count("needed", "samples")
 
 
 def table(cell: CellReport) -> Table:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from bench.analysis.cells import CellReport
 from bench.analysis.numbers import percent, quantity
-from bench.analysis.reached import TIME_TO_TARGET, Reached
-from bench.model import Metric
+from bench.analysis.reached import Reached
+from bench.metrics import seconds
 from bench.reports.sections import grid
 from bench.reports.sections.grid import Table
 
 TITLE = "Trainings that reached the target; the others count as longer than they were watched"
 SOURCE = "Kaplan and Meier's median; of the share, Clopper and Pearson's 95 % interval"
 HEADS = (("topology", False), ("arm", False), ("reached", True), ("share", True), ("median time", True))
-_SECONDS = Metric(name=TIME_TO_TARGET, unit="s", better="lower", kind="time")
+_SECONDS = seconds("reached")
 
 
 def table(cell: CellReport) -> Table:

@@ -11,12 +11,10 @@ from bench.model import Metric
 from bench.reports.sections import grid
 from bench.reports.sections.grid import Table
 
-PROJECTION = "projected_"  # how the names of such metrics begin; less of them is better
-
 
 def ladders(cell: CellReport, topologies: Sequence[str]) -> Iterator[tuple[str, Table]]:
     """A title and a table for each topology where two arms or more have a projection."""
-    for metric in [row.metric for row in cell.rows if row.metric.name.startswith(PROJECTION)]:
+    for metric in [row.metric for row in cell.rows if row.metric.means == "projection"]:
         for topology in topologies:
             rows = [each for each in cell.arms if (each.metric, each.topology) == (metric.name, topology)]
             if len(rows) > 1:

@@ -193,7 +193,7 @@ def costs(cell: CellReport, topologies: Sequence[str]) -> Table | None:
     rows = [row for row in cell.usage if is_used(row)]
     if not rows:
         return None
-    payload = [row for row in cell.rows if row.metric.name.startswith("payload_bytes_per_")]
+    payload = [row for row in cell.rows if row.metric.means == "payload"]
     compared = next((row.comparison for row in rows if row.comparison), None)
     heads = [(ratio_head(compared), True), ("verdict", False)] if compared else []
     lines = []
