@@ -102,7 +102,7 @@ class Topology:
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """All that one run needs to know."""
+    """All that one run needs to know. What its experiment says of its params is in it: nobody asks it again."""
 
     id: str  # unique in its session: b03-multi-inference-c02
     session: str
@@ -116,6 +116,12 @@ class Spec:
     samples: int  # turns that count
     sample_seconds: float  # an arm's work is done again until a sample has lasted so long
     deadline_seconds: float
+    guessed_seconds: float  # that the run takes with its job, before any such run has been timed
+    ray_settings: Mapping[str, str] = field(default_factory=dict)  # that it varies, without the RAY_ before them
+    data_sets: tuple[str, ...] = ()  # that the user has seeded
+    busy_workers: int | None = None  # that compute at once; None: their number follows from that of CPUs
+    faults: str = ""  # to inject, as in worker:5+driver:3
+    breaks_cluster: bool = False  # it removes or adds nodes on purpose: the next run needs a new cluster
     attempt: int = 1
     profile_with: str = ""  # the profiler that watches driver and workers, at a cost; empty: none
 
@@ -277,9 +283,6 @@ class Facts:
     clock_offsets_seconds: Mapping[str, float] = field(
         default_factory=dict
     )  # of nodes, from the driver's; empty: older
-    busy_workers: int | None = (
-        None  # that compute at once, as the experiment declares; None: no more than CPUs, or older
-    )
     copy_bytes_per_second: float | None = None  # from memory to memory, by one core of the driver's node
 
 

@@ -36,6 +36,7 @@ def a_spec(**changes: Any) -> Spec:
         "samples": 2,
         "sample_seconds": 0.1,
         "deadline_seconds": 30.0,
+        "guessed_seconds": 10.0,
     }
     return Spec(**{**fields, **changes})
 

@@ -28,7 +28,7 @@ def mark(runs: Sequence[Run]) -> str:
 def oversubscribed(runs: Sequence[Run]) -> Iterator[tuple[str, int, float]]:
     """Topology, workers and CPUs of each run that had fewer CPUs than workers."""
     for run in runs:
-        if run.facts and run.facts.busy_workers is not None:
+        if run.facts and (workers := run.spec.busy_workers):
             cpus = min(usable_cpus(run.facts.nodes), sum(node.cpus_granted for node in run.facts.nodes))
-            if run.facts.busy_workers > cpus:
-                yield run.spec.topology.name, run.facts.busy_workers, cpus
+            if workers > cpus:
+                yield run.spec.topology.name, workers, cpus

@@ -40,7 +40,7 @@ class Agreement:
 
 
 def again(session: Session, *, target: str, options: Mapping[str, Value], command: str) -> Session:
-    """A new Session with the runs of `session`, in its order. Raises BadInput where this raymeter cannot do them.
+    """A new Session with the runs of `session`, in its order. Raises what `needs.check` has against one.
 
     Target and options are the user's own: a capsule's may name commands, images and clusters.
     """
@@ -51,6 +51,9 @@ def again(session: Session, *, target: str, options: Mapping[str, Value], comman
         raise BadInput(f"{session.id} has no runs.", "There is nothing to do again.")
     for profiler in {spec.profile_with for spec in session.specs} - {""}:
         needs.check_profiler(profiler, target)
+    specs = [_spec(spec, identity) for spec in session.specs]
+    for spec in {(spec.experiment, spec.cell, spec.topology.name): spec for spec in specs}.values():
+        needs.check(spec, [spec.topology], target)
     return replace(
         session,
         id=identity,
@@ -65,7 +68,7 @@ def again(session: Session, *, target: str, options: Mapping[str, Value], comman
         revision=revision_in_words(),
         metrics={name: plan.experiment(name).METRICS for name in names},
         arms={name: plan.experiment(name).ARMS for name in names},
-        specs=tuple(_spec(spec, identity) for spec in session.specs),
+        specs=tuple(map(needs.complete, specs)),
     )
 
 

@@ -26,7 +26,6 @@ from bench.experiments.toolkit.fault_injector import Mishaps, Survives
 from bench.identity import CALLERS_CODE, IMAGES, code_hash
 from bench.machine.effective_cpus import effective_cpus, is_enough
 from bench.model import Facts, NodeFacts, Spec, from_json
-from bench.planning import needs
 from bench.record.store import write_whole
 
 PROFILE_TIMEOUT_SECONDS = 120.0
@@ -118,7 +117,7 @@ def work_not_done(
     """The reasons why the headline is not that of work which the nodes did. `shares`: credited work by the headline's, by arm."""
     busy = [probe.slot.name for probe in invocation.probes if probe.slot.name not in invocation.idle_by_plan]
     reasons = idle_nodes(invocation.work_by_node, busy)
-    if spec.params.get("chaos"):
+    if spec.faults:
         return reasons  # what a node did that was lost, or joined, nobody says
     if spec.attempt == 1 and invocation.total_work == 0:  # a later attempt may find all of it done
         reasons.append("no node was credited with any work")
@@ -128,12 +127,12 @@ def work_not_done(
 
 
 def planned_mishaps(spec: Spec, experiment: Experiment, probes: list[NodeProbe]) -> Mishaps | None:
-    """What is to befall the run, where its params ask for it."""
-    if not spec.params.get("chaos"):
+    """What is to befall the run, where its Spec asks for it."""
+    if not spec.faults:
         return None
     survives: Survives = experiment.CHAOS  # type: ignore[attr-defined]  # who has the param has this too
     return Mishaps(
-        plan=str(spec.params["chaos"]),
+        plan=spec.faults,
         workers=survives.workers,
         seed=spec.seed,
         attempt=spec.attempt,
@@ -295,7 +294,6 @@ def collect_facts(spec: Spec, probes: list[NodeProbe]) -> Facts:
         profiler=spec.profile_with,
         clock=look_at_clock(),
         clock_offsets_seconds=offsets,
-        busy_workers=needs.busy_workers(spec),
         copy_bytes_per_second=memory_copy.bytes_per_second(),
     )
 

@@ -17,7 +17,7 @@ from bench.history import past_runs
 from bench.history.past_runs import PairSpread
 from bench.model import Session, Spec
 from bench.options import AsJson, as_plan, asking, planned_options
-from bench.planning import budget, needs, plan, plan_file
+from bench.planning import budget, plan, plan_file
 from bench.planning.plan import Wish
 from bench.record import store
 from bench.targets import Options, choose
@@ -159,12 +159,12 @@ def _effect(deviation: float, pairs: int) -> str:
 def _minutes(session: Session, of: Spec, known: plan.Known) -> str:
     """How long all runs of one cell will take, without clusters."""
     own = [spec for spec in session.specs if (spec.experiment, spec.cell) == (of.experiment, of.cell)]
-    return plan.in_words(sum(plan.run_seconds(session, spec, known) for spec in own))
+    return plan.in_words(sum(plan.run_seconds(spec, known) for spec in own))
 
 
 def _oversubscribed(spec: Spec) -> str:
     """That a cell will have more workers than CPUs, before it is run."""
-    workers, cpus = needs.busy_workers(spec) or 0, spec.topology.totals["CPUs"]
+    workers, cpus = spec.busy_workers or 0, spec.topology.totals["CPUs"]
     return f" (oversubscribed: {plural(workers, 'worker')} on {plural(cpus, 'CPU')})" if workers > cpus else ""
 
 

@@ -17,7 +17,7 @@ from bench.errors import DoesNotFit, NothingMeasured, RecordDamaged, RunFailed, 
 from bench.history import past_runs
 from bench.model import Run, Session
 from bench.options import AsJson, as_options, asking, typed_command
-from bench.planning import budget, needs, plan
+from bench.planning import budget, plan
 from bench.planning.budget import Limits
 from bench.planning.plan import Wish
 from bench.record import store
@@ -81,12 +81,10 @@ def carry_on(folder: Path, session: Session, work: Work, *, target: Target, as_j
 
 
 def measure(folder: Path, session: Session, work: Work, *, target: Target) -> tuple[Session, list[Run]]:
-    """Do what is left of a session, whose deployment is held. Raises DoesNotFit before anything starts, and Stopped.
+    """Do what is left of a session, whose deployment is held. Raises Stopped.
 
     Returns the session, which may say that it ended early, and all of its runs.
     """
-    for spec in work.todo:
-        needs.check_fits(spec, [spec.topology])  # a plan that is resumed or replayed was made by other code, perhaps
     store.end_early(folder, "")
     ended = _perform(folder, session, work, target=target)
     session = store.end_early(folder, ended)
@@ -98,7 +96,7 @@ def measure(folder: Path, session: Session, work: Work, *, target: Target) -> tu
 def left_out(folder: Path, session: Session) -> str:
     """What a session lacks, and how long it would take."""
     todo = remaining(folder, session).todo
-    seconds = plan.sum_seconds(session, todo, past_runs.known(folder.parent, session.target))
+    seconds = plan.sum_seconds(todo, past_runs.known(folder.parent, session.target))
     blocks = plural(len({spec.block for spec in todo}), "block")
     return f"{plural(len(todo), 'run')} in {blocks}, about {plan.in_words(seconds)}"
 

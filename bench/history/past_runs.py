@@ -12,7 +12,8 @@ from statistics import fmean, median, variance
 
 from bench.errors import RecordDamaged
 from bench.model import Run
-from bench.planning.plan import GATE_SECONDS, JOB_SECONDS, Known, run_key, time_key
+from bench.planning.needs import JOB_SECONDS
+from bench.planning.plan import GATE_SECONDS, Known, run_key, time_key
 from bench.record import store
 
 SESSIONS = 10  # the last ones; older ones say little of this machine now

@@ -64,7 +64,7 @@ def fit(session: Session, known: Known) -> Session:
         return tuple(s for s in session.specs if s.block <= kept_blocks and (s.experiment, s.cell) in cells[:kept])
 
     def is_too_long() -> bool:
-        return sum_seconds(session, left(), known) > budget
+        return sum_seconds(left(), known) > budget
 
     while is_too_long() and kept_blocks > FEWEST_BLOCKS:
         kept_blocks -= 1
@@ -73,7 +73,7 @@ def fit(session: Session, known: Known) -> Session:
     while is_too_long() and kept_blocks > 1:
         kept_blocks -= 1
     if is_too_long():
-        takes = in_words(sum_seconds(session, left(), known))
+        takes = in_words(sum_seconds(left(), known))
         raise DoesNotFit(
             f"A budget of {in_words(budget)} has no room for one block of one cell, which takes about {takes}.",
             "Give more time, or a smaller profile.",
@@ -161,7 +161,7 @@ class Limits:
             self._pace = max(self._pace, took / max(self._expected(self._block), 1e-9))
 
     def _expected(self, block: int) -> float:
-        return sum_seconds(self.session, [spec for spec in self.todo if spec.block == block], self.known)
+        return sum_seconds([spec for spec in self.todo if spec.block == block], self.known)
 
     def _out_of_time(self, spec: Spec, *, is_new: bool) -> str:
         left, budget = self.left_seconds, self.session.budget_seconds
@@ -173,7 +173,7 @@ class Limits:
                 f"{in_words(max(left, 0.0))} of the budget of {in_words(budget)} were left, and a block takes"
                 f" {in_words(needs)}"
             )
-        needs = pace * run_seconds(self.session, spec, self.known)
+        needs = pace * run_seconds(spec, self.known)
         if self._before is None or _cluster(self._before) != _cluster(spec):
             needs += pace * cluster_seconds(spec.topology.name, self.known)
         if needs > left + (MOST_OVER - 1) * budget:

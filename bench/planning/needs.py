@@ -1,4 +1,4 @@
-"""What an experiment needs before anything starts, and what it leaves: nodes that are large enough, sets that a person has seeded.
+"""Asks an experiment, once, what its runs need. All that is asked again while they run becomes a part of their Specs.
 
 An experiment says so, if it has to, in `check_fits(params, topology)`, which raises, in `data_sets(params)`, which names sets, in
 `breaks_cluster(params)`: whether it takes nodes away or adds some on purpose, in `ray_settings(params)`: what its nodes are
@@ -9,8 +9,8 @@ which params change nothing beside the others, and in `check_input(params)`, whi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from bench import faults
@@ -22,27 +22,55 @@ from bench.experiments.toolkit.fault_injector import Survives
 from bench.model import Spec, Topology
 from bench.stacks import PROFILERS
 
+JOB_SECONDS = 7.0  # a run's job around its work: a guess
+
 
 def check(spec: Spec, topologies: Sequence[Topology], target: str) -> None:
-    """Raise what the experiment of `spec` has against a topology, or its chaos against the target, and DataMissing where a set was not seeded."""
-    if befalls := str(spec.params.get("chaos", "")):
-        check_chaos(spec.experiment, befalls)
-        faults.check_target(befalls, target)
-    check_fits(spec, topologies)
+    """Raise what the experiment of `spec` has against a topology, or its faults against the target, and DataMissing where a set was not seeded."""
+    if planned := _planned_faults(spec):
+        check_chaos(spec.experiment, planned)
+        faults.check_target(planned, target)
     experiment = load(spec.experiment)
-    check_input: Callable[[Any], None] | None = getattr(experiment, "check_input", None)
-    if check_input is not None and target == "local":  # whose driver runs here, and sees the same files
-        check_input(experiment.Params(**spec.params))
-    seeded_files(spec)
+    params = experiment.Params(**spec.params)
+    for topology in topologies:
+        _ask(experiment, "check_fits", params, topology)
+    if target == "local":  # whose driver runs here, and sees the same files
+        _ask(experiment, "check_input", params)
+    for name in _seeded_sets(experiment, params):
+        seeded.find(name)
 
 
-def check_fits(spec: Spec, topologies: Sequence[Topology]) -> None:
-    """Raise what the experiment of `spec` has against a topology."""
+def complete(spec: Spec) -> Spec:
+    """`spec` with all that its experiment says of its params, and of its topology."""
     experiment = load(spec.experiment)
-    refuse: Callable[[Any, Topology], None] | None = getattr(experiment, "check_fits", None)
-    if refuse is not None:
-        for topology in topologies:
-            refuse(experiment.Params(**spec.params), topology)
+    params = experiment.Params(**spec.params)
+    pass_seconds = experiment.guess_pass_seconds(params)
+    # A turn lasts as long as its samples must, or one pass.
+    turn_seconds = max(pass_seconds, len(experiment.ARMS) * spec.sample_seconds * 1.3)
+    return replace(
+        spec,
+        guessed_seconds=JOB_SECONDS + pass_seconds + turn_seconds * (spec.samples + spec.warmups),
+        ray_settings=_ask(experiment, "ray_settings", params) or {},
+        data_sets=_seeded_sets(experiment, params),
+        busy_workers=_ask(experiment, "busy_workers", params, spec.topology),
+        faults=_planned_faults(spec),
+        breaks_cluster=bool(_ask(experiment, "breaks_cluster", params)),
+    )
+
+
+def _planned_faults(spec: Spec) -> str:
+    return str(spec.params.get("chaos", ""))
+
+
+def _seeded_sets(experiment: Any, params: Any) -> tuple[str, ...]:
+    """Names of the data sets that the user must have seeded."""
+    return tuple(name for name in _ask(experiment, "data_sets", params) or () if name in seeded.NAMES)
+
+
+def _ask(experiment: Any, about: str, *arguments: Any) -> Any:
+    """What an experiment says about its params in the function called `about`; None where it has none."""
+    answer = getattr(experiment, about, None)
+    return answer(*arguments) if answer else None
 
 
 def check_profiler(name: str, target: str) -> None:
@@ -67,36 +95,6 @@ def check_chaos(name: str, plan: str = "") -> None:
     faults.read_plan(plan, survives.kinds)
 
 
-def seeded_files(spec: Spec) -> list[Path]:
-    """The files of the seeded sets that `spec` needs. Raises DataMissing where one is not here."""
-    experiment = load(spec.experiment)
-    name_sets: Callable[[Any], Sequence[str]] | None = getattr(experiment, "data_sets", None)
-    named = name_sets(experiment.Params(**spec.params)) if name_sets is not None else ()
-    return [seeded.find(name) for name in named if name in seeded.NAMES]
-
-
-def busy_workers(spec: Spec) -> int | None:
-    """Processes and threads of `spec` that compute at once, where their number does not follow from that of CPUs."""
-    experiment = load(spec.experiment)
-    count: Callable[[Any, Topology], int] | None = getattr(experiment, "busy_workers", None)
-    return count(experiment.Params(**spec.params), spec.topology) if count is not None else None
-
-
 def without_effect(experiment: Any, params: Any) -> Collection[str]:
     """Names of the parameters of `params` that change nothing beside the others, where the experiment says so."""
-    name: Callable[[Any], Collection[str]] | None = getattr(experiment, "without_effect", None)
-    return name(params) if name is not None else ()
-
-
-def breaks_cluster(spec: Spec) -> bool:
-    """Whether `spec` takes nodes away on purpose: that they are gone is then no fault, and the next run needs a new cluster."""
-    experiment = load(spec.experiment)
-    breaks: Callable[[Any], bool] | None = getattr(experiment, "breaks_cluster", None)
-    return breaks is not None and breaks(experiment.Params(**spec.params))
-
-
-def ray_settings(spec: Spec) -> Mapping[str, str]:
-    """Settings of Ray that `spec` varies, without the RAY_ before them. Nodes read them as they start: others take another cluster."""
-    experiment = load(spec.experiment)
-    settings: Callable[[Any], Mapping[str, str]] | None = getattr(experiment, "ray_settings", None)
-    return settings(experiment.Params(**spec.params)) if settings is not None else {}
+    return _ask(experiment, "without_effect", params) or ()

@@ -27,12 +27,14 @@ UP_SECONDS = {"single": 6.0, "multi": 9.0}
 DOWN_SECONDS = 1.0
 MOST_SAMPLES = 10_000  # of a cell in one run
 MOST_BLOCKS = 60  # where a precision is asked for, and no number of blocks
-JOB_SECONDS = 7.0
 MOST_RUNS = 50_000  # of a session: weeks of work, and plans that a person can wait for
 GATE_SECONDS = 0.5  # before a block, where nobody else uses the machine: the gate's one look
 
 Levels = Mapping[str, tuple[Value, ...]]
 """The values over which each parameter is varied."""
+
+Cell = Mapping[str, Spec]
+"""The complete Spec of one cell, by the name of the topology."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,6 +204,7 @@ def make(wish: Wish, *, now: datetime | None = None, suffix: str | None = None) 
     of_profile = max(profile(wish.profile, name).blocks for name in names)
     blocks = wish.blocks or (of_profile if wish.precision is None else MOST_BLOCKS)
     _check_many(len(cell_specs) * len(shapes) * blocks)
+    complete = [{shape.name: needs.complete(replace(spec, topology=shape)) for shape in shapes} for spec in cell_specs]
     return Session(
         id=identity,
         created=now.isoformat(timespec="seconds"),
@@ -211,7 +214,7 @@ def make(wish: Wish, *, now: datetime | None = None, suffix: str | None = None) 
         command=wish.command,
         metrics={name: experiment(name).METRICS for name in names},
         arms={name: experiment(name).ARMS for name in names},
-        specs=tuple(_ordered(cell_specs, shapes, blocks=blocks, seed=wish.seed)),
+        specs=tuple(_ordered(complete, shapes, blocks=blocks, seed=wish.seed)),
         options=wish.options,
         allow_noise=wish.allow_noise,
         allow_unequal=wish.allow_unequal,
@@ -277,13 +280,14 @@ def _cell_specs(wish: Wish, name: str, *, session: str, topology: Topology) -> l
             samples=samples,
             sample_seconds=chosen.sample_seconds,
             deadline_seconds=chosen.deadline_seconds * max(1.0, samples / chosen.samples),
+            guessed_seconds=0.0,  # `needs.complete` asks the experiment
             profile_with=wish.profile_with,
         )
         for number, cell in enumerate(cells(name, wish.profile, chosen_levels(wish, name)), start=1)
     ]
 
 
-def _ordered(cell_specs: list[Spec], shapes: tuple[Topology, ...], *, blocks: int, seed: int) -> Iterable[Spec]:
+def _ordered(cells: Sequence[Cell], shapes: tuple[Topology, ...], *, blocks: int, seed: int) -> Iterable[Spec]:
     """Blocks in seeded order: of every two, the second turns the first one's topologies round, so that drift cancels.
 
     Both topologies of a block run the cells in the same order, so that a pair has the same neighbours.
@@ -292,23 +296,22 @@ def _ordered(cell_specs: list[Spec], shapes: tuple[Topology, ...], *, blocks: in
     for block in range(1, blocks + 1):
         draw = random.Random(f"{seed}/{block}")
         order = order[::-1] if block % 2 == 0 else draw.sample(order, len(order))
-        in_turn = _together(draw.sample(cell_specs, len(cell_specs)))
+        in_turn = _together(draw.sample(cells, len(cells)))
         for topology in order:
-            for spec in in_turn:
+            for spec in (cell[topology.name] for cell in in_turn):
                 identity = f"b{block:02d}-{topology.name}-{spec.experiment}-{spec.cell}"
-                yield replace(spec, id=identity, block=block, topology=topology)
+                yield replace(spec, id=identity, block=block)
 
 
-def _together(specs: Sequence[Spec]) -> list[Spec]:
+def _together(cells: Sequence[Cell]) -> list[Cell]:
     """The same order, but what Ray's settings are the same for stays together: each set of them takes a cluster of its own."""
-    settings = [str(sorted(needs.ray_settings(spec).items())) for spec in specs]
-    places = {each: place for place, each in reversed(list(enumerate(settings)))}
-    return [
-        spec
-        for _, _, spec in sorted(
-            (places[own], place, spec) for place, (own, spec) in enumerate(zip(settings, specs, strict=True))
-        )
-    ]
+    settings = [_ray_settings(cell) for cell in cells]
+    return sorted(cells, key=lambda cell: settings.index(_ray_settings(cell)))
+
+
+def _ray_settings(cell: Cell) -> Mapping[str, str]:
+    """Those of a cell, which are the same on every topology."""
+    return next(iter(cell.values())).ray_settings
 
 
 def estimate_seconds(session: Session, known: Known = NOTHING_KNOWN) -> float:
@@ -316,16 +319,16 @@ def estimate_seconds(session: Session, known: Known = NOTHING_KNOWN) -> float:
 
     `known` has what they took in earlier sessions; the rest is a guess from the Spec.
     """
-    return sum_seconds(session, session.specs, known)
+    return sum_seconds(session.specs, known)
 
 
-def sum_seconds(session: Session, specs: Iterable[Spec], known: Known) -> float:
-    """How long some of a session's specs will take, with the waits and the clusters that they need."""
+def sum_seconds(specs: Iterable[Spec], known: Known) -> float:
+    """How long `specs` of a session will take, with the waits and the clusters that they need."""
     specs = tuple(specs)
-    clusters = {(spec.block, spec.topology.name, tuple(sorted(needs.ray_settings(spec).items()))) for spec in specs}
+    clusters = {(spec.block, spec.topology.name, tuple(sorted(spec.ray_settings.items()))) for spec in specs}
     waits = len({spec.block for spec in specs}) * (GATE_SECONDS if known.gate is None else known.gate)
     around = sum(cluster_seconds(topology, known) for _, topology, _ in clusters)
-    return waits + around + sum(run_seconds(session, spec, known) for spec in specs)
+    return waits + around + sum(run_seconds(spec, known) for spec in specs)
 
 
 def cluster_seconds(topology: str, known: Known) -> float:
@@ -334,18 +337,9 @@ def cluster_seconds(topology: str, known: Known) -> float:
     return UP_SECONDS.get(topology, UP_SECONDS["multi"]) + DOWN_SECONDS if took is None else took
 
 
-def run_seconds(session: Session, spec: Spec, known: Known) -> float:
+def run_seconds(spec: Spec, known: Known) -> float:
     """How long one run will take: as in earlier sessions, or else by a guess."""
-    took = known.runs.get(time_key(spec))
-    return guess_run_seconds(session, spec) if took is None else took
-
-
-def guess_run_seconds(session: Session, spec: Spec) -> float:
-    """A run's time by what its experiment guesses of a pass: a turn lasts as long as its samples must, or one pass."""
-    subject = experiment(spec.experiment)
-    pass_seconds = subject.guess_pass_seconds(subject.Params(**spec.params))
-    turn_seconds = max(pass_seconds, len(session.arms[spec.experiment]) * spec.sample_seconds * 1.3)
-    return JOB_SECONDS + pass_seconds + turn_seconds * (spec.samples + spec.warmups)
+    return known.runs.get(time_key(spec), spec.guessed_seconds)
 
 
 def time_key(spec: Spec) -> tuple[str, str]:

@@ -16,9 +16,9 @@ import msgspec
 
 from bench import http_client
 from bench.cluster import clock_skew
+from bench.data import seeded
 from bench.errors import AuthFailed, BenchError, RecordDamaged, TargetFailed
 from bench.model import Closing, Extract, Gate, Line, Run, Sample, Session, Spec, Status, Topology
-from bench.planning import needs
 from bench.prometheus import extract, reconcile, run_view
 from bench.record import store
 from bench.runner.collect import Collector
@@ -148,8 +148,8 @@ def perform(  # noqa: PLR0913, as run_one
                 return ""
             if why := enough(spec):
                 return why
-            if cluster is None or needs.ray_settings(spec) != settings:
-                settings = needs.ray_settings(spec)
+            if cluster is None or spec.ray_settings != settings:
+                settings = spec.ray_settings
                 listener.cluster_wanted(spec.topology, block)
                 stop.may_interrupt = True
                 cluster = target.up(spec.topology, settings)
@@ -166,7 +166,7 @@ def perform(  # noqa: PLR0913, as run_one
                 stop=stop,
             )
             listener.run_ended(spec, closing)
-            if closing.status != "ok" or needs.breaks_cluster(spec):
+            if closing.status != "ok" or spec.breaks_cluster:
                 cluster = None  # what broke the run may have broken its cluster
     return ""
 
@@ -212,11 +212,11 @@ def run_one(  # noqa: PLR0913, where, what, on what, and who is told: none of th
         if job_id:
             _end_job(api, job_id)  # on a cluster that stays up it would go on beside what comes next
         closing = _closed_here(path, "failed", str(error))
-    if not needs.breaks_cluster(spec):
+    if not spec.breaks_cluster:
         closing = _ask_nodes(closing, target.trouble)
     if job_id and closing.status != "ok":
         closing = replace(closing, log_end=api.log_end(job_id)[-store.LOG_END_BYTES :])
-    if closing.status == "ok" and not spec.params.get("chaos"):
+    if closing.status == "ok" and not spec.faults:
         closing = _ask_tasks(api, job_id, closing)
     closing = _look_through_window(collector, _judge(path, closing, digests=digests), cluster)
     closing = replace(closing, gate=gate, clock_offsets_seconds=offsets, idle_load=target.idle_load())
@@ -225,8 +225,8 @@ def run_one(  # noqa: PLR0913, where, what, on what, and who is told: none of th
 
 def _send_what_it_needs(folder: Path, spec: Spec, cluster: Cluster) -> None:
     """The sets that a person has seeded, and what earlier attempts had done. Raises DataMissing where a set is not here."""
-    for data in needs.seeded_files(spec):
-        deliver(data, cluster)
+    for name in spec.data_sets:
+        deliver(seeded.find(name), cluster)
     for tried in store.attempts(folder, spec):
         done = store.run_folder(folder, tried) / store.FILES / store.DONE
         is_given = tried.attempt < spec.attempt and done.is_file() and done.stat().st_size

@@ -63,7 +63,7 @@ class Progress:
         self._work = WorkInHand()
         self._begun = time.monotonic()
         self._known = known
-        self._guesses = {spec.folder: run_seconds(session, spec, known) for spec in todo}
+        self._guesses = {spec.folder: run_seconds(spec, known) for spec in todo}
         self._guessed_done = 0.0
         self._bar: Any = None
         self._task: Any = None

@@ -119,6 +119,7 @@ def _specs(wish: Wish) -> Sequence[Spec]:
             samples=wish.samples,
             sample_seconds=0.5,
             deadline_seconds=120.0,
+            guessed_seconds=10.0,
         )
         for block in range(1, wish.blocks + 1)
         for topology in draw.sample(wish.topologies, len(wish.topologies))

@@ -102,6 +102,7 @@ def _spec(experiment: str, topology: Topology, block: int, samples: int = 2) -> 
         samples=samples,
         sample_seconds=0.5,
         deadline_seconds=60.0,
+        guessed_seconds=10.0,
     )
 
 

@@ -52,7 +52,7 @@ def test_a_node_that_was_lost_has_no_word_on_what_it_did():
 
 def test_where_nodes_may_join_nobody_counts_for_them():
     _, runs = made_up(cells=1, blocks=1)
-    struck = [replace(run, spec=replace(run.spec, params={**run.spec.params, "chaos": "join:1"})) for run in runs]
+    struck = [replace(run, spec=replace(run.spec, faults="join:1")) for run in runs]
     assert [list(shares(run, METRICS[0])) for run in struck] == [[], []]
 
 

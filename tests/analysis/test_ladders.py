@@ -34,6 +34,7 @@ def run(number: int, params: dict[str, Value], *, rate: float, block: int = 1, s
         samples=1,
         sample_seconds=1.0,
         deadline_seconds=60.0,
+        guessed_seconds=10.0,
     )
     workers = params["workers"]
     assert isinstance(workers, int)

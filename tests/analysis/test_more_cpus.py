@@ -42,6 +42,7 @@ def a_run(cell: int, *, block: int, seconds: float, says_cpus: bool = True) -> R
         samples=1,
         sample_seconds=1.0,
         deadline_seconds=60.0,
+        guessed_seconds=10.0,
     )
     given = {SEARCH.name: seconds, TRIAL.name: seconds / samples, MEMORY.name: 1.0}
     given |= {CPUS.name: float(cpus)} if says_cpus else {}

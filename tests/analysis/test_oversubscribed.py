@@ -16,7 +16,7 @@ from bench.reports import csv, text
 def report_of(workers, *, cells=1, marked="c01", **facts):
     session, runs = made_up(cells=cells, blocks=6)
     changed = [
-        replace(run, facts=replace(a_facts(run.spec.topology, **facts), busy_workers=workers))
+        replace(run, spec=replace(run.spec, busy_workers=workers), facts=a_facts(run.spec.topology, **facts))
         if run.spec.cell == marked
         else run
         for run in runs

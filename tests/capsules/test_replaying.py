@@ -9,7 +9,7 @@ from analysis.made_up import made_up
 
 from bench import analysis
 from bench.capsules import replaying
-from bench.errors import BadInput
+from bench.errors import BadInput, DoesNotFit
 from bench.experiments import inference
 from bench.model import Session, Value
 
@@ -52,6 +52,19 @@ def test_an_experiment_that_there_is_not_is_refused() -> None:
         again(replace(session, specs=other))
     with pytest.raises(BadInput, match="nothing to do"):
         again(replace(session, specs=()))
+
+
+def test_a_plan_of_other_code_that_does_not_fit_is_refused_before_a_cluster_is_made() -> None:
+    specs = tuple(replace(spec, experiment="parameter-server", params={"workers": 8}) for spec in a_session().specs)
+    with pytest.raises(DoesNotFit, match=r"workers=8 needs as many CPUs, and (single|multi) has 2"):
+        again(replace(a_session(), specs=specs))
+
+
+def test_what_a_capsule_says_of_rays_settings_is_not_taken_over() -> None:
+    hostile = {"ray_settings": {"preload_python_modules": "evil"}, "faults": "head:1", "data_sets": ("../../etc",)}
+    specs = tuple(replace(spec, **hostile) for spec in a_session().specs)
+    for spec in again(replace(a_session(), specs=specs)).specs:
+        assert (spec.ray_settings, spec.faults, spec.data_sets, spec.busy_workers) == ({}, "", (), 2)
 
 
 def test_a_profiler_that_there_is_not_is_refused() -> None:

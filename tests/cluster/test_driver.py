@@ -178,9 +178,9 @@ def test_a_node_with_other_code_than_the_callers_is_named(monkeypatch: pytest.Mo
         check_code("worker-1", "other")
 
 
-def test_what_befalls_a_run_is_planned_from_its_params_and_what_its_experiment_gets_over() -> None:
+def test_faults_are_injected_as_the_spec_plans_them_into_what_the_experiment_tolerates() -> None:
     assert planned_mishaps(a_spec(), load("inference"), []) is None
-    spec = a_spec(experiment="clustering", params={"chaos": "worker:2"}, seed=5, attempt=3)
+    spec = a_spec(experiment="clustering", faults="worker:2", seed=5, attempt=3)
     planned = planned_mishaps(spec, load("clustering"), [])
     assert planned is not None
     assert (planned.plan, planned.workers, planned.seed, planned.attempt) == ("worker:2", "Worker.do", 5, 3)

@@ -17,7 +17,6 @@ from bench import identity
 from bench.cluster.recorder import Recorder
 from bench.commands import compare
 from bench.model import Spec
-from bench.planning import plan
 from bench.record import store
 from bench.runner import session
 
@@ -46,8 +45,6 @@ def head(tmp_path: Path) -> FakeHead:
 def target(head: FakeHead, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTarget]:
     with a_fake_target(head, SINGLE) as fake:
         monkeypatch.setattr(compare, "create", lambda name, options: fake)
-        # the made-up sessions' params are those of no experiment
-        monkeypatch.setattr(plan, "guess_run_seconds", lambda session, spec: 1.0)
         yield fake
 
 

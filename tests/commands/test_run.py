@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from builders import RATE, a_sample, a_session, a_spec
 
 from bench.commands import run
-from bench.errors import DoesNotFit, NothingMeasured, RunFailed
+from bench.errors import NothingMeasured, RunFailed
 from bench.model import Run, Sample
-from bench.runner.session import Work
 
 
 def a_run(*samples: Sample, status: str = "ok", block: int = 1) -> Run:
@@ -46,10 +44,3 @@ def test_a_run_that_somebody_else_stopped_is_no_success() -> None:
     with pytest.raises(RunFailed, match="1 of 1 runs failed; the first, b02: its driver was told to end by SIGTERM"):
         run.judge(a_session(), [a_run(a_sample()), stopped])
     run.judge(a_session(ended="the budget of 20 min is used"), [a_run(a_sample()), stopped])
-
-
-def test_a_plan_of_other_code_that_does_not_fit_is_refused_before_a_cluster_is_made(tmp_path: Path) -> None:
-    spec = a_spec(experiment="parameter-server", params={"workers": 8})
-    work = Work(kept=(), again=(), new=(spec,))
-    with pytest.raises(DoesNotFit, match="workers=8 needs as many CPUs, and single has 2"):
-        run.measure(tmp_path, a_session((spec,)), work, target=None)  # type: ignore[arg-type]  # it is not asked

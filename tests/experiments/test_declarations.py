@@ -74,7 +74,7 @@ def test_params_that_say_how_many_work_at_once_are_counted(name: str) -> None:
 def test_how_many_work_at_once_is_what_the_params_say(
     experiment: str, params: dict[str, int], workers: int | None
 ) -> None:
-    assert needs.busy_workers(a_spec(experiment=experiment, params=params)) == workers
+    assert needs.complete(a_spec(experiment=experiment, params=params)).busy_workers == workers
 
 
 def test_a_slip_is_one_line_that_says_where_and_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,8 @@ from bench import analysis
 from bench.cluster.recorder import Recorder
 from bench.history import past_runs
 from bench.model import Closing, Gate, Interval, from_json, to_json
-from bench.planning.plan import GATE_SECONDS, JOB_SECONDS, NOTHING_KNOWN, run_key, time_key
+from bench.planning.needs import JOB_SECONDS
+from bench.planning.plan import GATE_SECONDS, NOTHING_KNOWN, run_key, time_key
 from bench.record import store
 
 

@@ -34,6 +34,26 @@ def test_a_trial_that_is_larger_than_a_node_is_refused_with_the_numbers() -> Non
     assert plan.make(a_wish("cpus_per_trial=2", topology="single")).specs
 
 
+def test_all_that_runs_must_know_of_their_experiment_is_planned_into_their_specs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_seeded_mnist(tmp_path, monkeypatch)
+    (spec,) = plan.make(a_wish("data=mnist", "threads=3", topology="single")).specs
+    assert (spec.data_sets, spec.busy_workers, spec.guessed_seconds > 7) == (("mnist",), 6, True)
+    assert (spec.ray_settings, spec.faults, spec.breaks_cluster) == ({}, "", False)
+    wish = Wish(experiments=("network",), sets=("chunk_bytes=1048576",), cpus=2, blocks=1)
+    settings = [spec.ray_settings for spec in plan.make(wish).specs]
+    assert settings == [{"object_manager_default_chunk_size": "1048576"}] * len(settings)
+    wish = Wish(
+        experiments=("clustering",), sets=("chaos=raylet:1,worker:2", "peers=none"), topology="multi", cpus=2, blocks=1
+    )
+    planned = {(spec.faults, spec.breaks_cluster) for spec in plan.make(wish).specs}
+    assert planned == {("raylet:1", True), ("worker:2", False)}
+    assert {spec.busy_workers for spec in plan.make(replace(wish, experiments=("core-rates",), sets=())).specs} == {
+        None
+    }
+
+
 def test_a_seeded_set_is_on_the_head_before_its_run_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = a_seeded_mnist(tmp_path, monkeypatch)
     session = plan.make(a_wish("data=mnist", topology="single"))

@@ -15,7 +15,7 @@ from bench.errors import BadInput, DoesNotFit
 from bench.experiments import NAMES
 from bench.machine.effective_cpus import EffectiveCpus, effective_cpus
 from bench.model import Value
-from bench.planning import needs, plan
+from bench.planning import plan
 from bench.planning.plan import Wish
 
 ONE = {"batch": (10,), "inputs": (100,), "data_path": ("local",)}  # of the profile's grids, what makes them one
@@ -116,7 +116,7 @@ def test_what_wants_the_same_settings_of_ray_stays_together_and_takes_one_cluste
     sets = ("chunk_bytes=1048576,5242880", "largest=65536,131072,262144")
     session = plan.make(replace(A_WISH, experiments=("network",), sets=sets))
     for block in {spec.block for spec in session.specs}:
-        settings = [str(needs.ray_settings(s)) for s in session.specs if (s.block, s.topology.name) == (block, "multi")]
+        settings = [str(s.ray_settings) for s in session.specs if (s.block, s.topology.name) == (block, "multi")]
         assert len(settings) == 6
         assert sum(a != b for a, b in itertools.pairwise(settings)) == 1
 
@@ -156,7 +156,7 @@ def test_a_longer_plan_is_estimated_longer_and_what_is_known_counts() -> None:
 @pytest.mark.parametrize("name", ["tiny", "lab", "full"])
 def test_no_run_of_a_profile_is_expected_to_pass_its_deadline(name: str) -> None:
     session = plan.make(Wish(experiments=("inference",), cpus=2, profile=name, blocks=1))
-    assert all(2 * plan.guess_run_seconds(session, spec) < spec.deadline_seconds for spec in session.specs)
+    assert all(2 * spec.guessed_seconds < spec.deadline_seconds for spec in session.specs)
 
 
 def test_more_work_is_guessed_to_take_longer() -> None:

@@ -103,19 +103,18 @@ def test_every_topology_of_every_block_gets_a_fresh_cluster(tmp_path: Path, targ
 
 
 def test_a_run_that_sets_ray_otherwise_gets_a_cluster_that_was_started_so(tmp_path: Path, target: FakeTarget) -> None:
-    chunks = (5 * 2**20, 5 * 2**20, 2**20, 2**20)
+    usual, other = {}, {"object_manager_default_chunk_size": "1048576"}
     specs = tuple(
         replace(
             SPECS[0],
-            id=f"b01-single-network-c0{number}",
+            id=f"b01-single-inference-c0{number}",
             cell=f"c0{number}",
-            experiment="network",
-            params={"chunk_bytes": chunk},
+            ray_settings=settings,
         )
-        for number, chunk in enumerate(chunks, start=1)
+        for number, settings in enumerate((usual, usual, other, other), start=1)
     )
     assert [run.status for run in do(tmp_path, target, specs)] == ["ok"] * 4
-    assert target.settings == [{}, {"object_manager_default_chunk_size": "1048576"}]
+    assert target.settings == [usual, other]
 
 
 def test_what_the_deployment_uses_at_rest_is_asked_before_each_block_and_kept_with_each_run(
@@ -441,7 +440,7 @@ def test_a_run_that_does_not_see_that_its_tasks_raised_is_invalid(
 
 def test_tasks_may_raise_where_a_run_is_struck_on_purpose(tmp_path: Path, target: FakeTarget, head: FakeHead) -> None:
     head.raised = [RAISED]
-    (run,) = do(tmp_path, target, (replace(SPECS[0], experiment="clustering", params={"chaos": "worker:1"}),))
+    (run,) = do(tmp_path, target, (replace(SPECS[0], faults="worker:1"),))
     assert run.status == "ok"
 
 

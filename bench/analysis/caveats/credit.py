@@ -38,7 +38,7 @@ def shares(run: Run, headline: Metric) -> Iterator[tuple[str, float]]:
 
     A node that was lost, or that joined, has no word on what it did: nothing is said of that interval.
     """
-    if run.spec.params.get("chaos"):
+    if run.spec.faults:
         return
     credited: dict[tuple[str, float, float], list[float]] = {}
     for row in run.usage:
