@@ -13,9 +13,8 @@ from bench.errors import BadInput
 from bench.experiments import inference, load
 from bench.experiments.inference import Params
 from bench.experiments.inference import load as inference_load
-from bench.experiments.inference.actor_pool import Answers
 from bench.experiments.inference.peers import Peers
-from bench.experiments.inference.predictors import Predictors
+from bench.experiments.inference.predictors import Answers, Predictors
 from bench.experiments.toolkit import response_times
 from bench.model import Interval, Sample
 
@@ -27,7 +26,7 @@ def values(samples: list[Sample], metric: str, arm: str = "ray") -> list[float |
 
 
 def some_calls(*latencies: float, failures: int = 0) -> Answers:
-    return Answers(values=[], latencies=list(latencies), seats=[], failures=failures, replaced=0)
+    return Answers(values=[], latencies=list(latencies), nodes=[], failures=failures, replaced=0)
 
 
 def measured(*passes: inference.Pass, seconds: float = 2.0, arm: str = "ray") -> Measured[inference.Pass]:

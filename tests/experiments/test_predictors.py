@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
@@ -58,7 +58,7 @@ def test_every_data_path_gives_the_same_answers(some_predictors: Make, data_path
     found = predictors.predict(parts)
     layers, vectors = mlp.make_layers(7, "float64"), mlp.make_vectors("random", 7, "float64")
     assert b"".join(found.values) == mlp.answer_all(layers, vectors, 0, 5_100, 1_000)
-    assert predictors.inputs_of_node(found.seats, parts) == {"head": 5_100.0}
+    assert predictors.inputs_by_node(found.nodes, parts) == {"head": 5_100.0}
     empty = predictors.skip(parts)
     assert [len(value) for value in empty.values] == [stop - start for start, stop in parts]
 
@@ -117,7 +117,7 @@ def test_an_actor_with_other_threads_than_asked_for_is_refused(
     some_predictors: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     predictors = some_predictors(actors=1)
-    wrong: Any = [type(place)(node=place.node, cpus=place.cpus, threads=9) for place in predictors.places]
-    monkeypatch.setattr(predictors, "places", wrong)
+    (worker,) = predictors._pool.workers
+    monkeypatch.setattr(worker, "place", replace(worker.place, threads=9))
     with pytest.raises(RunInvalid, match="An actor on head has 1 native threads, not 9"):
         predictors.ready()

@@ -16,7 +16,7 @@ from bench.experiments import Profile
 from bench.experiments.clustering import split
 from bench.experiments.clustering.inputs import check_path, open_jobs
 from bench.experiments.clustering.kernels import Kernel
-from bench.experiments.clustering.metrics import CHECKED_SHARE, JOBS_PER_SECOND, METRICS, of_crew, of_round
+from bench.experiments.clustering.metrics import CHECKED_SHARE, JOBS_PER_SECOND, METRICS, of_pool, of_round
 from bench.experiments.clustering.site import Source
 from bench.experiments.clustering.work import Given, Job, Kind
 from bench.experiments.toolkit import fault_injector
@@ -262,11 +262,11 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
                     arm, rounds.work(arm.name), lambda done: {n: float(c) for n, c in done.account.by_node.items()}
                 )
                 if arm == EMPTY_PARTS:
-                    parts = sum(done.tally.handed_over for done in measured.results if done.tally)
+                    parts = sum(done.counts.calls for done in measured.results if done.counts)
                     yield measured.sample(JOBS_PER_SECOND, parts / measured.interval.seconds)
                     continue
                 rounds.judge(arm.name, measured.results)
                 yield from of_round(measured, nodes)
                 yield measured.sample(CHECKED_SHARE, rounds.reference.share)
                 if arm == RAY:
-                    yield from of_crew(measured)
+                    yield from of_pool(measured)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from statistics import median_low
 
 from bench.context import Measured, NodeSlot
-from bench.experiments.clustering.crew import Tally
 from bench.experiments.clustering.work import MODULUS, Aside, Outcome
 from bench.experiments.toolkit.parts import SERIALISE, WORK_METRICS, WorkDone, jain, work_samples
-from bench.experiments.toolkit.recovery import Recovery
+from bench.experiments.toolkit.pool import Counts
+from bench.experiments.toolkit.recovery import Recovery, node_of
 from bench.metrics import count, rate, ratio, seconds, size
 from bench.model import Sample
 
@@ -116,14 +116,15 @@ class Account:
     read_bytes: int = 0
     pulled_bytes: int = 0
     written_bytes: int = 0
+    wasted_seconds: float = 0.0  # of jobs that were done before, by a second answer or by a worker that died
     by_worker: dict[tuple[str, str], tuple[float, int]] = field(default_factory=dict)  # busy seconds, jobs
     aside: list[Aside] = field(default_factory=list)
     results: dict[int, bytes] = field(default_factory=dict)  # by part, where there are any
     parts: set[int] = field(default_factory=set)
     parts_now: int = 0  # of this attempt
 
-    def add(self, outcome: Outcome, *, is_kept: bool = False) -> None:
-        """Count a part. One that is there already is an error of whoever asks."""
+    def add(self, outcome: Outcome, *, is_kept: bool = False, failures: int = 0) -> None:
+        """Count a part, that `failures` workers died at before. Raises ValueError where it was counted already."""
         if outcome.part in self.parts:
             raise ValueError(f"part {outcome.part} was counted before")
         self.parts.add(outcome.part)
@@ -138,6 +139,7 @@ class Account:
             return
         self.parts_now += 1
         self.busy_seconds += outcome.busy_seconds
+        self.wasted_seconds += outcome.busy_seconds * failures
         self.cpu_seconds += outcome.cpu_seconds
         self.read_bytes += outcome.read_bytes
         self.pulled_bytes += outcome.pulled_bytes
@@ -166,7 +168,7 @@ class Round:
     account: Account
     workers: int  # CPUs
     seconds: float = 0.0
-    tally: Tally | None = None  # of the crew
+    counts: Counts | None = None  # of the worker pool
     journal_seconds: float = 0.0
     merge_seconds: float = 0.0
     missing: int = 0  # jobs
@@ -194,14 +196,14 @@ def of_round(measured: Measured[Round], nodes: Sequence[NodeSlot]) -> Iterator[S
     yield measured.sample(FAIRNESS, jain(parts_of_all))
 
 
-def of_crew(measured: Measured[Round]) -> Iterator[Sample]:
-    """What only the crew can say: means over the rounds of the interval, sums where things are counted."""
-    rounds = [each for each in measured.results if each.account.done_now and each.tally]
+def of_pool(measured: Measured[Round]) -> Iterator[Sample]:
+    """What only the worker pool can say: means over the rounds of the interval, sums where things are counted."""
+    rounds = [each for each in measured.results if each.account.done_now and each.counts]
     if not rounds:
         return
     seconds = sum(each.seconds for each in rounds)
-    tallies = [each.tally for each in rounds if each.tally]
-    driver = sum(tally.driver_seconds for tally in tallies)
+    counts = [each.counts for each in rounds if each.counts]
+    driver = sum(each.driver_seconds for each in counts)
     yield measured.sample(SCHEDULER_SHARE, driver / seconds)
     yield measured.sample(SERIALISE, driver)
     yield measured.sample(JOURNAL_SHARE, sum(each.journal_seconds for each in rounds) / seconds)
@@ -211,13 +213,13 @@ def of_crew(measured: Measured[Round]) -> Iterator[Sample]:
         (READ_BYTES, [each.account.read_bytes for each in rounds]),
         (PULLED_BYTES, [each.account.pulled_bytes for each in rounds]),
         (WRITTEN_BYTES, [each.account.written_bytes for each in rounds]),
-        (DONE_AGAIN, [each.tally.handed_over - each.account.parts_now for each in rounds if each.tally]),
-        (DUPLICATES, [tally.duplicates for tally in tallies]),
+        (DONE_AGAIN, [each.counts.calls - each.account.parts_now for each in rounds if each.counts]),
+        (DUPLICATES, [len(each.duplicates) for each in counts]),
         (MISSING, [each.missing for each in rounds]),
         (KEPT, [each.account.kept for each in rounds]),
     ):
         yield measured.sample(metric, float(sum(values)))
-    again = sum(tally.again_seconds for tally in tallies)
+    again = sum(each.account.wasted_seconds for each in rounds)
     done = again + sum(each.account.busy_seconds for each in rounds)
     yield measured.sample(WASTED_WORK, again / done if done else 0.0)
     yield from _recoveries(measured, [recovery for each in rounds for recovery in each.recoveries])
@@ -249,13 +251,13 @@ def _stragglers(measured: Measured[Round], rounds: Sequence[Round]) -> Iterator[
     waits: dict[str, float] = {}
     paces: dict[str, float] = {}
     for each in rounds:
-        if each.tally is None:
+        if each.counts is None:
             continue
-        dead = {loss.worker for loss in each.tally.losses}
-        ends = {worker: at for worker, at in each.tally.last_answer.items() if worker not in dead}
+        dead = {loss.worker for loss in each.counts.losses}
+        ends = {worker: at for worker, at in each.counts.last_answer.items() if worker not in dead}
         last = max(ends.values(), default=0.0)
         for worker, at in ends.items():
-            node_name = worker.rsplit("/", 1)[0]
+            node_name = node_of(worker)
             waits[node_name] = waits.get(node_name, 0.0) + last - at
         by_worker = {key: busy / jobs for key, (busy, jobs) in each.account.by_worker.items() if jobs}
         middle = median_low(by_worker.values())

@@ -1,4 +1,4 @@
-"""What the crew is compared with: the same parts by one process, by a pool on each node, and by Ray's tasks."""
+"""What the worker pool is compared with: the same parts by one process, by a pool on each node, and by Ray's tasks."""
 
 from __future__ import annotations
 

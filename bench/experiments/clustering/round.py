@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from secrets import token_hex
@@ -15,7 +16,6 @@ from bench import faults
 from bench.context import Context, NodeSlot
 from bench.errors import DataMissing, RunFailed
 from bench.experiments.clustering import peers, site, split, work
-from bench.experiments.clustering.crew import STALL_SECONDS, Crew, Tally
 from bench.experiments.clustering.metrics import Account, Round
 from bench.experiments.clustering.reference import Reference
 from bench.experiments.clustering.split import Part
@@ -23,6 +23,7 @@ from bench.experiments.clustering.work import Given, Job, Outcome
 from bench.experiments.toolkit import recovery
 from bench.experiments.toolkit.journal import Journal
 from bench.experiments.toolkit.placement import Place, get_in_time, on
+from bench.experiments.toolkit.pool import Answer, Counts, WorkerPool
 from bench.model import to_json
 from bench.record.files import replace_whole
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from bench.experiments.clustering import Params
 
 READY_SECONDS = 180.0
+IN_FLIGHT = 2  # of a worker: the part in hand, and the one that waits for it
+STALL_SECONDS = 300.0  # without any answer, at least
 SLOWER_TIMES = 30.0  # than guessed, and a peer is given up
 LOG_BYTES = 2**20  # of a node's log that are brought home
 MOST_REASONS = 3  # of results that are not those of the reference
@@ -57,8 +60,8 @@ class Site:
             self.job, node=node.name, folder=self.folder
         )
 
-    def places(self) -> list[Place]:
-        """A place for each CPU of the nodes that stand now."""
+    def slots(self) -> list[Place]:
+        """A slot for each CPU of the nodes that are up now."""
         import ray
 
         alive = {each["NodeID"]: each["Resources"] for each in ray.nodes() if each["Alive"]}
@@ -70,13 +73,13 @@ class Site:
         there = [node for node in self.nodes.values() if node.node_id in alive]
         return [Place(node=node, cpus=0.0, threads=1) for node in there for _ in range(node.cpus)]
 
-    def hire(self, place: Place, name: str) -> Any:
+    def spawn(self, place: Place, name: str) -> Any:
         """A worker. It takes no CPU of Ray's: there is one for each, and the peers need them in their turn."""
         import ray
 
         is_new = place.node.name.startswith("joined-")
         make = ray.remote(num_cpus=0, max_restarts=0)(site.Worker)
-        return make.options(scheduling_strategy=on(place.node)).remote(
+        actor = make.options(scheduling_strategy=on(place.node)).remote(
             self.job,
             name=name,
             node=place.node.name,
@@ -84,6 +87,8 @@ class Site:
             source="pulled" if is_new and self.source == "local" else self.source,
             depot=self.depots[self.first],
         )
+        actor.ready.remote()  # it warms up before its first part
+        return actor
 
     def ask(self, method: str, *arguments: Any, of: Sequence[str] | None = None) -> dict[str, Any]:
         """What every depot that still stands answers, or those of these nodes."""
@@ -110,14 +115,13 @@ class Rounds:
     jobs_per_part: int
     context: Context
     site: Site
-    crew: Crew
+    pool: WorkerPool
     peers: peers.Peers
     journal: Journal[Outcome]
     reference: Reference
     startup_seconds: float  # from this attempt's beginning until all were ready
     turn: int = 0
     passes: int = 0
-    _done: int = 0  # jobs of the round that is going on
     _is_watched: bool = False  # whether strikes may come in this turn
     _is_back: bool = False  # whether this attempt has got over what ended the one before
     _recoveries: recovery.Recoveries | None = None
@@ -130,15 +134,10 @@ class Rounds:
     def work(self, arm: str) -> Callable[[], Round]:
         """One round of `arm`."""
         if arm == "ray":
-            return self._by_crew
+            return self._by_pool
         if arm == "empty-parts":
             return self._of_nothing
         return lambda: self._by_peers(arm)
-
-    def tick(self) -> None:
-        """A strike that had nothing to strike comes as soon as there is something: not only with the next part."""
-        if self._recoveries and self._done < self.params.jobs:
-            self.context.progress(self._done, self.params.jobs)
 
     def struck(self, kind: faults.Kind, node: str) -> None:
         if self._recoveries:
@@ -149,8 +148,8 @@ class Rounds:
         for each in rounds:
             for reason in self._wrong(each.account):
                 self.context.invalid(f"{arm}: {reason}")
-            if each.tally and each.tally.losses and not self.params.chaos:
-                names = ", ".join(loss.worker for loss in each.tally.losses)
+            if each.counts and each.counts.losses and not self.params.chaos:
+                names = ", ".join(loss.worker for loss in each.counts.losses)
                 self.context.invalid(f"workers died, and others did their parts: {names}")
             if not each.account.aside:
                 shape = replace(self.job, failing=())
@@ -172,7 +171,7 @@ class Rounds:
             yield "the sum over the jobs' results is not what it must be"
         yield from islice(self.reference.wrong(account.results), MOST_REASONS)
 
-    def _by_crew(self) -> Round:
+    def _by_pool(self) -> Round:
         self.passes += 1
         name, account = f"{self.turn}/{self.passes}", Account()
         begun, written = monotonic(), self.journal.seconds
@@ -180,47 +179,50 @@ class Rounds:
             account.add(outcome, is_kept=True)
         if account.kept:
             self.context.reuses_work()
-        self._done = account.jobs
         self._watch()
         self.context.progress(account.jobs, self.params.jobs)  # what was kept is in no rate
 
-        def done(outcomes: Sequence[Outcome]) -> None:
-            self.journal.append(name, outcomes)
-            for outcome in outcomes:
-                account.add(outcome)
+        def keep(answers: Sequence[Answer]) -> None:
+            self._write_down(name, answers)
+            for answer in answers:
+                account.add(answer.value, failures=answer.failures)
                 if self._recoveries:
                     self._is_back = True
-                    self._recoveries.saw(outcome.node, outcome.worker, monotonic())
-            self._done = account.jobs
-            self.context.progress(account.jobs, self.params.jobs)
+                    self._recoveries.saw(answer.value.node, answer.value.worker, monotonic())
+            self.context.progress(
+                account.jobs, self.params.jobs
+            )  # without answers too: a fault may have waited for a worker
 
-        tally = self.crew.do(self._missing(account.parts), done)
+        counts = self.pool.run(do_part, self._missing(account.parts), keep)
+        account.wasted_seconds += sum(outcome.busy_seconds for outcome in counts.duplicates)
         self._do_what_is_missing(name)
         seconds = monotonic() - begun
         self._merge(account)
         self._set_aside(account)
         return Round(
             account=account,
-            workers=len(self.site.places()),
+            workers=len(self.site.slots()),
             seconds=monotonic() - begun,
-            tally=tally,
+            counts=counts,
             journal_seconds=self.journal.seconds - written,
             merge_seconds=monotonic() - begun - seconds,
             missing=self.params.jobs - account.jobs - len(account.aside),
-            recoveries=self._recovered(tally),
+            recoveries=self._recovered(counts),
         )
 
-    def _recovered(self, tally: Tally) -> tuple[recovery.Recovery, ...]:
+    def _recovered(self, counts: Counts) -> tuple[recovery.Recovery, ...]:
         if self._recoveries is None:
             return ()
-        found = self._recoveries.recovered([(loss.worker.rsplit("/", 1)[0], loss.over) for loss in tally.losses])
+        found = self._recoveries.recovered(
+            [(recovery.node_of(loss.worker), loss.recovered_at) for loss in counts.losses]
+        )
         self._recoveries = None
         return tuple(found)
 
     def _watch(self) -> None:
         if not self._is_watched:
             return
-        self._recoveries = recovery.Recoveries(workers=lambda: {worker.name for worker in self.crew.workers})
+        self._recoveries = recovery.Recoveries(workers=lambda: {worker.name for worker in self.pool.workers})
         plan = faults.strikes(self.params.chaos, self.context.seed)
         ended = faults.ended_the_last(plan, self.context.attempt)
         if ended and not self._is_back:  # rounds that had been done before, and other arms, are no part of it
@@ -236,11 +238,15 @@ class Rounds:
             on_disk = {outcome.part for outcome in self.journal.done(name)}
             if len(on_disk) == split.count(self.params.jobs, self.jobs_per_part):
                 return
-            self.crew.do(self._missing(on_disk), lambda outcomes: self.journal.append(name, outcomes))
+            self.pool.run(do_part, self._missing(on_disk), partial(self._write_down, name))
         raise RunFailed(
             f"The journal lacks parts that were written {TIMES_TO_COMPLETE} times: its disk loses what is written.",
             "Look at the head's disk, and go on with `bench resume`.",
         )
+
+    def _write_down(self, name: str, answers: Sequence[Answer]) -> None:
+        if answers:
+            self.journal.append(name, [answer.value for answer in answers])
 
     def _merge(self, account: Account) -> None:
         """Results in the order of the jobs: on each node first, then here, and what a lost node had from the journal."""
@@ -273,12 +279,12 @@ class Rounds:
         account = Account()
         parts = (replace(part, jobs=0) for part in split.parts(self.params.jobs, self.jobs_per_part))
 
-        def done(outcomes: Sequence[Outcome]) -> None:
-            for outcome in outcomes:
-                account.add(outcome)
+        def keep(answers: Sequence[Answer]) -> None:
+            for answer in answers:
+                account.add(answer.value)
 
-        tally = self.crew.do(parts, done)
-        return Round(account=account, workers=len(self.crew.workers), seconds=tally.seconds, tally=tally)
+        counts = self.pool.run(do_part, parts, keep)
+        return Round(account=account, workers=len(self.pool.workers), seconds=counts.seconds, counts=counts)
 
     def _by_peers(self, arm: str) -> Round:
         parts = split.parts(self.params.jobs, self.jobs_per_part)
@@ -292,7 +298,7 @@ class Rounds:
             found = self.peers.by_tasks(parts, seconds)
         for outcome in found:
             account.add(outcome)
-        workers = 1 if arm == "serial" else len(self.crew.workers)
+        workers = 1 if arm == "serial" else len(self.pool.workers)
         return Round(account=account, workers=workers, seconds=monotonic() - begun)
 
 
@@ -314,10 +320,16 @@ def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: 
         else:
             there.ask("write_input", list(split.parts(params.jobs, jobs_per_part)), of=where)
     longest = SLOWER_TIMES * jobs_per_part * params.job_seconds
-    crew = Crew(hire=there.hire, places=there.places, stall_seconds=max(STALL_SECONDS, longest))
-    ends.callback(crew.close)
-    crew.start()
-    get_in_time([worker.process for worker in crew.workers], READY_SECONDS, "Workers that start")
+    pool = WorkerPool(
+        there.spawn,
+        there.slots,
+        in_flight=IN_FLIGHT,
+        stall_seconds=max(STALL_SECONDS, longest),
+        max_failures=1,  # a job that fails is retried, and set aside, by its worker
+        speculation=True,
+    )
+    ends.callback(pool.close)
+    get_in_time([worker.actor.ready.remote() for worker in pool.workers], READY_SECONDS, "Workers that start")
     having = context.nodes if params.source == "local" else []
     hosts = peers.start(
         job,
@@ -342,15 +354,19 @@ def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: 
         jobs_per_part=jobs_per_part,
         context=context,
         site=there,
-        crew=crew,
+        pool=pool,
         peers=hosts,
         journal=journal,
         reference=Reference(job=job, jobs=params.jobs, jobs_per_part=jobs_per_part),
         startup_seconds=monotonic() - begun,
     )
-    crew.tick = rounds.tick
     context.befalls(struck=rounds.struck, fill=journal.fill_disk)
     return rounds
+
+
+def do_part(worker: Any, part: Part) -> Any:
+    """A reference to the outcome of `part`."""
+    return worker.do.remote(part)
 
 
 def _check_copies(there: Site, given: Given, nodes: Sequence[str]) -> None:

@@ -18,16 +18,14 @@ from bench.errors import BadInput
 from bench.experiments import Profile
 from bench.experiments.inference import load as inference_load
 from bench.experiments.inference import mlp
-from bench.experiments.inference.actor_pool import success_rate
 from bench.experiments.inference.peers import Peers, start_peers
-from bench.experiments.inference.predictors import DataPath, Predictors
+from bench.experiments.inference.predictors import Answers, DataPath, Predictors, success_rate
 from bench.experiments.toolkit import fault_injector, parts, response_times
 from bench.experiments.toolkit.placement import Place, Span, places, spans
 from bench.metrics import rate, ratio, seconds, size
 from bench.model import Arm, Interval, Metric, Sample, Topology, Value
 
 if TYPE_CHECKING:
-    from bench.experiments.inference.actor_pool import Answers
     from bench.experiments.inference.mlp import Layers
 
 THROUGHPUT = rate("throughput_inputs_per_second", "inputs/s", "Inputs answered and checked per second.")
@@ -337,7 +335,7 @@ def _work(
         return Pass(problem=check(answers, expected), digest=_digest(answers))
 
     def by_node(done: Pass) -> Mapping[str, float]:
-        return predictors.inputs_of_node(done.calls.seats, batches) if done.calls else {}
+        return predictors.inputs_by_node(done.calls.nodes, batches) if done.calls else {}
 
     return {
         RAY.name: (with_network, by_node),

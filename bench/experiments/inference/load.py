@@ -52,11 +52,12 @@ def response_times(
         return bool(answer == expected[start:stop])
 
     def by_node(seats: Sequence[int]) -> Mapping[str, float]:
-        return predictors.inputs_of_node(seats, [batch(number) for number in range(len(seats))])
+        nodes = [predictors.node_of(seat) for seat in seats]
+        return predictors.inputs_by_node(nodes, [batch(number) for number in range(len(seats))])
 
     subject = Subject(
         arm=arm,
-        calls=RayCalls(lambda seat, number: predictors.request(seat, batch(number)), params.actors),
+        calls=RayCalls(lambda actor, number: predictors.request(actor, batch(number)), params.actors),
         in_flight=params.in_flight,
         is_right=is_right,
         by_node=by_node,

@@ -1,4 +1,4 @@
-"""The inference experiment on Ray: actors that hold the network, and every input's way through them."""
+"""Runs inference on Ray: actors that hold the network, and the calls that send every input through them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from bench.data import digits
 from bench.errors import RunInvalid
 from bench.experiments.inference import mlp
-from bench.experiments.inference.actor_pool import ActorPool, Answers
 from bench.experiments.toolkit.parts import WorkDone
 from bench.experiments.toolkit.placement import Place, Span, get_in_time, on
+from bench.experiments.toolkit.pool import Answer, WorkerPool
 
 if TYPE_CHECKING:
     from bench.experiments.inference.mlp import Array, Layers
@@ -31,6 +31,24 @@ class Loaded:
     threads: int
     weights: str  # their checksum
     writable: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """What the calls for all spans gave, and what they took."""
+
+    values: list[Any]  # one a span, in their order
+    nodes: list[str]  # the name of the node that answered each span
+    latencies: list[float]  # seconds from a call's submission until it was seen to be ready; answered calls only
+    failures: int  # calls that gave no answer
+    replaced: int  # actors
+    driver_seconds: float = 0.0  # to submit calls, and to take their answers out
+
+
+def success_rate(passes: Sequence[Answers]) -> float:
+    """Calls that gave an answer, of all that were made."""
+    answered = sum(len(answers.latencies) for answers in passes)
+    return answered / (answered + sum(answers.failures for answers in passes))
 
 
 class Predictor:
@@ -97,14 +115,17 @@ class Predictors:
         self._weights = ray.put(layers)
         self._own_vectors = vectors if data_path == "local" else None
         self._predict, self._skip = _calls(data_path, vectors)
-        self._pool: ActorPool[Span] = ActorPool(self._make, len(places), in_flight=in_flight)
+        self._pool = WorkerPool(self._spawn, lambda: places, in_flight=in_flight)
 
     def ready(self) -> set[str]:
         """Wait for every actor; gives the checksums of their weights. Raises RunInvalid if one is not as asked for."""
         loaded: list[Loaded] = get_in_time(
-            [actor.ready.remote() for actor in self._pool.actors], READY_SECONDS, "Actors that load the network"
+            [worker.actor.ready.remote() for worker in self._pool.workers],
+            READY_SECONDS,
+            "Actors that load the network",
         )
-        for place, found in zip(self.places, loaded, strict=True):
+        for worker, found in zip(self._pool.workers, loaded, strict=True):
+            place = worker.place
             if found.threads != place.threads:
                 raise RunInvalid(
                     f"An actor on {place.node.name} has {found.threads} native threads, not {place.threads}."
@@ -115,47 +136,75 @@ class Predictors:
 
     def predict(self, spans: Sequence[Span], progress: Callable[[float, float], None] | None = None) -> Answers:
         """Have each span answered by the network."""
-        return self._pool.map(self._predict, spans, progress)
+        return self._call_all(self._predict, spans, progress)
 
     def skip(self, spans: Sequence[Span]) -> Answers:
         """The same calls of the same actors with the same arguments, without the network."""
-        return self._pool.map(self._skip, spans)
+        return self._call_all(self._skip, spans)
 
     def call(self, spans: Sequence[Span]) -> Answers:
         """As many calls of the same actors, with nothing in them."""
-        return self._pool.map(lambda actor, _: actor.nothing.remote(), spans)
+        return self._call_all(lambda actor, _: actor.nothing.remote(), spans)
 
     def take_work_done(self) -> list[WorkDone]:
         """What each actor did since this was asked before."""
         done: list[tuple[float, int]] = get_in_time(
-            [actor.take_work_done.remote() for actor in self._pool.actors],
+            [worker.actor.take_work_done.remote() for worker in self._pool.workers],
             READY_SECONDS,
             "Actors that say what they did",
         )
         return [
-            WorkDone(node=place.node.name, busy_seconds=seconds, units=inputs)
-            for place, (seconds, inputs) in zip(self.places, done, strict=True)
+            WorkDone(node=worker.place.node.name, busy_seconds=seconds, units=inputs)
+            for worker, (seconds, inputs) in zip(self._pool.workers, done, strict=True)
         ]
 
-    def request(self, seat: int, span: Span) -> Any:
-        """A reference to the network's answer to one span, by the actor in that seat; nothing waits for it."""
-        return self._predict(self._pool.actors[seat], span)
+    def request(self, number: int, span: Span) -> Any:
+        """A reference to the network's answer to one span, by an actor of that number; nothing waits for it."""
+        return self._predict(self._pool.workers[number].actor, span)
 
-    def inputs_of_node(self, seats: Sequence[int], spans: Sequence[Span]) -> dict[str, float]:
-        """How many inputs each node that has an actor answered, where a seat answered each span."""
+    def node_of(self, number: int) -> str:
+        """The name of the node of an actor, by its number."""
+        return self._pool.workers[number].place.node.name
+
+    def inputs_by_node(self, nodes: Sequence[str], spans: Sequence[Span]) -> dict[str, float]:
+        """How many inputs each node that has an actor answered; `nodes`: which one answered each span."""
         inputs: Counter[str] = Counter({place.node.name: 0 for place in self.places})
-        for seat, (start, stop) in zip(seats, spans, strict=True):
-            inputs[self.places[seat].node.name] += stop - start
+        for node, (start, stop) in zip(nodes, spans, strict=True):
+            inputs[node] += stop - start
         return {name: float(count) for name, count in inputs.items()}
 
     def close(self) -> None:
         """End the actors."""
         self._pool.close()
 
-    def _make(self, number: int) -> Any:
+    def _call_all(
+        self,
+        call: Callable[[Any, Span], Any],
+        spans: Sequence[Span],
+        progress: Callable[[float, float], None] | None = None,
+    ) -> Answers:
+        """`progress` is told how many calls are answered, of how many."""
+        answers: list[Answer] = []
+
+        def keep(new: Sequence[Answer]) -> None:
+            answers.extend(new)
+            if progress:
+                progress(len(answers), len(spans))
+
+        counts = self._pool.run(call, spans, keep)
+        answers.sort(key=lambda answer: answer.number)
+        return Answers(
+            values=[answer.value for answer in answers],
+            nodes=[answer.worker.place.node.name for answer in answers],
+            latencies=[answer.seconds for answer in answers],
+            failures=counts.failures,
+            replaced=len(counts.losses),
+            driver_seconds=counts.driver_seconds,
+        )
+
+    def _spawn(self, place: Place, _: str) -> Any:
         import ray
 
-        place = self.places[number]
         actor = ray.remote(Predictor).options(num_cpus=place.cpus, scheduling_strategy=on(place.node))
         return actor.remote(self._weights, self._own_vectors, place.threads)
 

@@ -1,4 +1,4 @@
-"""The crew on a clock of its own: what becomes of parts whose workers are slow, die, or come later."""
+"""The worker pool on a clock of its own: what becomes of items whose workers are slow, die, or come later."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from ray.exceptions import ObjectLostError, RayActorError
 
 from bench.context import NodeSlot
 from bench.errors import RunFailed
-from bench.experiments.clustering import crew as module
-from bench.experiments.clustering.crew import IN_FLIGHT, LOSSES, OVERDUE_SECONDS, STALL_SECONDS, Crew, Tally
-from bench.experiments.clustering.split import Part
-from bench.experiments.clustering.work import Outcome
+from bench.experiments.toolkit import pool as module
 from bench.experiments.toolkit.placement import Place
+from bench.experiments.toolkit.pool import MAX_FAILURES, OVERDUE_SECONDS, Answer, Counts, WorkerPool
 
 NEVER = 1e9
+IN_FLIGHT = 2
+STALL_SECONDS = 300.0
 
 
-def parts(count: int) -> list[Part]:
-    return [Part(number=number, layer=0, first=number, jobs=1) for number in range(count)]
+def call(actor: Actor, item: int) -> Any:
+    return actor.do.remote(item)
 
 
 def place(name: str = "head") -> Place:
@@ -53,21 +53,16 @@ class Actor:
     free_at: float = 0.0
 
     @property
-    def ready(self) -> Any:
-        return SimpleNamespace(remote=lambda: Call(self.world.now, 1, -1))
-
-    @property
     def do(self) -> Any:
         return SimpleNamespace(remote=self._do)
 
-    def _do(self, part: Part) -> Call:
-        self.world.calls.append((self.name, part.number))
+    def _do(self, part: int) -> Call:
+        self.world.calls.append((self.name, part))
         begin = max(self.world.now, self.free_at)
-        self.free_at = begin + self.seconds(self.name, part.number)
-        outcome = Outcome(part=part.number, jobs=1, squares=0, digest=0, results=b"", busy_seconds=0.0, cpu_seconds=0.0)
+        self.free_at = begin + self.seconds(self.name, part)
         if self.free_at <= self.dies_at:
-            return Call(self.free_at, outcome, part.number)
-        return Call(max(self.dies_at, self.world.now), RayActorError(), part.number)
+            return Call(self.free_at, part, part)
+        return Call(max(self.dies_at, self.world.now), RayActorError(), part)
 
 
 @dataclass
@@ -84,7 +79,7 @@ class World:
     cancelled: list[int] = field(default_factory=list)
     lost_answers: list[int] = field(default_factory=list)  # parts whose answer goes with its node, once each
 
-    def hire(self, _: Place, name: str) -> Actor:
+    def spawn(self, _: Place, name: str) -> Actor:
         return Actor(self, name, self.seconds, self.deaths.get(name, NEVER), self.now)
 
     def standing(self) -> Sequence[Place]:
@@ -98,7 +93,17 @@ class World:
         ready = [call for call in calls if call.at <= self.now][:num_returns]
         return ready, [call for call in calls if call not in ready]
 
-    def get(self, call: Call) -> Any:
+    def get(self, calls: Call | Sequence[Call]) -> Any:
+        if not isinstance(calls, Call):
+            lost = list(self.lost_answers)
+            try:
+                return [self._answer(call) for call in calls]
+            except ObjectLostError:
+                self.lost_answers = lost  # the call is then asked for by itself
+                raise
+        return self._answer(calls)
+
+    def _answer(self, call: Call) -> Any:
         if isinstance(call.answer, Exception):
             raise call.answer
         if call.part in self.lost_answers:
@@ -110,24 +115,32 @@ class World:
         assert not force
         self.cancelled.append(call.part)
 
+    def kill(self, actor: Actor) -> None:
+        assert actor.dies_at <= self.now
+
     def sleep(self, seconds: float) -> None:
         self.now += seconds
 
-    def run(self, count: int, *, rounds: int = 1) -> Tally:
-        """All parts by a new crew, every one noted as done once."""
+    def keep(self, answers: Sequence[Answer]) -> None:
+        assert all(answer.number == answer.value for answer in answers)
+        self.done += [answer.value for answer in answers]
+
+    def run(self, count: int, *, rounds: int = 1) -> Counts:
+        """All items by a new pool, every one answered once."""
         with pytest.MonkeyPatch.context() as patch:
-            for name in ("wait", "get", "cancel"):
+            for name in ("wait", "get", "cancel", "kill"):
                 patch.setattr(ray, name, getattr(self, name))
-            patch.setattr("time.sleep", self.sleep)
+            patch.setattr(module, "sleep", self.sleep)
             patch.setattr(module, "monotonic", lambda: self.now)
-            crew = Crew(hire=self.hire, places=self.standing)
-            crew.start()
+            pool = WorkerPool(
+                self.spawn, self.standing, in_flight=IN_FLIGHT, stall_seconds=STALL_SECONDS, speculation=True
+            )
             for _ in range(rounds):
                 self.done.clear()
-                tally = crew.do(parts(count), lambda found: self.done.extend(each.part for each in found))
+                counts = pool.run(call, range(count), self.keep)
                 assert sorted(self.done) == list(range(count))
-            assert all(worker.calls == 0 for worker in crew.workers)
-            return tally
+            assert all(worker.calls == 0 for worker in pool.workers)
+            return counts
 
 
 def test_a_worker_never_has_more_than_the_part_in_hand_and_one_that_waits() -> None:
@@ -141,17 +154,17 @@ def test_a_worker_never_has_more_than_the_part_in_hand_and_one_that_waits() -> N
         return 1.0
 
     world.seconds = seconds
-    tally = world.run(20)
+    counts = world.run(20)
     assert max(held) <= IN_FLIGHT + 1  # an answer that is taken but not noted yet is one more
-    assert (tally.handed_over, tally.duplicates, tally.losses) == (20, 0, [])
+    assert (counts.calls, counts.duplicates, counts.losses) == (20, [], [])
 
 
 def test_a_slow_worker_gets_less_and_nobody_waits_long_for_it() -> None:
     world = World(seconds=lambda name, _: 4.0 if name == "head/0" else 1.0)
-    tally = world.run(50)
+    counts = world.run(50)
     shares = Counter(name for name, _ in world.calls)
     assert shares["worker-1/1"] == pytest.approx(40, abs=2)
-    ends = tally.last_answer.values()
+    ends = counts.last_answer.values()
     assert max(ends) - min(ends) <= 2 * 4.0
 
 
@@ -162,11 +175,11 @@ def test_a_part_that_is_overdue_is_given_to_another_and_its_late_answer_is_asked
         return 50.0 if part == 3 and held_up and held_up.pop() else 1.0
 
     world = World(seconds=seconds)
-    tally = world.run(30)
+    counts = world.run(30)
     assert 3 in world.cancelled
     assert Counter(part for _, part in world.calls)[3] == 2
     assert world.now < 50.0
-    assert tally.duplicates == 0
+    assert counts.duplicates == []
 
 
 def test_a_worker_that_is_held_up_by_the_round_before_holds_up_no_other() -> None:
@@ -183,32 +196,32 @@ def test_a_late_answer_that_comes_after_the_second_is_counted_and_thrown_away() 
         return 3 * OVERDUE_SECONDS if part == 0 and held_up and held_up.pop() else 1.0
 
     world = World(seconds=seconds)
-    tally = world.run(80)
-    assert tally.duplicates > 0
-    assert tally.handed_over == 80 + tally.duplicates
-    assert tally.losses == []
+    counts = world.run(80)
+    assert counts.duplicates
+    assert counts.calls == 80 + len(counts.duplicates)
+    assert counts.losses == []
 
 
 def test_what_takes_long_for_everybody_is_given_to_nobody_else() -> None:
     world = World(seconds=lambda _name, _part: 3 * OVERDUE_SECONDS)
-    tally = world.run(12)
-    assert tally.handed_over == 12
+    counts = world.run(12)
+    assert counts.calls == 12
 
 
 def test_a_worker_that_died_is_replaced_and_its_parts_are_done_by_others_the_oldest_first() -> None:
     world = World(deaths={"head/0": 2.5})
-    tally = world.run(20)
-    assert [loss.worker for loss in tally.losses] == ["head/0"]
-    assert 0 < tally.losses[0].recovery_seconds <= 4.0
-    assert tally.handed_over == 20 + IN_FLIGHT
-    hired = [name for name, _ in world.calls if name == "head/2"]
-    assert hired  # in the place of the dead one
+    counts = world.run(20)
+    assert [loss.worker for loss in counts.losses] == ["head/0"]
+    assert 0 < counts.losses[0].recovered_at - counts.losses[0].at <= 4.0
+    assert counts.calls == 20 + IN_FLIGHT
+    spawned = [name for name, _ in world.calls if name == "head/2"]
+    assert spawned  # in the place of the dead one
     again = [part for part, times in Counter(part for _, part in world.calls).items() if times == 2]
     order = [part for _, part in world.calls if part in again]
     assert order[IN_FLIGHT:] == sorted(order[IN_FLIGHT:])
 
 
-@pytest.mark.parametrize("losses", range(1, LOSSES))
+@pytest.mark.parametrize("losses", range(1, MAX_FAILURES))
 def test_a_part_may_cost_workers_up_to_one_less_than_would_prove_it_deadly(losses: int) -> None:
     begun: list[str] = []
 
@@ -218,8 +231,8 @@ def test_a_part_may_cost_workers_up_to_one_less_than_would_prove_it_deadly(losse
         return NEVER if part == 5 and len(begun) <= losses else 1.0
 
     deaths = {f"head/{number}": 10.0 * (number + 1) for number in range(losses)}
-    tally = World(seconds=seconds, deaths=deaths, places=[place()]).run(10)
-    assert [loss.worker for loss in tally.losses] == list(deaths)
+    counts = World(seconds=seconds, deaths=deaths, places=[place()]).run(10)
+    assert [loss.worker for loss in counts.losses] == list(deaths)
     assert len(set(begun)) == losses + 1
 
 
@@ -229,36 +242,36 @@ def test_a_part_that_ends_whoever_does_it_ends_the_run() -> None:
         deaths={f"head/{number}": 10.0 * (number + 1) for number in range(10)},
         places=[place()],
     )
-    with pytest.raises(RunFailed, match=f"{LOSSES} workers died at part 4"):
+    with pytest.raises(RunFailed, match=f"Item 4 failed {MAX_FAILURES} times"):
         world.run(10)
 
 
 def test_a_node_that_joins_gets_a_worker_and_work() -> None:
     world = World(joins=[(5.0, place("joined-2"))])
-    tally = world.run(40)
+    counts = world.run(40)
     assert any(name.startswith("joined-2/") for name, _ in world.calls)
-    assert {name.split("/")[0] for name in tally.last_answer} == {"head", "worker-1", "joined-2"}
+    assert {name.split("/")[0] for name in counts.last_answer} == {"head", "worker-1", "joined-2"}
     assert world.now < 18.0
 
 
 def test_without_a_worker_it_waits_for_one_and_not_for_ever() -> None:
-    assert World(places=[], joins=[(20.0, place())]).run(3).handed_over == 3
+    assert World(places=[], joins=[(20.0, place())]).run(3).calls == 3
     world = World(places=[])
-    with pytest.raises(RunFailed, match="No worker was left"):
+    with pytest.raises(RunFailed, match="from 0 workers"):
         world.run(3)
     assert STALL_SECONDS < world.now < STALL_SECONDS + 2
 
 
 def test_workers_that_never_answer_end_the_run() -> None:
     world = World(seconds=lambda _name, _part: NEVER)
-    with pytest.raises(RunFailed, match="No part was done in 300 s, with 4 in hand"):
+    with pytest.raises(RunFailed, match="No answer in 300 s from 2 workers with 4 calls in flight"):
         world.run(9)
 
 
 def test_an_answer_that_went_with_its_node_is_made_again() -> None:
     world = World(lost_answers=[2, 5])
-    tally = world.run(10)
-    assert (tally.handed_over, tally.duplicates) == (12, 0)
+    counts = world.run(10)
+    assert (counts.calls, counts.duplicates) == (12, [])
 
 
 @settings(deadline=None, max_examples=60)
@@ -278,8 +291,8 @@ def test_whatever_befalls_them_every_part_is_told_of_once(
         joins=[(joins_at, place("joined-2"))],
     )
     try:
-        tally = world.run(count)
+        counts = world.run(count)
     except RunFailed as failed:  # all of them may die at the same part
-        assert "workers died at part" in str(failed)  # noqa: PT017, the only way out that there may be
+        assert f"failed {MAX_FAILURES} times" in str(failed)  # noqa: PT017, the only way out that there may be
         return
-    assert tally.handed_over >= count
+    assert counts.calls >= count

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from bench.context import NodeSlot
 from bench.errors import RunFailed
-from bench.experiments.inference.actor_pool import ActorPool, Answers
+from bench.experiments.toolkit.placement import Place
+from bench.experiments.toolkit.pool import Answer, Counts, WorkerPool
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(60)]
 
@@ -48,24 +51,33 @@ class Worker:
         return item
 
 
-Make = Callable[..., ActorPool[int]]
+Make = Callable[..., WorkerPool]
+SLOT = Place(node=NodeSlot(name="head", node_id="", cpus=2, threads=2), cpus=0.5, threads=1)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a run gave, in the items' order."""
+
+    values: list[Any]
+    answers: list[Answer]
+    counts: Counts
 
 
 @pytest.fixture
 def a_pool(local_ray: object) -> Iterator[Make]:
     import ray
 
-    pools: list[ActorPool[int]] = []
+    pools: list[WorkerPool] = []
 
-    def make(*fails: str, in_flight: int = 2, stall_seconds: float = 20.0, again: bool = False) -> ActorPool[int]:
-        made: list[int] = []
+    def make(*fails: str, in_flight: int = 2, stall_seconds: float = 20.0, again: bool = False) -> WorkerPool:
+        left = list(fails)
 
-        def actor(number: int) -> Any:
-            made.append(number)
-            is_first = made.count(number) == 1
-            return ray.remote(Worker).options(num_cpus=0.5).remote(fails[number] if is_first or again else "")
+        def spawn(_: Place, __: str) -> Any:
+            fault = left.pop(0) if left else max(fails) if again else ""
+            return ray.remote(Worker).options(num_cpus=0.5).remote(fault)
 
-        pools.append(ActorPool(actor, len(fails), in_flight=in_flight, stall_seconds=stall_seconds))
+        pools.append(WorkerPool(spawn, lambda: [SLOT] * len(fails), in_flight=in_flight, stall_seconds=stall_seconds))
         return pools[-1]
 
     yield make
@@ -73,17 +85,22 @@ def a_pool(local_ray: object) -> Iterator[Make]:
         pool.close()
 
 
-def answers_of(pool: ActorPool[int], items: int, method: str = "answer") -> Answers:
-    return pool.map(lambda actor, item: getattr(actor, method).remote(item), range(items))
+def answers_of(pool: WorkerPool, items: int, method: str = "answer", first: int = 0) -> Found:
+    answers: list[Answer] = []
+    counts = pool.run(
+        lambda actor, item: getattr(actor, method).remote(item), range(first, first + items), answers.extend
+    )
+    answers.sort(key=lambda answer: answer.number)
+    return Found([answer.value for answer in answers], answers, counts)
 
 
 @pytest.mark.parametrize("in_flight", [1, 3, 50])
 def test_every_item_has_its_own_answer_whatever_the_order_they_come_in(a_pool: Make, in_flight: int) -> None:
     found = answers_of(a_pool("", "", in_flight=in_flight), 40, "answer_uneven")
     assert found.values == list(range(40))
-    assert len(found.latencies) == 40
-    assert set(found.seats) == {0, 1}
-    assert (found.failures, found.replaced) == (0, 0)
+    assert all(answer.seconds > 0 for answer in found.answers)
+    assert {answer.worker.name for answer in found.answers} == {"head/0", "head/1"}
+    assert (found.counts.failures, found.counts.losses) == (0, [])
 
 
 def test_the_drivers_own_time_is_that_of_handing_over_and_taking_out_and_not_of_waiting(a_pool: Make) -> None:
@@ -92,7 +109,7 @@ def test_the_drivers_own_time_is_that_of_handing_over_and_taking_out_and_not_of_
     begin = time.monotonic()
     found = answers_of(pool, 8, "answer_late")
     took = time.monotonic() - begin
-    assert 0 < found.driver_seconds < took / 2  # the rest of it the actors sleep
+    assert 0 < found.counts.driver_seconds < took / 2  # the rest of it the actors sleep
 
 
 def test_no_items_give_no_answers(a_pool: Make) -> None:
@@ -103,14 +120,14 @@ def test_no_items_give_no_answers(a_pool: Make) -> None:
 def test_one_actor_that_always_raises_costs_no_answer_and_is_counted(a_pool: Make, again: bool) -> None:
     found = answers_of(a_pool("", "always", again=again), 6)
     assert found.values == list(range(6))
-    assert found.failures > 0
+    assert found.counts.failures > 0
 
 
 def test_an_actor_that_exits_is_replaced_in_time(a_pool: Make) -> None:
     found = answers_of(a_pool("", "exits"), 40, "answer")
     assert found.values == list(range(40))
-    assert found.replaced == 1
-    assert found.failures >= 1
+    assert [loss.worker for loss in found.counts.losses] == ["head/1"]
+    assert found.counts.failures >= 1
 
 
 def test_actors_that_fail_wherever_they_are_made_end_the_map_with_the_cause(a_pool: Make) -> None:
@@ -122,9 +139,9 @@ def test_items_of_a_map_that_was_given_up_are_never_in_the_next(a_pool: Make) ->
     pool = a_pool("", "")
     with pytest.raises(RunFailed, match=r"Item 3 failed 4 times.*this item is no good"):
         answers_of(pool, 12, "answer_or_raise")
-    found = pool.map(lambda actor, item: actor.answer.remote(item), range(100, 112))
+    found = answers_of(pool, 12, first=100)
     assert found.values == list(range(100, 112))
-    assert found.failures == 0
+    assert found.counts.failures == 0
 
 
 def test_memory_that_runs_out_is_called_so(a_pool: Make) -> None:
@@ -147,7 +164,7 @@ def test_a_worker_that_ray_ended_for_its_memory_is_called_so(a_pool: Make, monke
 
 
 def test_actors_that_never_answer_end_the_map_in_time(a_pool: Make) -> None:
-    with pytest.raises(RunFailed, match=r"No answer in 0\.5 s from 2 actors with 4 calls in flight"):
+    with pytest.raises(RunFailed, match=r"No answer in 0\.5 s from 2 workers with 4 calls in flight"):
         answers_of(a_pool("", "", stall_seconds=0.5), 6, "answer_never")
 
 
@@ -160,6 +177,6 @@ def test_whichever_is_ready_is_taken_and_the_slow_do_not_hold_the_rest(a_pool: M
     assert answers_of(pool, 8, "answer_late").values == list(range(8))
     together = time.monotonic() - begin
     begin = time.monotonic()
-    assert [ray.get(pool.actors[item % 2].answer_late.remote(item)) for item in range(8)] == list(range(8))
+    assert [ray.get(pool.workers[item % 2].actor.answer_late.remote(item)) for item in range(8)] == list(range(8))
     in_a_loop = time.monotonic() - begin
     assert in_a_loop / together > 1.4  # 2.0 on a machine that does nothing else
