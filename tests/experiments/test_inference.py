@@ -16,6 +16,7 @@ from bench.experiments.inference import load as inference_load
 from bench.experiments.inference.peers import Peers
 from bench.experiments.inference.predictors import Answers, Predictors
 from bench.experiments.toolkit import response_times
+from bench.experiments.toolkit.process_pool import PeerProcesses
 from bench.model import Interval, Sample
 
 ANSWERS = "inference: answers to 600 mnist inputs, seed 7"
@@ -236,11 +237,11 @@ def test_actors_and_peers_end_with_the_run_even_when_it_is_left_early(
     context: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed = []
-    for kind in (Predictors, Peers):
+    for kind in (Predictors, PeerProcesses):
         close = kind.close
         monkeypatch.setattr(kind, "close", lambda self, close=close: (closed.append(type(self)), close(self)))
     running = inference.run(Params(batch=100, inputs=600, open_loop="off"), context)
     while next(running).metric != "throughput_inputs_per_second":
         pass
     running.close()  # type: ignore[attr-defined]
-    assert set(closed) == {Predictors, Peers}
+    assert set(closed) == {Predictors, PeerProcesses}
