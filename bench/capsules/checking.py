@@ -46,13 +46,13 @@ class Verified:
 
 def verify(path: Path) -> Verified:
     """Check all of the capsule at `path`. Raises RecordDamaged, naming the first file or number that differs."""
-    from bench.reports import html
+    from bench.reports import as_html
 
     with tempfile.TemporaryDirectory(prefix="raymeter-capsule-") as place:
         manifest = unpack(path, Path(place))
         session, runs = load(Path(place))
         extract.check_all(Path(place), runs)
-        same_code = (manifest.code_hash, manifest.look) == (identity.code_hash(), html.look())
+        same_code = (manifest.code_hash, manifest.look) == (identity.code_hash(), as_html.look())
         report = _check_report(Path(place), session, runs, same_code=same_code)
         if same_code:
             _check_page(Path(place), report, runs)

@@ -133,7 +133,7 @@ def _entry_of_file(path: Path) -> Entry:
 
 
 def _manifest(session: Session, runs: list[Run], entries: Mapping[str, Entry]) -> Manifest:
-    from bench.reports import html
+    from bench.reports import as_html
 
     facts = [run.facts for run in runs if run.facts]
     nodes = [node for each in facts for node in each.nodes]
@@ -142,7 +142,7 @@ def _manifest(session: Session, runs: list[Run], entries: Mapping[str, Entry]) -
         session=session.id,
         raymeter=identity.version(),
         code_hash=identity.code_hash(),
-        look=html.look(),
+        look=as_html.look(),
         git_revision=revision,
         git_dirty=is_dirty,
         code_of_nodes=tuple(sorted({node.code_hash for node in nodes})),

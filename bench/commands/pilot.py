@@ -19,8 +19,7 @@ def command(session: SessionName = "latest", as_json: AsJson = False, out: Out =
     Example: bench pilot latest
     """
     from bench import analysis
-    from bench.reports import text
-    from bench.reports.sections import pilot
+    from bench.reports import as_text, pilot
 
     folder = store.find(out, session)
     planned = store.load_session(folder)
@@ -34,4 +33,4 @@ def command(session: SessionName = "latest", as_json: AsJson = False, out: Out =
     if as_json:
         say_json("pilot", {"session": planned.id, "cells": found})
         return
-    typer.echo(text.chapters(list(pilot.chapters(report))), nl=False)
+    typer.echo(as_text.chapters(list(pilot.chapters(report))), nl=False)

@@ -82,7 +82,7 @@ def command(
 
 def _layout(format: str, delimiter: str, *, decimal_comma: bool) -> dict[str, str]:
     """How the CSV is written. Raises BadInput."""
-    from bench.reports.csv import DELIMITERS
+    from bench.reports.as_csv import DELIMITERS
 
     if not delimiter and not decimal_comma:
         return {}

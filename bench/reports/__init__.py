@@ -1,4 +1,4 @@
-"""What a session means, written down: an index of formats, each a function from a Report, and the runs it is of, to text."""
+"""Writes a report in any of its formats, each a function from a Report, and the runs it is of, to text."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Callable, Sequence
 from bench.analysis import Report
 from bench.analysis.two_sessions import TwoSessions
 from bench.model import Run
-from bench.reports import csv, html, json, junit, markdown, mllog, openmetrics, perf_metrics, text, two_sessions
+from bench.reports import as_csv, as_html, as_json, as_markdown, as_text, two_sessions
+from bench.reports.interop import junit, mllog, openmetrics, perf_metrics
 
 FORMATS: dict[str, Callable[..., str]] = {
-    "text": text.render,
-    "markdown": markdown.render,
-    "json": json.render,
-    "csv": csv.render,
-    "html": html.render,
+    "text": as_text.render,
+    "markdown": as_markdown.render,
+    "json": as_json.render,
+    "csv": as_csv.render,
+    "html": as_html.render,
     "mllog": mllog.render,
     "openmetrics": openmetrics.render,
     "perf-metrics": perf_metrics.render,
@@ -22,9 +23,9 @@ FORMATS: dict[str, Callable[..., str]] = {
 }
 
 OF_TWO_SESSIONS: dict[str, Callable[[TwoSessions], str]] = {
-    "text": lambda found: text.write(two_sessions.compose(found)),
-    "markdown": lambda found: markdown.write(two_sessions.compose(found)),
-    "json": json.render,
+    "text": lambda found: as_text.write(two_sessions.compose(found)),
+    "markdown": lambda found: as_markdown.write(two_sessions.compose(found)),
+    "json": as_json.render,
 }
 
 

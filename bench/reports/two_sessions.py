@@ -1,4 +1,4 @@
-"""Two sessions side by side as sentences and tables: what text and Markdown write, each in its own way."""
+"""Composes two sessions side by side: sentences and tables, which text and Markdown write."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from bench.analysis.caveats.evidence import SESSION, Severity
 from bench.analysis.numbers import label, percent, plain, plural, ratio, scale_for, with_interval
 from bench.analysis.two_samples import TwoSamples
 from bench.analysis.two_sessions import Face, SessionRow, TwoSessions
+from bench.reports import tables
 from bench.reports.document import Chapter, Document, Section
-from bench.reports.sections import grid, tables
-from bench.reports.sections.grid import Cell, Table
+from bench.reports.tables import Cell, Table
 
 
 def compose(found: TwoSessions) -> Document:
@@ -22,7 +22,6 @@ def compose(found: TwoSessions) -> Document:
         answer=tuple(_answer(found)),
         caveats=tuple(_caveats(found)),
         design=tuple(_design(found)),
-        summary=None,
         chapters=tuple(
             _chapter(name, [row for row in found.rows if (row.experiment, row.cell, row.title) == name])
             for name in cells
@@ -123,15 +122,15 @@ def _table(rows: Sequence[SessionRow]) -> Table:
         *(("metric", False), ("on", False), ("unit", False), ("baseline", True), ("n", True), ("candidate", True)),
         *(("n", True), ("candidate/baseline", True), ("verdict", False), ("p", True), ("could show", True)),
     ]
-    return grid.table(columns, [_row(row) for row in rows])
+    return tables.table(columns, [_row(row) for row in rows])
 
 
-def _row(row: SessionRow) -> grid.Row:
+def _row(row: SessionRow) -> tables.Row:
     found = row.found
     is_ratio = "/" in row.where
     scale = scale_for(row.metric, [] if is_ratio else [found.baseline.value, found.candidate.value])
     sides = [ratio(each) if is_ratio else with_interval(each, scale) for each in (found.baseline, found.candidate)]
-    return grid.row(
+    return tables.row(
         [
             Cell(f"{label(row.metric)} {row.point}".strip(), "strong" if row.headline else ""),
             *(row.where, "" if is_ratio else scale.unit, sides[0], str(found.baseline.n), sides[1]),

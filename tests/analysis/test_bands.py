@@ -12,7 +12,7 @@ from bench import analysis
 from bench.analysis.comparison import side
 from bench.analysis.stats.estimates import median_with_interval
 from bench.analysis.sweeps import bands
-from bench.reports import html
+from bench.reports import as_html
 
 POINTS = 8
 
@@ -43,4 +43,4 @@ def test_the_page_draws_them_and_says_what_they_promise():
         report = analysis.build(session, [swept(run) for run in runs])
         rows = [row for row in report.cells[0].sweeps if row.metric == GOODPUT]
         assert [set(row.bands) for row in rows] == [{"single", "multi"}] * 4
-        assert f"all 2 points lie at once, {promise}" in html.render(report)
+        assert f"all 2 points lie at once, {promise}" in as_html.render(report)

@@ -12,7 +12,7 @@ from bench.analysis import Report, build
 from bench.analysis.convergence import Guard, is_too_fast, reference_point
 from bench.metrics import count
 from bench.model import Interval, Sample
-from bench.reports import text
+from bench.reports import as_text
 
 FIRST = [16, 14, 16, 17, 16, 16, 15, 16, 15, 16]
 SECOND = [20, 21, 21, 20, 22, 22, 21, 21, 20, 20]
@@ -89,7 +89,7 @@ def the_guard(found: Report) -> Guard:
 
 
 def told(found: Report) -> str:
-    return text.render(found)
+    return as_text.render(found)
 
 
 def test_a_training_that_needs_what_its_reference_needs_is_credible() -> None:

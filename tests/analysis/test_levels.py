@@ -16,7 +16,7 @@ from bench.analysis.levels import allocation, best_repetitions, half_width, leve
 from bench.analysis.samples import Samples
 from bench.analysis.stats import estimates
 from bench.model import Interval
-from bench.reports.sections.levels import sentence
+from bench.reports.variance import sentence
 
 # libkalibera, python/tests/test_data.py
 THREE_LEVELS = [[[9, 5], [8, 3]], [[10, 6], [7, 11]], [[1, 12], [2, 4]]]

@@ -13,7 +13,7 @@ from bench.analysis.rows import Question
 from bench.experiments.tune import metrics
 from bench.metrics import count, seconds, size
 from bench.model import Arm, Interval, Run, Sample, Session, Spec
-from bench.reports import document
+from bench.reports import sections
 from bench.reports.sections import more_cpus as words
 
 CPUS = count("cpus_of_a_piece", "CPUs/piece", means="CPUs each")
@@ -130,7 +130,7 @@ def test_the_sentence_says_what_the_interval_does(blocks: int, gain: float, says
 
 def test_the_report_has_a_chapter_with_the_ratio_and_its_interval() -> None:
     runs = some_runs(6)
-    chapters = document.compose(build(a_session(runs), runs)).chapters
+    chapters = sections.compose(build(a_session(runs), runs)).chapters
     (section,) = next(each for each in chapters if each.title == "search: what more CPUs each buy").sections
     assert section.title == "2 CPUs each instead of 1 CPU, on single, samples=16"
     assert section.table is not None

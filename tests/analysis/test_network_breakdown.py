@@ -16,7 +16,7 @@ from bench.analysis.cells import unit_of_work
 from bench.analysis.rows import Question
 from bench.experiments.toolkit import parts
 from bench.model import Metric
-from bench.reports import text
+from bench.reports import as_text
 
 MEAN_BLOCK = 1.035  # block 1 of 6 is slower by 1 %, block 6 by 6 %
 
@@ -268,7 +268,7 @@ def test_nodes_of_one_machine_are_stamped_wherever_the_network_is_named():
     session, runs = a_session()
     (network, *_) = breakdown_of(session, runs).parts
     assert network.title == "network, same host"
-    page = text.render(analysis.build(session, runs))
+    page = as_text.render(analysis.build(session, runs))
     assert "takes longer, means of 6 blocks (veth at 50mbit, all nodes on one machine)" in page
     assert "+ network, same host" in page
     (apart, *_) = breakdown_of(*a_session(same_host=False)).parts
@@ -284,7 +284,7 @@ def test_the_report_shows_the_metrics_of_the_breakdown_nowhere_else():
 
 def test_the_report_names_what_was_not_measured_and_keeps_its_lines_short():
     session, runs = a_session(arms=ARMS[:2])
-    page = text.render(analysis.build(session, without_metric(runs, parts.SERIALISE.name)))
+    page = as_text.render(analysis.build(session, without_metric(runs, parts.SERIALISE.name)))
     lines = " ".join(page.split())
     assert "so that what is unexplained has it: network (cost of a byte: one arm with calls alone" in lines
     assert "; serialise/copy (this experiment does not measure it)" in lines

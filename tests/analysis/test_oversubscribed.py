@@ -10,7 +10,7 @@ from analysis.made_up import a_facts, made_up
 from bench import analysis
 from bench.analysis.oversubscribed import usable_cpus
 from bench.model import Core
-from bench.reports import csv, text
+from bench.reports import as_csv, as_text
 
 
 def report_of(workers, *, cells=1, marked="c01", **facts):
@@ -57,8 +57,8 @@ def test_a_quota_counts():
 
 def test_the_mark_is_in_text_and_in_a_spreadsheet():
     report = report_of(8)
-    assert "(oversubscribed)" in text.render(report)
-    assert all("oversubscribed" in line for line in csv.render(report).splitlines()[1:])
+    assert "(oversubscribed)" in as_text.render(report)
+    assert all("oversubscribed" in line for line in as_csv.render(report).splitlines()[1:])
 
 
 def test_cpus_that_several_nodes_of_a_machine_may_run_on_count_once():

@@ -12,7 +12,7 @@ from analysis.made_up import RATE, made_up
 from bench import analysis
 from bench.analysis.stats import estimates
 from bench.analysis.stats.quantiles import correlation, quantiles
-from bench.reports import html
+from bench.reports import as_html
 
 
 def test_the_places_and_the_line_are_those_of_qqnorm_and_qqline():
@@ -46,12 +46,12 @@ def test_the_page_has_the_picture_with_words_and_marks_a_pair_that_is_far_off():
         else run
         for run in runs
     ]
-    page = " ".join(html.render(analysis.build(session, runs)).split())
+    page = " ".join(as_html.render(analysis.build(session, runs)).split())
     assert "Throughput, multi/single: how the pairs are distributed" in page
     assert "12 pairs, from 0.3 to 0.8" in page
     assert "outliers: block 5" in page
     assert "Ends that bend away from it: stalls" in page
-    few = html.render(analysis.build(*made_up(cells=1, blocks=5)))
+    few = as_html.render(analysis.build(*made_up(cells=1, blocks=5)))
     assert "how the pairs are distributed" not in few
 
 

@@ -12,7 +12,7 @@ from bench.analysis import Report, build
 from bench.analysis.reached import Reached
 from bench.metrics import ratio, seconds
 from bench.model import Interval, Run, Sample
-from bench.reports import text
+from bench.reports import as_text
 
 TIME = seconds("took_seconds", means="time to target")
 ACCURACY = ratio("right", "%", better="higher", axis="seconds", means="accuracy by seconds")
@@ -57,7 +57,7 @@ def test_the_share_that_reaches_it_has_its_exact_interval() -> None:
 def test_where_half_missed_the_report_says_how_long_they_were_watched() -> None:
     found = report([10.0, None, None])
     assert the_row(found).median_seconds is None
-    told = text.render(found, width=200)
+    told = as_text.render(found, width=200)
     assert "1 of 3" in told
     assert "over 30" in told
 

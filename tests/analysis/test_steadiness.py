@@ -13,7 +13,7 @@ from analysis.made_up import ARMS, RATE, made_up
 from bench import analysis
 from bench.analysis.samples import Samples
 from bench.analysis.steadiness import ALARMS, judged, steadiness
-from bench.reports import text
+from bench.reports import as_text
 
 
 def correlated(draw, *, invocations, samples, phi, cv):
@@ -101,7 +101,7 @@ def test_a_steady_cell_is_said_to_be_steady():
     assert {(each.arm, each.topology, each.label) for each in report.cells[0].steadiness} == {
         (arm, topology, "steady") for arm in ("ray", "empty-calls") for topology in ("single", "multi")
     }
-    assert "inside the invocations: steady" in text.render(report)
+    assert "inside the invocations: steady" in as_text.render(report)
 
 
 def test_a_step_on_one_topology_takes_the_verdict_away_and_the_values_stay():

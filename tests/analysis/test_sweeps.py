@@ -13,7 +13,7 @@ from bench.analysis.curves import MOST_STEPS
 from bench.analysis.rows import MetricRow
 from bench.model import Interval, Metric, NodeUsage, Run, Sample
 from bench.reports import FORMATS
-from bench.reports.sections.sweeps import BARS_WIDE, bars
+from bench.reports.sections.curves import BARS_WIDE, bars
 
 GOODPUT = Metric(name="goodput_bytes_per_second", unit="B/s", better="higher", kind="rate", help="what arrived")
 ACCURACY = Metric(name="accuracy_ratio", unit="1", better="higher", kind="ratio", axis="iterations")

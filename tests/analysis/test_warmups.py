@@ -13,7 +13,7 @@ from bench import analysis
 from bench.analysis.comparison import outcome
 from bench.analysis.warmups import MOST_WARMUPS, marked, settled, warmups
 from bench.context import Measured, over_turns
-from bench.reports import text
+from bench.reports import as_text
 
 FLAT = [1.0] * 12
 RISING = [0.5, 0.7, 0.85, 0.95, *[1.0] * 8]
@@ -120,7 +120,7 @@ def test_a_report_counts_what_has_settled_and_says_what_it_left_out():
     row = report.cells[0].headline
     assert row.sides["single"].estimate.value == pytest.approx(1000.0)
     assert (report.cells[0].declared_warmups, report.cells[0].warmups) == (1, 4)
-    assert "3 turns after the 1 warm-up declared did not count either" in " ".join(text.render(report).split())
+    assert "3 turns after the 1 warm-up declared did not count either" in " ".join(as_text.render(report).split())
 
 
 @pytest.mark.parametrize("course", [FLAT, STEPPED])

@@ -8,9 +8,10 @@ from analysis.made_up import ARMS, RATE, made_up
 
 from bench import analysis
 from bench.model import Run
-from bench.reports import html
-from bench.reports.pictures import session as pictures
-from bench.reports.pictures.session import Look, Picture
+from bench.reports import as_html
+from bench.reports.document import CellView
+from bench.reports.drawing.picture import Picture
+from bench.reports.sections import invocations
 
 
 def drawn(factor: float, **wish: object) -> Picture:
@@ -25,7 +26,7 @@ def drawn(factor: float, **wish: object) -> Picture:
         return replace(run, samples=samples)
 
     report = analysis.build(session, [changed(run) for run in runs])
-    (picture,) = pictures.pairs(report.cells[0], Look.of(report))
+    (picture,) = invocations.pictures(CellView(cell=report.cells[0], report=report))
     return picture
 
 
@@ -52,11 +53,11 @@ def test_of_two_ceilings_the_one_that_did_best_is_named():
 def test_where_no_ceiling_was_measured_nothing_is_said_of_one():
     session, runs = made_up(cells=1, arms=tuple(arm for arm in ARMS if arm.role != "ceiling"))
     report = analysis.build(session, runs)
-    (picture,) = pictures.pairs(report.cells[0], Look.of(report))
+    (picture,) = invocations.pictures(CellView(cell=report.cells[0], report=report))
     assert "dotted" not in picture.says
     assert "reach" not in str(picture.svg)
 
 
 def test_every_cell_with_a_ceiling_has_it_on_the_page():
     session, runs = made_up(cells=3, blocks=8)
-    assert html.render(analysis.build(session, runs)).count("The most that the CPUs can do, dotted: ") >= 3
+    assert as_html.render(analysis.build(session, runs)).count("The most that the CPUs can do, dotted: ") >= 3

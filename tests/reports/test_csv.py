@@ -12,7 +12,7 @@ from analysis.made_up import made_up
 from bench import analysis
 from bench.model import Metric
 from bench.reports import FORMATS
-from bench.reports.csv import COLUMNS
+from bench.reports.as_csv import COLUMNS
 
 
 def lines_of(report):

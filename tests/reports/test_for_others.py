@@ -16,7 +16,7 @@ from bench import analysis
 from bench.metrics import ratio
 from bench.model import Run
 from bench.reports import FORMATS, render
-from bench.reports.wall_clock import created_seconds, offsets
+from bench.reports.interop.wall_clock import created_seconds, offsets
 
 MLLOG = re.compile(r"^:::MLLOG (\{.*\})$")
 CREATED = 1767607200.0  # 2026-01-05T10:00:00Z

@@ -11,8 +11,8 @@ from analysis.test_sweeps import ACCURACY, GOODPUT, drawn, swept
 
 from bench import analysis, reports
 from bench.model import Metric, Sample
-from bench.reports import document
-from bench.reports.pictures import colours
+from bench.reports import sections
+from bench.reports.drawing import colours
 
 VOID = {"meta", "br", "hr", "img", "input", "link", "path", "rect", "circle"}
 EVIL = "</style><script>alert(1)</script>\"'><img src=x onerror=alert(1)>&amp;"
@@ -64,7 +64,7 @@ def test_every_number_of_the_tables_is_on_the_page_as_the_text_has_it():
     page, terminal = Page(text).words, reports.render("text", report)
     cells = [
         cell.words
-        for chapter in document.compose(report).chapters
+        for chapter in sections.compose(report).chapters
         for section in chapter.sections
         if section.table
         for row in section.table.rows

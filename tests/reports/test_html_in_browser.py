@@ -11,7 +11,7 @@ import pytest
 from analysis.made_up import made_up
 
 from bench import analysis, reports
-from bench.reports.pictures import colours
+from bench.reports.drawing import colours
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

@@ -7,7 +7,7 @@ import pytest
 from analysis.made_up import ARMS, METRICS, SINGLE, made_up
 
 from bench import analysis
-from bench.reports import document, markdown
+from bench.reports import as_markdown, sections
 
 GOLDEN = Path(__file__).with_name("golden")
 FEW = {"metrics": (*METRICS[:2], METRICS[-1]), "arms": (ARMS[0], ARMS[2], ARMS[3], ARMS[5])}
@@ -19,11 +19,11 @@ FEW = {"metrics": (*METRICS[:2], METRICS[-1]), "arms": (ARMS[0], ARMS[2], ARMS[3
 )
 def test_a_report_in_markdown_reads_like_its_golden_file(name, wish):
     report = analysis.build(*made_up(**FEW, **wish))
-    assert markdown.render(report) == (GOLDEN / f"{name}.md").read_text()
+    assert as_markdown.render(report) == (GOLDEN / f"{name}.md").read_text()
 
 
 def test_every_row_of_a_table_has_as_many_columns_as_its_head():
-    lines = markdown.render(analysis.build(*made_up(cells=2))).splitlines()
+    lines = as_markdown.render(analysis.build(*made_up(cells=2))).splitlines()
     width = 0
     for line in lines:
         bars = line.replace("\\|", "").count("|")
@@ -35,14 +35,14 @@ def test_every_row_of_a_table_has_as_many_columns_as_its_head():
 def test_a_hostile_name_stays_words():
     session, runs = made_up(cells=1)
     session = replace(session, command="bench run `x` <script>alert(1)</script> | [a](http://b) *c*\n# d")
-    page = markdown.render(analysis.build(session, runs))
+    page = as_markdown.render(analysis.build(session, runs))
     line = next(line for line in page.splitlines() if line.startswith("- do it again"))
     assert line == r"- do it again: bench run \`x\` \<script\>alert(1)\</script\> \| \[a\](http://b) \*c\* \# d"
 
 
 def test_every_word_of_the_document_is_there():
-    said = document.compose(analysis.build(*made_up(cells=2)))
-    page = markdown.render(analysis.build(*made_up(cells=2)))
+    said = sections.compose(analysis.build(*made_up(cells=2)))
+    page = as_markdown.render(analysis.build(*made_up(cells=2)))
     cells = [
         (column, cell)
         for chapter in said.chapters
@@ -52,4 +52,7 @@ def test_every_word_of_the_document_is_there():
         for column, cell in zip(section.table.columns, row.cells, strict=True)
     ]
     assert len(cells) > 200
-    assert [cell.words for column, cell in cells if markdown.escaped(cell.words) not in page] == []
+    words = [
+        each.words.replace("|", "¦") if column.is_picture else as_markdown.escaped(each.words) for column, each in cells
+    ]
+    assert [each for each in words if each not in page] == []

@@ -14,8 +14,8 @@ from bench import analysis
 from bench.analysis.ladders import Ladder
 from bench.analysis.stats import scaling
 from bench.model import Metric
-from bench.reports import html
-from bench.reports.pictures import scaling as pictures_of_scaling
+from bench.reports import as_html
+from bench.reports.sections import scaling as scaling_section
 
 RATE = Metric(name="throughput_inputs_per_second", unit="inputs/s", better="higher", kind="rate")
 STEPS = (1, 2, 3, 4, 6, 8, 12, 16)
@@ -63,7 +63,7 @@ def test_the_curve_of_a_law_is_the_law_from_the_fewest_to_the_most_inside_its_ba
 
 
 def test_both_topologies_are_in_one_picture_with_marks_lines_and_bands():
-    rates, serial = pictures_of_scaling.of_experiment(a_report(*BOTH), "inference")
+    rates, serial = scaling_section.pictures(a_report(*BOTH), "inference")
     assert rates.title == "Throughput against actors, ray, batch=10"
     root = ET.fromstring(str(rates.svg))  # noqa: S314, our own
     kinds = [element.get("class") for element in root.iter()]
@@ -76,7 +76,7 @@ def test_both_topologies_are_in_one_picture_with_marks_lines_and_bands():
 
 
 def test_what_is_said_of_the_serial_fraction_is_what_the_card_has():
-    serial = list(pictures_of_scaling.of_experiment(a_report(*BOTH), "inference"))[1]
+    serial = list(scaling_section.pictures(a_report(*BOTH), "inference"))[1]
     for ladder in BOTH:
         last = ladder.card.points[-1]
         assert f"to {last.serial_fraction:.3f} at {last.workers}" in serial.says
@@ -84,13 +84,13 @@ def test_what_is_said_of_the_serial_fraction_is_what_the_card_has():
 
 def test_with_too_few_points_there_are_marks_and_no_line():
     report = a_report(a_ladder("single", contention=0.05, coherency=0.005, steps=(1, 2, 4)))
-    rates = next(iter(pictures_of_scaling.of_experiment(report, "inference")))
+    rates = next(iter(scaling_section.pictures(report, "inference")))
     assert "no law" in rates.says
     assert 'class="range"' not in str(rates.svg)
 
 
 def test_the_page_has_the_pictures_in_the_chapter_on_scaling():
-    page = html.render(a_report(*BOTH))
+    page = as_html.render(a_report(*BOTH))
     chapter = page[page.rindex("inference: how it grows with actors") :]
     assert "Serial fraction against actors" in chapter
     names = re.findall(r'<title id="([^"]+)"', page)
@@ -98,16 +98,16 @@ def test_the_page_has_the_pictures_in_the_chapter_on_scaling():
 
 
 def test_a_report_without_ladders_has_none():
-    assert list(pictures_of_scaling.of_experiment(a_report(), "inference")) == []
+    assert list(scaling_section.pictures(a_report(), "inference")) == []
 
 
 def test_the_most_that_the_cpus_can_do_is_drawn_and_said_where_it_was_measured():
     report = a_report(*(replace(ladder, ceiling=900.0) for ladder in BOTH))
-    rates, serial = pictures_of_scaling.of_experiment(report, "inference")
+    rates, serial = scaling_section.pictures(report, "inference")
     assert rates.says.count("inputs/s of 900 inputs/s, the most that the CPUs can do, along USL") == 2
     assert str(rates.svg).count('class="reach"') == 2
     assert "Dotted: the ceiling" in rates.reads
-    without, _ = pictures_of_scaling.of_experiment(a_report(*BOTH), "inference")
+    without, _ = scaling_section.pictures(a_report(*BOTH), "inference")
     assert "Dotted" not in without.reads
     assert "most that the CPUs" not in without.says
     assert "reach" not in str(without.svg)

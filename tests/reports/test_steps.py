@@ -13,7 +13,7 @@ from bench.analysis.comparison import Side
 from bench.analysis.stats.estimates import hodges_lehmann
 from bench.metrics import seconds
 from bench.model import Arm, Metric
-from bench.reports.sections import steps
+from bench.reports.sections import projections
 
 HOURS = seconds("projected_hours", "8,000,000 jobs.", unit="h", means="projection")
 MONTHS = {block: 2160.0 + block for block in range(6)}  # three months
@@ -33,7 +33,7 @@ def a_cell(hours: Mapping[str, Mapping[int, float]], *, metric: Metric = HOURS) 
 
 
 def lines(cell: Any) -> list[list[str]]:
-    ((_, table),) = steps.ladders(cell, ["single", "multi"])
+    ((_, table),) = projections.ladders(cell, ["single", "multi"])
     return [[each.words for each in row.cells] for row in table.rows]
 
 
@@ -60,5 +60,5 @@ def test_factors_are_of_the_blocks_that_have_both() -> None:
 
 def test_a_cell_without_a_projection_has_no_ladder() -> None:
     other = Metric(name="hours", unit="h", better="lower", kind="time")
-    assert list(steps.ladders(a_cell({"ray": MONTHS, "pool": MONTHS}, metric=other), ["single"])) == []
-    assert list(steps.ladders(a_cell({"ray": MONTHS}), ["single"])) == []
+    assert list(projections.ladders(a_cell({"ray": MONTHS, "pool": MONTHS}, metric=other), ["single"])) == []
+    assert list(projections.ladders(a_cell({"ray": MONTHS}), ["single"])) == []

@@ -5,7 +5,8 @@ from xml.etree import ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.reports.pictures.svg import Axis, Canvas
+from bench.reports.drawing.axes import Axis
+from bench.reports.drawing.svg import Canvas
 
 VALUES = st.floats(min_value=1e-9, max_value=1e12)
 

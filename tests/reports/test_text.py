@@ -10,17 +10,17 @@ from analysis.made_up import ARMS, METRICS, MULTI, SINGLE, a_facts, made_up
 from bench import analysis
 from bench.analysis.stats.estimates import Estimate
 from bench.model import Gate, IdleLoad
-from bench.reports import text
-from bench.reports.sections.tables import Axis
+from bench.reports import as_text
+from bench.reports.sections.summary import LetterAxis
 
 GOLDEN = Path(__file__).with_name("golden")
 
 FEW = {"metrics": (*METRICS[:2], METRICS[-1]), "arms": (ARMS[0], ARMS[2], ARMS[3], ARMS[5])}
 
 
-def rendered(change=None, *, width=text.WIDTH, colour=False, **wish):
+def rendered(change=None, *, width=as_text.WIDTH, colour=False, **wish):
     session, runs = made_up(**wish)
-    return text.render(analysis.build(session, change(runs) if change else runs), width=width, colour=colour)
+    return as_text.render(analysis.build(session, change(runs) if change else runs), width=width, colour=colour)
 
 
 def other_kernel(runs):
@@ -105,7 +105,7 @@ def test_the_picture_of_an_interval_has_its_ends_its_estimate_and_1():
     def an_estimate(value, low, high):
         return Estimate(value=value, low=low, high=high, level=0.95, n=6)
 
-    axis = Axis.of([an_estimate(1.0, 0.5, 2.0)])
+    axis = LetterAxis.of([an_estimate(1.0, 0.5, 2.0)])
     assert axis.bar(an_estimate(1.0, 0.5, 2.0)) == "--------o--------"
     assert axis.bar(an_estimate(0.6, 0.5, 0.7)) == "--o--   |        "
     assert axis.bar(None) == ""
@@ -113,7 +113,7 @@ def test_the_picture_of_an_interval_has_its_ends_its_estimate_and_1():
 
 def test_a_hostile_name_cannot_move_the_cursor():
     session, runs = made_up(cells=1)
-    page = text.render(analysis.build(replace(session, command="bench \x1b[2J\x1b]0;owned\x07 run\x9b1m"), runs))
+    page = as_text.render(analysis.build(replace(session, command="bench \x1b[2J\x1b]0;owned\x07 run\x9b1m"), runs))
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", page)
     assert "do it again" in page
 

@@ -31,8 +31,8 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from bench.prometheus.boards import uid
 from bench.prometheus.client import SOURCE_UID
-from bench.reports.pictures.colours import NEUTRAL
-from bench.reports.pictures.colours import TOPOLOGIES as COLOURS
+from bench.reports.drawing.colours import NEUTRAL
+from bench.reports.drawing.colours import TOPOLOGIES as COLOURS
 
 SOURCE = DataSourceRef(type_val="prometheus", uid=SOURCE_UID)
 SCRAPE = "2s"

@@ -1,1 +1,113 @@
-"""The parts of a report, as tables and sentences that no format is known to."""
+"""Composes a report from its sections: one ordered list, which text, Markdown and HTML walk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from bench.analysis import Report
+from bench.analysis.cells import CellReport
+from bench.analysis.numbers import plural
+from bench.model import Run
+from bench.reports.document import CellView, Chapter, Document, Section, cell_title
+from bench.reports.sections import (
+    arms,
+    caveats,
+    convergence,
+    cost,
+    curves,
+    design,
+    invocations,
+    legend,
+    metrics,
+    more_cpus,
+    multiple_comparison,
+    network_breakdown,
+    nodes,
+    normality,
+    percentiles,
+    profiles,
+    projections,
+    ratios,
+    samples,
+    scaling,
+    summary,
+    sweeps,
+    time_to_target,
+    usage,
+)
+
+Topic = Callable[[Report, Sequence[Run]], Iterable[Chapter]]
+"""Makes chapters of a report and the runs it was built from. Chapters of one title become one."""
+
+
+def each_cell(sections: Callable[[CellView], Iterable[Section]]) -> Topic:
+    """A topic that has sections in the chapter of each cell."""
+
+    def chapters(report: Report, runs: Sequence[Run]) -> Iterator[Chapter]:
+        for cell in report.cells:
+            yield Chapter(
+                title=f"{cell_title(cell)} ({_pairs(cell)})",
+                short=f"{cell.experiment} {cell.cell}",
+                sections=tuple(sections(CellView(cell=cell, report=report, runs=runs))),
+            )
+
+    return chapters
+
+
+SECTIONS: tuple[Topic, ...] = (
+    summary.chapters,
+    each_cell(metrics.sections),
+    each_cell(invocations.sections),
+    each_cell(ratios.sections),
+    each_cell(percentiles.sections),
+    each_cell(normality.sections),
+    each_cell(usage.sections),
+    each_cell(arms.sections),
+    each_cell(projections.sections),
+    each_cell(cost.sections),
+    each_cell(network_breakdown.sections),
+    each_cell(sweeps.sections),
+    each_cell(curves.sections),
+    each_cell(samples.sections),
+    each_cell(time_to_target.sections),
+    each_cell(convergence.sections),
+    each_cell(sweeps.missing_points),
+    each_cell(nodes.sections),
+    each_cell(profiles.sections),
+    scaling.chapters,
+    more_cpus.chapters,
+    multiple_comparison.chapters,
+)
+
+
+def compose(report: Report, runs: Sequence[Run] = ()) -> Document:
+    """The report in words. With `runs`, those of the report, their samples and profiles too."""
+    return Document(
+        title=", ".join(
+            [f"raymeter report of session {report.session}", report.created, f"target {report.target}", *report.stamps]
+        ),
+        question=report.question,
+        answer=report.answer,
+        caveats=tuple(caveats.entries(report)),
+        design=tuple(design.entries(report)),
+        chapters=_chapters(report, runs),
+        legend=tuple(legend.entries(report)),
+    )
+
+
+def _chapters(report: Report, runs: Sequence[Run]) -> tuple[Chapter, ...]:
+    found: dict[str, Chapter] = {}
+    for topic in SECTIONS:
+        for chapter in topic(report, runs):
+            before = found.get(chapter.title)
+            sections = (*before.sections, *chapter.sections) if before else chapter.sections
+            found[chapter.title] = replace(chapter, sections=sections)
+    return tuple(found.values())
+
+
+def _pairs(cell: CellReport) -> str:
+    row = cell.headline
+    if row and row.comparison:
+        return plural(row.comparison.pairs, "pair")
+    return plural(max((len(side.values) for side in row.sides.values()), default=0) if row else 0, "invocation")

@@ -1,4 +1,4 @@
-"""The guard of convergence as a table: what each training needed, beside the reference at the same batch."""
+"""Shows whether each training converged as the reference at the same batch does."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from bench.analysis.cells import CellReport
 from bench.analysis.convergence import Guard
 from bench.analysis.numbers import quantity
 from bench.metrics import count
-from bench.reports.sections import grid
-from bench.reports.sections.grid import Table
+from bench.reports import tables
+from bench.reports.document import CellView, Section
+from bench.reports.tables import Table
 
 TITLE = "Convergence beside the reference at the same batch: samples to the target"
 HEADS = (
@@ -25,9 +26,20 @@ HEADS = (
 _SAMPLES = count("needed", "samples")
 
 
+def sections(view: CellView) -> Iterator[Section]:
+    """Where trainings have a reference."""
+    if view.cell.guards:
+        yield Section(
+            title=TITLE,
+            table=table(view.cell),
+            notes=tuple(notes(view.cell)),
+            source="MLPerf's test of reference convergence points: means without the least and the greatest, one-sided 5 %",
+        )
+
+
 def table(cell: CellReport) -> Table:
     """A row an arm and topology."""
-    return grid.table(HEADS, [grid.row(_cells(guard)) for guard in cell.guards])
+    return tables.table(HEADS, [tables.row(_cells(guard)) for guard in cell.guards])
 
 
 def notes(cell: CellReport) -> Iterator[str]:

@@ -1,16 +1,36 @@
-"""What more CPUs for each piece of work buy, as a table and a sentence."""
+"""Shows what more CPUs for each piece of work buy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from bench.analysis import Report
 from bench.analysis.more_cpus import MoreCpus
 from bench.analysis.numbers import label, plural, ratio
 from bench.analysis.rows import MetricRow
 from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT
-from bench.reports.sections import grid
-from bench.reports.sections.grid import Table
-from bench.reports.sections.tables import NOTHING, row_scale, side_in_words
+from bench.model import Run
+from bench.reports import tables
+from bench.reports.document import Chapter, Section
+from bench.reports.tables import NOTHING, Table, row_scale, side_in_words
+
+
+def chapters(report: Report, _: Sequence[Run] = ()) -> Iterator[Chapter]:
+    """A chapter an experiment whose cells differ in the CPUs of each piece of work."""
+    for experiment in dict.fromkeys(step.experiment for step in report.more_cpus):
+        yield Chapter(
+            title=f"{experiment}: what more CPUs each buy",
+            sections=tuple(
+                Section(
+                    title=title(step),
+                    table=table(step),
+                    notes=tuple(notes(step)),
+                    source="each ratio is of the two cells' invocations in one block; interval by inverting the signed-rank test",
+                )
+                for step in report.more_cpus
+                if step.experiment == experiment
+            ),
+        )
 
 
 def title(step: MoreCpus) -> str:
@@ -22,9 +42,9 @@ def title(step: MoreCpus) -> str:
 def table(step: MoreCpus) -> Table:
     """A row a metric and arm: with fewer, with more, and the ratio of the pairs."""
     heads = [("metric", False), ("arm", False), ("unit", False), (step.fewer, True), (step.more, True)]
-    return grid.table(
+    return tables.table(
         [*heads, (f"{step.more}/{step.fewer}", True), ("pairs", True)],
-        [grid.row(list(_cells(step, row))) for row in step.rows if row.comparison and row.comparison.pairs],
+        [tables.row(list(_cells(step, row))) for row in step.rows if row.comparison and row.comparison.pairs],
     )
 
 

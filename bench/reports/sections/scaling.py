@@ -1,16 +1,25 @@
-"""Cards of scaling as tables: what each number of workers gives, and the law that fits."""
+"""Shows how an experiment scales: what each number of workers gives, the law that fits, and how much stayed serial."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import groupby
 
+from bench.analysis import Report
 from bench.analysis.ladders import Ladder
-from bench.analysis.numbers import plain, quantity
+from bench.analysis.numbers import label, plain, quantity, scale_for
 from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT
 from bench.analysis.stats.scaling import Bounds, Point
-from bench.reports.sections import grid
-from bench.reports.sections.grid import Table
+from bench.model import Run
+from bench.reports import tables
+from bench.reports.document import Chapter, Section, name_of
+from bench.reports.drawing.axes import REACH, Axis, ticks
+from bench.reports.drawing.picture import Look, Picture, upper
+from bench.reports.drawing.svg import LEFT, RIGHT, Canvas
+from bench.reports.tables import Table
 
+_TOP, _BOTTOM = 34, 250
 HEADS = (
     ("workers", True),
     ("rate", True),
@@ -20,6 +29,32 @@ HEADS = (
     ("serial fraction", True),
     ("", False),
 )
+
+
+def chapters(report: Report, _: Sequence[Run] = ()) -> Iterator[Chapter]:
+    """A chapter an experiment that was run with several numbers of workers."""
+    for experiment in dict.fromkeys(ladder.experiment for ladder in report.ladders):
+        those = [ladder for ladder in report.ladders if ladder.experiment == experiment]
+        best = tuple(at_best(those))
+        yield Chapter(
+            title=f"{experiment}: how it grows with {those[0].parameter}",
+            sections=(
+                *(
+                    Section(
+                        title=title(ladder),
+                        table=table(ladder),
+                        notes=tuple(notes(ladder)),
+                        source="medians over blocks; speed-ups inside the blocks; intervals of the law by drawing blocks",
+                    )
+                    for ladder in those
+                ),
+                Section(
+                    title="each arm at its best" if best else "",
+                    notes=best,
+                    draw=partial(pictures, report, experiment),
+                ),
+            ),
+        )
 
 
 def title(ladder: Ladder) -> str:
@@ -34,7 +69,7 @@ def _place(ladder: Ladder) -> str:
 
 def table(ladder: Ladder) -> Table:
     """A row a number of workers."""
-    return grid.table(HEADS, [grid.row(_cells(ladder, point)) for point in ladder.card.points])
+    return tables.table(HEADS, [tables.row(_cells(ladder, point)) for point in ladder.card.points])
 
 
 def notes(ladder: Ladder) -> Iterator[str]:
@@ -99,3 +134,123 @@ def _cells(ladder: Ladder, point: Point) -> list[str]:
 
 def _bounds(bounds: Bounds) -> str:
     return f"{plain(bounds.value)} [{plain(bounds.low)}, {plain(bounds.high)}]"
+
+
+def pictures(report: Report, experiment: str) -> Iterator[Picture]:
+    """Two pictures for each arm and params that scale: the rate, and the serial fraction where there is one."""
+    look = Look.of(report)
+    those = sorted((each for each in report.ladders if each.experiment == experiment), key=_key)
+    for _, found in groupby(those, key=_key):
+        ladders = list(found)
+        yield _rates(ladders, look)
+        if any(point.serial_fraction is not None for ladder in ladders for point in ladder.card.points):
+            yield _serial(ladders, look)
+
+
+def _key(ladder: Ladder) -> str:
+    """What ladders have in common that go into one picture: all but the topology."""
+    return ", ".join([ladder.arm, *(f"{name}={value}" for name, value in ladder.params.items())])
+
+
+def _rates(ladders: Sequence[Ladder], look: Look) -> Picture:
+    metric = ladders[0].metric
+    curves = [point for each in ladders if each.card.law for point in each.card.law.curve]
+    values = [p.rate for each in ladders for p in each.card.points] + [v for p in curves for v in (p.low, p.high)]
+    near = [each.ceiling for each in ladders if each.ceiling and each.ceiling <= REACH * max(values)]
+    scale, up = scale_for(metric, values), Axis.around([*values, *near], _BOTTOM, _TOP, holds=(0.0,))
+    canvas, along = _canvas(ladders, look)
+    canvas.left_axis(up, ticks(scale), right=RIGHT, divisor=scale.divisor)
+    said = []
+    for ladder in ladders:
+        colour, law = look.colour(ladder.topology), ladder.card.law
+        if ladder.ceiling:
+            y = up.at(ladder.ceiling)
+            canvas.line([(along.begin, y), (along.end, y)], kind="reach", colour=colour)
+        if law and law.curve:
+            canvas.range([(along.at(p.workers), up.at(p.low), up.at(p.high)) for p in law.curve], colour=colour)
+            canvas.line([(along.at(point.workers), up.at(point.rate)) for point in law.curve], colour=colour)
+        for point in ladder.card.points:
+            canvas.mark(along.at(point.workers), up.at(point.rate), look.shape(ladder.topology), colour=colour)
+        best = max(ladder.card.points, key=lambda point: point.rate)
+        fitted = f", along {law.name}" if law else ", no law"
+        of = f" of {quantity(metric, ladder.ceiling)}, the most that the CPUs can do" if ladder.ceiling else ""
+        said.append(f"{ladder.topology} has its most at {best.workers}: {quantity(metric, best.rate)}{of}{fitted}")
+    words = "; ".join(said)
+    return _picture(
+        canvas,
+        ladders,
+        kind="rates",
+        title=f"{upper(label(metric))} against {ladders[0].parameter}, {_key(ladders[0])}",
+        says=f"{words}.",
+        reads=(
+            "A mark is the median over blocks. The line is the law that fits (USL, or Amdahl's where USL is no better), and"
+            " its band what 95 % of the fits to blocks drawn anew say; without a line there were too few points to fit one."
+            f"{' Dotted: the ceiling, at the upper edge where it lies above.' if any(x.ceiling for x in ladders) else ''}"
+            f"{_crowded(ladders)}"
+        ),
+    )
+
+
+def _serial(ladders: Sequence[Ladder], look: Look) -> Picture:
+    found = {
+        ladder.topology: [(p.workers, p.serial_fraction) for p in ladder.card.points if p.serial_fraction is not None]
+        for ladder in ladders
+    }
+    values = [fraction for points in found.values() for _, fraction in points]
+    up = Axis.around(values, _BOTTOM, _TOP, holds=(0.0,))
+    canvas, along = _canvas(ladders, look)
+    canvas.left_axis(up, lambda value: f"{value:.3g}", right=RIGHT)
+    for topology, points in found.items():
+        places = [(along.at(workers), up.at(fraction)) for workers, fraction in points]
+        if len(places) > 1:
+            canvas.line(places, colour=look.colour(topology))
+        for x, y in places:
+            canvas.mark(x, y, look.shape(topology), colour=look.colour(topology))
+    words = "; ".join(
+        f"{topology} from {points[0][1]:.3f} at {points[0][0]} to {points[-1][1]:.3f} at {points[-1][0]}"
+        for topology, points in found.items()
+        if points
+    )
+    return _picture(
+        canvas,
+        ladders,
+        kind="serial",
+        title=f"Serial fraction against {ladders[0].parameter}, {_key(ladders[0])}",
+        says=f"{words}.",
+        reads=(
+            "The share of the work that would have to be serial to explain the speed-up (Karp and Flatt). Level: some of it"
+            " is serial. Rising: what the workers cost each other grows with their number. Below 0: more than linear."
+            f"{_crowded(ladders)}"
+        ),
+    )
+
+
+def _canvas(ladders: Sequence[Ladder], look: Look) -> tuple[Canvas, Axis]:
+    """With the axis of workers below, which is logarithmic: a ladder doubles."""
+    workers = [point.workers for ladder in ladders for point in ladder.card.points]
+    along = Axis.around(workers, LEFT + 8, RIGHT - 8, is_log=True)
+    canvas = Canvas(height=304)
+    for count in sorted(set(workers)):
+        x = along.at(count)
+        canvas.line([(x, _TOP), (x, _BOTTOM)], kind="grid")
+        canvas.words(x, _BOTTOM + 16, str(count), anchor="middle")
+    canvas.words((LEFT + RIGHT) / 2, 294, ladders[0].parameter, anchor="middle")
+    drawn = {ladder.topology for ladder in ladders}
+    canvas.legend([entry for entry in look.legend() if entry[0] in drawn])
+    return canvas, along
+
+
+def _crowded(ladders: Sequence[Ladder]) -> str:
+    crowded = [point.workers for ladder in ladders for point in ladder.card.points if point.is_crowded]
+    return f" From {min(crowded)} on there are more workers than CPUs." if crowded else ""
+
+
+def _picture(canvas: Canvas, ladders: Sequence[Ladder], *, kind: str, title: str, says: str, reads: str) -> Picture:
+    first = ladders[0]
+    return Picture(
+        title=title,
+        svg=canvas.drawn(name_of(f"scaling-{kind}-{first.experiment}-{_key(first)}"), f"{title}. {says}"),
+        says=says,
+        reads=reads,
+        source=f"{first.metric.name} of {first.arm} in runs/*-{first.experiment}-*/samples.jsonl; median over blocks",
+    )

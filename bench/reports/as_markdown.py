@@ -1,0 +1,101 @@
+"""Writes the report as Markdown, for an issue, a pull request or a wiki."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from bench.analysis import Report
+from bench.analysis.caveats.evidence import Severity
+from bench.model import Run
+from bench.reports import document
+from bench.reports.document import Document, Section
+from bench.reports.sections import compose
+from bench.reports.tables import Cell, Column, Row, Table
+
+_MEANINGS = re.compile(r"([\\`*_\[\]<>#|~$&])")
+_SIGNS: dict[Severity, str] = {
+    "refuses": "**Blocks the verdict:** ",
+    "weakens": "**Weakens the verdict:** ",
+    "note": "",
+}
+
+
+def render(report: Report, runs: Sequence[Run] = ()) -> str:
+    """The report as GitHub's Markdown: the sentences and the tables of the report for a terminal."""
+    return write(compose(report, runs))
+
+
+def write(said: Document) -> str:
+    """Any document as Markdown."""
+    return "\n".join(_lines(said)).rstrip() + "\n"
+
+
+def _lines(said: Document) -> Iterator[str]:
+    yield f"# {escaped(said.title)}"
+    yield ""
+    yield f"**{escaped(said.question)}**"
+    yield ""
+    yield "\\\n".join(escaped(sentence) for sentence in said.answer)
+    if said.caveats:
+        yield from _heading(document.CAVEATS)
+        yield from (f"- {_SIGNS[severity]}{escaped(words)}" for severity, words in said.caveats)
+    yield from _heading(document.DESIGN)
+    yield from (f"- {escaped(name)}: {escaped(words)}" for name, words in said.design)
+    for chapter in said.chapters:
+        yield from _heading(chapter.title)
+        for section in chapter.sections:
+            yield from _section(section)
+    if said.legend:
+        yield from _heading(document.LEGEND)
+        yield from (f"- {escaped(name)}: {escaped(words)}" for name, words in said.legend)
+
+
+def _heading(words: str) -> Iterator[str]:
+    yield ""
+    yield f"## {escaped(words)}"
+    yield ""
+
+
+def _section(section: Section) -> Iterator[str]:
+    if section.title:
+        yield f"### {escaped(section.title)}"
+        yield ""
+    if section.table:
+        yield from _table(section.table)
+        yield ""
+    if section.listing:
+        # Indented by four, nothing is markup, and no line can end it.
+        yield from (f"    {line}" for line in document.shortened(section))
+        yield ""
+    if section.notes:
+        yield from (f"- {escaped(note)}" for note in section.notes)
+        yield ""
+
+
+def _table(found: Table) -> Iterator[str]:
+    yield _row([_code(column, column.head) for column in found.columns])
+    yield _row(["---:" if column.is_number else "---" for column in found.columns])
+    for row in found.rows:
+        yield _row([_cell(column, cell, row) for column, cell in zip(found.columns, row.cells, strict=True)])
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _code(column: Column, words: str) -> str:
+    """What is drawn with letters keeps its spaces."""
+    return f"`{words.replace('|', '¦')}`" if column.is_picture and words.strip() else escaped(words)
+
+
+def _cell(column: Column, cell: Cell, row: Row) -> str:
+    words = _code(column, cell.words)
+    if cell.tone == "strong":
+        words = f"**{words}**"
+    return f"{words} (headline)" if row.is_headline and cell is row.cells[0] else words
+
+
+def escaped(words: str) -> str:
+    """Words in which nothing is markup: a name from elsewhere makes no link, no HTML and no column."""
+    return _MEANINGS.sub(r"\\\1", " ".join(words.split()))

@@ -1,0 +1,1 @@
+"""Draws the pictures of a report: SVG, axes, the look of topologies."""

@@ -1,0 +1,54 @@
+"""Holds a picture with its words, and the look of topologies that all pictures of a report share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from bench.analysis import Report
+from bench.model import Metric
+from bench.reports.drawing import colours
+from bench.reports.drawing.svg import SHAPES, Shape
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """A picture and its words."""
+
+    title: str
+    svg: Markup
+    says: str
+    reads: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Look:
+    """The colour and the shape of each topology, the same in every picture of a report."""
+
+    topologies: tuple[str, ...]
+
+    @classmethod
+    def of(cls, report: Report) -> Look:
+        """For the topologies of `report`."""
+        return cls(tuple(topology.name for topology in report.topologies))
+
+    def colour(self, topology: str) -> str:
+        return colours.of_topologies(self.topologies).get(topology, colours.NEUTRAL)
+
+    def shape(self, topology: str) -> Shape:
+        return SHAPES[self.topologies.index(topology) % len(SHAPES)] if topology in self.topologies else "diamond"
+
+    def legend(self) -> list[tuple[str, str, Shape]]:
+        return [(name, self.colour(name), self.shape(name)) for name in self.topologies]
+
+
+def upper(words: str) -> str:
+    """Words at the beginning of a title: CPU stays CPU."""
+    return words[:1].upper() + words[1:]
+
+
+def better(metric: Metric) -> str:
+    """Which way of an axis is good."""
+    return f"{'Higher' if metric.better == 'higher' else 'Lower'} is better"

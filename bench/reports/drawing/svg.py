@@ -1,0 +1,119 @@
+"""Draws pictures as SVG: axes, marks and lines whose colours the page sets, for light, dark and paper.
+
+Why not matplotlib: it fixes every colour and turns words into outlines. Here one picture serves both themes, its words can
+be read out, found and copied, it is a tenth of the size, and a report needs no second to import a library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from markupsafe import Markup, escape
+
+from bench.reports.drawing.axes import Axis
+
+WIDTH = 680
+LEFT = 78  # room for the numbers of an axis
+RIGHT = WIDTH - 16
+Anchor = Literal["start", "middle", "end"]
+Shape = Literal["circle", "square", "triangle", "diamond"]
+SHAPES: tuple[Shape, ...] = ("circle", "square", "triangle", "diamond")
+
+
+@dataclass
+class Canvas:
+    """A picture in the making. Every word is escaped here, and nothing else is ever words."""
+
+    height: float
+    width: float = WIDTH
+    _parts: list[str] = field(default_factory=list)
+
+    def words(self, x: float, y: float, words: str, *, anchor: Anchor = "start", kind: str = "t") -> None:
+        """Words, whose baseline begins, ends or has its middle at x, y."""
+        self._parts.append(
+            f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">{escape(words)}</text>'
+        )
+
+    def line(self, points: Sequence[tuple[float, float]], *, kind: str = "l", colour: str = "") -> None:
+        """A line through points."""
+        path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+        self._parts.append(f'<path class="{kind}" d="{path}"{_style(colour)}/>')
+
+    def area(self, points: Sequence[tuple[float, float]], *, colour: str = "", kind: str = "band") -> None:
+        """What points enclose."""
+        path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points) + "Z"
+        self._parts.append(f'<path class="{kind}" d="{path}"{_style(colour)}/>')
+
+    def range(self, ends: Sequence[tuple[float, float, float]], *, colour: str) -> None:
+        """A pale band: at each x, from one y to another."""
+        self.area([*((x, y) for x, y, _ in ends), *((x, y) for x, _, y in reversed(ends))], colour=colour, kind="range")
+
+    def box(self, x: float, y: float, wide: float, high: float, *, kind: str = "band", colour: str = "") -> None:
+        """A rectangle."""
+        self._parts.append(
+            f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{max(wide, 0):.1f}" height="{max(high, 0):.1f}"'
+            f"{_style(colour)}/>"
+        )
+
+    def tip(self, words: str) -> None:
+        """Words that a reader sees who points at the box that was drawn last."""
+        self._parts[-1] = f"{self._parts[-1].removesuffix('/>')}><title>{escape(words)}</title></rect>"
+
+    def dots(self, points: Iterable[tuple[float, float]], *, colour: str, kind: str = "dots") -> None:
+        """Many small dots in one element: thousands of samples are a few kilobytes."""
+        path = "".join(f"M{x:.0f} {y:.1f}h0" for x, y in points)
+        if path:
+            self._parts.append(f'<path class="{kind}" d="{path}"{_style(colour)}/>')
+
+    def mark(self, x: float, y: float, shape: Shape, *, colour: str, size: float = 5, kind: str = "mark") -> None:
+        """One value; topologies differ in colour and in shape."""
+        if shape == "circle":
+            self._parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{size:g}"{_style(colour)}/>')
+            return
+        corners = {
+            "square": ((-1, -1), (1, -1), (1, 1), (-1, 1)),
+            "triangle": ((0, -1.2), (1.1, 0.9), (-1.1, 0.9)),
+            "diamond": ((0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)),
+        }[shape]
+        self.area([(x + size * 0.9 * dx, y + size * 0.9 * dy) for dx, dy in corners], colour=colour, kind=kind)
+
+    def left_axis(self, axis: Axis, write: Callable[[float], str], *, right: float, divisor: float = 1.0) -> None:
+        """Ticks at the left, and a faint line from each to `right`."""
+        for tick in axis.ticks(divisor):
+            y = axis.at(tick)
+            self.line([(LEFT, y), (right, y)], kind="grid")
+            self.words(LEFT - 6, y + 4, write(tick), anchor="end")
+
+    def bottom_axis(
+        self, axis: Axis, write: Callable[[float], str], *, top: float, bottom: float, divisor: float = 1.0
+    ) -> None:
+        """Ticks below, and a faint line from each up to `top`."""
+        for tick in axis.ticks(divisor):
+            x = axis.at(tick)
+            self.line([(x, top), (x, bottom)], kind="grid")
+            self.words(x, bottom + 16, write(tick), anchor="middle")
+
+    def legend(self, entries: Sequence[tuple[str, str, Shape]], *, y: float = 14) -> None:
+        """Names with their colours and shapes, in a row."""
+        x = float(LEFT)
+        for name, colour, shape in entries:
+            self.mark(x + 5, y - 4, shape, colour=colour)
+            self.words(x + 15, y, name)
+            x += 28 + 7.2 * len(name)
+
+    def drawn(self, name: str, alternative: str) -> Markup:
+        """The picture, with the words that stand for it where it is not seen. `name` is unique on its page."""
+        title, description = f"{escape(name)}-t", f"{escape(name)}-d"
+        head = (
+            f'<svg viewBox="0 0 {self.width:g} {self.height:g}" role="img" aria-labelledby="{title} {description}"'
+            f' xmlns="http://www.w3.org/2000/svg">'
+        )
+        what, _, rest = alternative.partition(". ")
+        said = f'<title id="{title}">{escape(what)}</title><desc id="{description}">{escape(rest or what)}</desc>'
+        return Markup(head + said + "".join(self._parts) + "</svg>")  # noqa: S704, each part is escaped where it is made
+
+
+def _style(colour: str) -> str:
+    return f' style="color:{escape(colour)}"' if colour else ""

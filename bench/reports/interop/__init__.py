@@ -1,0 +1,1 @@
+"""Writes a report in the formats of other tools."""

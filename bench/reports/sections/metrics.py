@@ -1,0 +1,81 @@
+"""Shows each metric of a cell on each topology, with the ratio and the verdict where there are two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bench.analysis.cells import CellReport
+from bench.analysis.comparison import Comparison, Side
+from bench.analysis.numbers import Scale, label, percent, plain
+from bench.analysis.rows import MetricRow
+from bench.reports import tables, variance
+from bench.reports.document import CellView, Section
+from bench.reports.tables import NOTHING, Cell, Table
+
+
+def sections(view: CellView) -> Iterator[Section]:
+    """The first of a cell: it needs no title."""
+    cell = view.cell
+    has_values = any(side.values for row in cell.rows for side in row.sides.values())
+    yield Section(
+        table=table(cell.rows, view.topologies) if has_values else None,
+        notes=(*notes(cell), *(variance.notes(cell) if has_values else ())),
+        source=f"one value an invocation of arm {cell.subject}, in {view.record}; {view.report.estimator}",
+    )
+
+
+def table(rows: Sequence[MetricRow], topologies: Sequence[str]) -> Table:
+    """Each metric on each topology, with the ratio and the verdict where there are two."""
+    compared = next((row.comparison for row in rows if row.comparison), None)
+    shows = any(_smallest(row.comparison) for row in rows)
+    columns = [("metric", False), ("unit", False), *((name, True) for name in topologies)]
+    if compared:
+        columns += [(tables.ratio_head(compared), True), ("verdict", False)]
+        columns += [("could show", True)] if shows else []
+    else:
+        columns += [(f"5-95 % on {name}", True) for name in topologies]
+    lines = []
+    for row in rows:
+        scale = tables.row_scale(row)
+        cells: list[Cell | str] = [
+            Cell(label(row.metric), "strong" if row.headline else ""),
+            scale.unit,
+            *(tables.side_in_words(row.sides.get(name), scale, row) for name in topologies),
+        ]
+        if compared:
+            cells += tables.ratio_and_verdict(row) + ([_smallest(row.comparison)] if shows else [])
+        else:
+            cells += [_range(row.sides.get(name), scale) for name in topologies]
+        lines.append(tables.row(cells, is_headline=row.headline))
+    return tables.table(columns, lines)
+
+
+def _smallest(found: Comparison | None) -> str:
+    return percent(found.smallest_effect) if found and found.smallest_effect is not None else ""
+
+
+def _range(side: Side | None, scale: Scale) -> str:
+    if side is None or side.spread is None:
+        return NOTHING
+    return f"{plain(side.spread.p05 / scale.divisor)} to {plain(side.spread.p95 / scale.divisor)}"
+
+
+def notes(cell: CellReport) -> Iterator[str]:
+    """Why a row is empty, what was undecided, which pairs are missing."""
+    empty: dict[str, list[str]] = {}
+    for row in cell.rows:
+        reasons = dict.fromkeys(reason for side in row.sides.values() for reason in side.missing.values())
+        if not any(side.values for side in row.sides.values()):
+            empty.setdefault("; ".join(list(reasons)[:3]), []).append(label(row.metric))
+    for reason, names in empty.items():
+        what = "nothing" if len(names) == len(cell.rows) else f"no {', no '.join(names)}"
+        yield f"{what} measured: {reason}" if reason else f"{what} measured"
+    headline = cell.headline
+    found = headline.comparison if headline else None
+    if headline and found and found.missing and found.pairs:
+        gaps: dict[str, list[int]] = {}
+        for block, why in found.missing.items():
+            gaps.setdefault(why, []).append(block)
+        yield "no pair in " + "; ".join(f"block {', '.join(map(str, blocks))} ({why})" for why, blocks in gaps.items())
+    if headline and found and found.verdict == "undecided":
+        yield f"{label(headline.metric)} is undecided: {found.why}"

@@ -1,0 +1,107 @@
+"""Shows what each node did: a row a node, and how work and CPU time were shared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from bench.analysis.cells import CellReport
+from bench.analysis.numbers import percent, quantity
+from bench.analysis.usage import NodeRow
+from bench.model import Metric
+from bench.reports import tables
+from bench.reports.document import CellView, Section
+from bench.reports.drawing.picture import Picture
+from bench.reports.drawing.svg import LEFT, RIGHT, Canvas
+from bench.reports.tables import NOTHING, Table
+
+_SHADES = ("#56B4E9", "#009E73", "#CC79A7", "#F0E442", "#BBBBBB")  # of nodes; black words can be read on each
+
+
+def sections(view: CellView) -> Iterator[Section]:
+    """Where there are several nodes."""
+    if len(view.cell.nodes) > 1:
+        yield Section(
+            title="Node by node (medians over invocations)",
+            table=table(view.cell),
+            source=f"usage of arm {view.cell.subject} on each node, in {view.record}",
+            draw=partial(pictures, view),
+        )
+
+
+def table(cell: CellReport) -> Table:
+    """A row a node: share of the work, CPU, bytes in and out, peaks."""
+    columns = _node_columns(cell.unit)
+    shown = [column for column in columns if any(getattr(row, column[1]) is not None for row in cell.nodes)]
+    heads = [("topology", False), ("node", False), *((head, True) for head, _, _ in shown)]
+    return tables.table(
+        heads,
+        (
+            tables.row([row.topology, row.node, *(_of_node(row, field, metric) for _, field, metric in shown)])
+            for row in cell.nodes
+        ),
+    )
+
+
+def _node_columns(unit: str) -> tuple[tuple[str, str, Metric | None], ...]:
+    cpu = Metric(name="", unit="s", better="lower", kind="time")
+    size = Metric(name="", unit="B", better="lower", kind="size")
+    rate = Metric(name="", unit="B/s", better="lower", kind="rate")
+    count = Metric(name="", unit="", better="lower", kind="count")
+    return (
+        ("work", "share_of_work", None),
+        (f"CPU/{unit}", "cpu_seconds_per_unit", cpu),
+        (f"sent/{unit}", "sent_bytes_per_unit", size),
+        (f"received/{unit}", "received_bytes_per_unit", size),
+        ("idle", "idle_bytes_per_second", rate),
+        ("peak", "peak_bytes_per_second", rate),
+        ("retransmits", "retransmits", count),
+        ("peak memory", "peak_memory_bytes", size),
+        ("throttled", "throttled_share", None),
+    )
+
+
+def _of_node(row: NodeRow, field: str, metric: Metric | None) -> str:
+    value = getattr(row, field)
+    if value is None:
+        return NOTHING
+    return percent(value) if metric is None else quantity(metric, value)
+
+
+def pictures(view: CellView) -> Iterator[Picture]:
+    """Who did the work, and who used the CPU: a bar a topology, a part a node."""
+    for field, what in (("share_of_work", "work"), ("cpu_seconds_per_unit", f"CPU time per {view.cell.unit}")):
+        rows = [node for node in view.cell.nodes if getattr(node, field)]
+        if len(view.cell.nodes) > 1 and rows:
+            parts = [
+                (topology, [(node.node, float(getattr(node, field))) for node in rows if node.topology == topology])
+                for topology in view.topologies
+            ]
+            yield _shares(field, what, parts, view)
+
+
+def _shares(field: str, what: str, parts: Sequence[tuple[str, Sequence[tuple[str, float]]]], view: CellView) -> Picture:
+    nodes = list(dict.fromkeys(node for _, found in parts for node, _ in found))
+    shade = {node: _SHADES[number % len(_SHADES)] for number, node in enumerate(nodes)}
+    canvas = Canvas(height=34 + 44 * len(parts))
+    said = []
+    for number, (topology, found) in enumerate(parts):
+        y, x = 14 + 44 * number, float(LEFT)
+        whole = sum(value for _, value in found) or 1.0
+        canvas.words(LEFT - 8, y + 20, topology, anchor="end", kind="t strong")
+        for node, value in found:
+            wide = (RIGHT - LEFT) * value / whole
+            canvas.box(x, y, wide, 30, kind="part", colour=shade[node])
+            if wide > 12 * len(node):
+                canvas.words(x + wide / 2, y + 20, f"{node} {percent(value / whole)}", anchor="middle", kind="t in")
+            said.append(f"{node} of {topology} {percent(value / whole)}")
+            x += wide
+    title = f"Share of each node: {what}"
+    words = ", ".join(said)
+    return Picture(
+        title=title,
+        svg=canvas.drawn(view.name(field), f"{title}. {words}."),
+        says=f"{words}.",
+        reads="Each bar is all of one topology, and each part a node. Parts of unequal length are work that is unevenly spread.",
+        source=f"usage of arm {view.cell.subject}, counted on each node, in {view.runs_of()}; medians",
+    )

@@ -1,0 +1,38 @@
+"""Shows how many trainings reached the target, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.analysis.cells import CellReport
+from bench.analysis.numbers import percent, quantity
+from bench.analysis.reached import Reached
+from bench.metrics import seconds
+from bench.reports import tables
+from bench.reports.document import CellView, Section
+from bench.reports.tables import Table
+
+TITLE = "Trainings that reached the target; the others count as longer than they were watched"
+SOURCE = "Kaplan and Meier's median; of the share, Clopper and Pearson's 95 % interval"
+HEADS = (("topology", False), ("arm", False), ("reached", True), ("share", True), ("median time", True))
+_SECONDS = seconds("reached")
+
+
+def sections(view: CellView) -> Iterator[Section]:
+    """Where trainings have a target."""
+    if view.cell.reached:
+        yield Section(title=TITLE, table=table(view.cell), source=SOURCE)
+
+
+def table(cell: CellReport) -> Table:
+    """A row an arm and topology."""
+    return tables.table(HEADS, [tables.row(_cells(each)) for each in cell.reached])
+
+
+def _cells(each: Reached) -> list[str]:
+    if each.median_seconds is not None:
+        median = quantity(_SECONDS, each.median_seconds)
+    else:
+        median = f"over {quantity(_SECONDS, each.vain_seconds)}"
+    share = f"{percent(each.low)} to {percent(each.high)}"
+    return [each.topology, each.arm, f"{each.reached} of {each.runs}", share, median]

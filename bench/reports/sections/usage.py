@@ -1,0 +1,62 @@
+"""Shows what a cell used of network, CPU, memory and disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from bench.analysis.cells import CellReport
+from bench.analysis.comparison import Side
+from bench.analysis.numbers import label
+from bench.analysis.rows import MetricRow
+from bench.reports import tables
+from bench.reports.document import CellView, Section
+from bench.reports.tables import Table
+
+
+def sections(view: CellView) -> Iterator[Section]:
+    """Where anything was used."""
+    if found := table(view.cell, view.topologies):
+        yield Section(
+            title=f"What {view.cell.subject} used for it",
+            table=found,
+            notes=tuple(not_counted(view.cell)),
+            source=f"counted on each node at both ends of every interval that counts, in {view.record}",
+        )
+
+
+def is_used(row: MetricRow) -> bool:
+    """Whether anything but 0 was counted."""
+    return any(any(side.values.values()) for side in row.sides.values())
+
+
+def table(cell: CellReport, topologies: Sequence[str]) -> Table | None:
+    """What was used of network, CPU, memory and disk, where anything was; payload beside what went over the wire."""
+    rows = [row for row in cell.usage if is_used(row)]
+    if not rows:
+        return None
+    payload = [row for row in cell.rows if row.metric.means == "payload"]
+    compared = next((row.comparison for row in rows if row.comparison), None)
+    heads = [(tables.ratio_head(compared), True), ("verdict", False)] if compared else []
+    lines = []
+    for row in [*payload, *rows]:
+        scale = tables.row_scale(row)
+        values = [tables.side_in_words(row.sides.get(name), scale, row) for name in topologies]
+        ratio_cells = tables.ratio_and_verdict(row) if row.comparison and row in rows else []
+        lines.append(tables.row([label(row.metric), scale.unit, *values, *ratio_cells]))
+    return tables.table([("used", False), ("unit", False), *((name, True) for name in topologies), *heads], lines)
+
+
+def not_counted(cell: CellReport) -> Iterator[str]:
+    """The names of what was 0, of what could not be counted, and of what idle traffic hides."""
+    zero = [row for row in cell.usage if _counted(row.sides) and not is_used(row)]
+    unknown = [row for row in cell.usage if not _counted(row.sides)]
+    for words, rows in (("zero", zero), ("not counted here", unknown)):
+        if rows:
+            yield (f"{words}: {', '.join(label(row.metric) for row in rows)}")
+    below = [row for row in cell.usage if any(side.estimate and side.estimate.value < 0 for side in row.sides.values())]
+    if below:
+        yield f"below 0, since idle traffic varies more than the work sends: {', '.join(label(row.metric) for row in below)}"
+
+
+def _counted(sides: Mapping[str, Side]) -> bool:
+    return any(side.values for side in sides.values())
