@@ -6,9 +6,7 @@ above the minimum is Tune's, and the network's where trials are on other nodes.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from json import loads
@@ -21,6 +19,7 @@ from msgspec import Meta
 from bench.context import Context
 from bench.errors import RunInvalid
 from bench.experiments import Profile
+from bench.experiments.toolkit.environment import environment
 from bench.metrics import rate, ratio, seconds
 from bench.model import Arm, Sample
 
@@ -149,7 +148,7 @@ def run_test(test: Test, trials: int, trial_seconds: int) -> Done:
     """One test by Ray's own harness, which writes what it found to a file."""
     from ray.tune.utils.release_test_util import timed_tune_run
 
-    with TemporaryDirectory() as folder, _environment(Path(folder) / "tune_test.json") as output:
+    with TemporaryDirectory() as folder, environment({"TEST_OUTPUT_JSON": f"{folder}/tune_test.json"}):
         timed_tune_run(
             name=test.name,
             num_samples=trials,
@@ -160,7 +159,7 @@ def run_test(test: Test, trials: int, trial_seconds: int) -> Done:
             storage_path=folder,
             verbose=0,
         )
-        return read(output.read_text())
+        return read((Path(folder) / "tune_test.json").read_text())
 
 
 def read(text: str) -> Done:
@@ -170,17 +169,3 @@ def read(text: str) -> Done:
         return Done(seconds=float(found["time_taken"]), states=dict(found["trial_states"]))
     except (ValueError, KeyError, TypeError) as error:
         raise RunInvalid(f"Tune's harness left no result that can be read: {text[:100]!r}") from error
-
-
-@contextmanager
-def _environment(output: Path) -> Iterator[Path]:
-    """Tell the harness where to write."""
-    kept = os.environ.get("TEST_OUTPUT_JSON")
-    os.environ["TEST_OUTPUT_JSON"] = str(output)
-    try:
-        yield output
-    finally:
-        if kept is None:
-            del os.environ["TEST_OUTPUT_JSON"]
-        else:
-            os.environ["TEST_OUTPUT_JSON"] = kept

@@ -15,6 +15,7 @@ from bench.cluster.invocation import Invocation, NodeProbe
 from bench.cluster.recorder import Recorder
 from bench.context import NodeSlot
 from bench.experiments import clustering, tune
+from bench.experiments.tune import arms
 from bench.model import Spec
 from bench.record.store import DONE, FILES
 
@@ -38,7 +39,8 @@ def test_a_resumed_run_does_exactly_what_is_missing(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(experiment, "ARMS", (experiment.RAY,))
+    declared = arms if experiment is tune else experiment
+    monkeypatch.setattr(declared, "ARMS", experiment.ARMS[:1])
 
     def attempt(number: int, sample_seconds: float) -> tuple[Invocation, Path]:
         spec = a_spec(attempt=number, warmups=0, samples=2, sample_seconds=sample_seconds)

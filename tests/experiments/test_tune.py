@@ -21,17 +21,22 @@ from bench.context import Measured, NodeSlot
 from bench.data import images
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import load, tune
-from bench.experiments.tune import Params, metrics, search
+from bench.experiments.toolkit.journal import Journal
+from bench.experiments.tune import Params, arms, metrics, search
 from bench.experiments.tune.actor import trainable
-from bench.experiments.tune.ledger import NAME
-from bench.experiments.tune.numbers import TrialRun
 from bench.experiments.tune.peers import deal
-from bench.experiments.tune.search import Found, Plan
+from bench.experiments.tune.run import describe_work
+from bench.experiments.tune.search import SearchResult
+from bench.experiments.tune.space import configurations
 from bench.experiments.tune.storage import storage
-from bench.experiments.tune.training import Config, Course, Report
+from bench.experiments.tune.training import Config, Report, TrainingSettings
+from bench.experiments.tune.trials import TrialRun
 from bench.model import Interval, Sample, Topology
+from bench.record.store import DONE
 
-COURSE = Course(batch=1, iteration_samples=1, max_iterations=9, target=0.9, judged_by="training", threads=1, seed=1)
+TRAINING = TrainingSettings(
+    batch=1, iteration_samples=1, max_iterations=9, target=0.9, judged_by="training", threads=1, seed=1
+)
 NODES = [NodeSlot(name=name, node_id=name, cpus=1, threads=1) for name in ("head", "worker-1")]
 SMALL = {"samples": 3, "hidden_below": 48, "iteration_samples": 2_000, "max_iterations": 4, "target_accuracy": 0.8}
 
@@ -65,13 +70,13 @@ def a_trial(number: int, *accuracies: float, node: str = "head", seconds: float 
     return TrialRun(number=number, config=Config(lr=0.1, momentum=0.5, hidden=32), reports=reports)
 
 
-def measured(found: Found, seconds: float = 10.0) -> Measured[Found]:
-    return Measured(results=[found], interval=Interval(0.0, seconds), arm="ray", turn=1, warmup=False)
+def measured(result: SearchResult, seconds: float = 10.0) -> Measured[SearchResult]:
+    return Measured(results=[result], interval=Interval(0.0, seconds), arm="ray", turn=1, warmup=False)
 
 
 def of(*trials: TrialRun, **said: Any) -> list[Sample]:
-    found = Found(trials=list(trials), began=0.0, **said)
-    return list(metrics.of_search(measured(found), COURSE, NODES, cpus_per_trial=1))
+    found = SearchResult(trials=list(trials), begin=0.0, **said)
+    return list(metrics.of_search(measured(found), TRAINING, NODES, cpus_per_trial=1))
 
 
 # declarations
@@ -134,12 +139,12 @@ def test_a_trial_that_asks_for_more_than_a_node_has_is_refused_with_the_numbers_
 
 
 def test_a_pool_is_dealt_what_optuna_chose_and_so_comes_after_the_search_that_it_chose_in() -> None:
-    arms = [tune.POOL, tune.SEQUENTIAL, tune.RAY, tune.EMPTY_TRIALS]
-    assert tune.order(arms, "random") == arms
-    assert tune.order(arms, "optuna") == [tune.RAY, tune.SEQUENTIAL, tune.POOL, tune.EMPTY_TRIALS]
-    after = [tune.RAY, tune.SEQUENTIAL, tune.POOL]
-    assert tune.order(after, "optuna") == after
-    assert tune.order([tune.RAY], "optuna") == [tune.RAY]
+    drawn = [arms.POOL, arms.SEQUENTIAL, arms.RAY, arms.EMPTY_TRIALS]
+    assert arms.order(drawn, "random") == drawn
+    assert arms.order(drawn, "optuna") == [arms.RAY, arms.SEQUENTIAL, arms.POOL, arms.EMPTY_TRIALS]
+    after = [arms.RAY, arms.SEQUENTIAL, arms.POOL]
+    assert arms.order(after, "optuna") == after
+    assert arms.order([arms.RAY], "optuna") == [arms.RAY]
 
 
 # what the trials come to
@@ -149,9 +154,9 @@ def test_five_measures_of_the_study_come_of_the_trials() -> None:
     samples = of(
         a_trial(0, 0.5, 0.95),
         a_trial(1, 0.5, 0.6, 0.7, 0.91, node="worker-1"),
-        places={("head", 1): 102.5, ("worker-1", 1): 3.0},
-        clocks={"head": -100.0, "worker-1": 0.5},
-        reached=5.0,
+        starts={("head", 1): 102.5, ("worker-1", 1): 3.0},
+        clock_offsets={"head": -100.0, "worker-1": 0.5},
+        reached_at=5.0,
         results=6,
         result_bytes=600,
     )
@@ -179,7 +184,7 @@ def test_five_measures_of_the_study_come_of_the_trials() -> None:
 
 
 def test_censored_trials_are_counted_and_shown_and_take_the_effect_with_them() -> None:
-    samples = of(a_trial(0, 0.5, 0.95), a_trial(1, 0.5, 0.6, 0.7), reached=2.0, results=1)
+    samples = of(a_trial(0, 0.5, 0.95), a_trial(1, 0.5, 0.6, 0.7), reached_at=2.0, results=1)
     assert values(samples, "cpus_each") == [1]
     assert values(samples, "trials_at_once") == [2]
     assert values(samples, "censored_trials") == [1]
@@ -205,7 +210,7 @@ def test_the_table_of_trials_begins_with_the_best() -> None:
 
 
 def test_a_search_with_trials_of_an_earlier_attempt_has_no_time_of_its_own() -> None:
-    samples = of(a_trial(0, 0.95), a_trial(1, 0.95), kept=frozenset({1}), results=1)
+    samples = of(a_trial(0, 0.95), a_trial(1, 0.95), reused=frozenset({1}), results=1)
     for metric in ("search_seconds", "started_search_to_ideal_ratio", "overhead_per_trial_seconds"):
         assert reason(samples, metric) == "1 of 2 trials are kept from an earlier attempt at this run"
     assert values(samples, "success_ratio") == [1.0]
@@ -213,14 +218,18 @@ def test_a_search_with_trials_of_an_earlier_attempt_has_no_time_of_its_own() -> 
 
 def test_of_processes_that_take_turns_as_many_are_start_up_as_train_at_once() -> None:
     places = {("head", process): 2.0 * process for process in range(1, 5)}  # a new one for each trial
-    samples = of(*(a_trial(number, 0.5, 0.95) for number in range(4)), places=places, clocks={"head": 0.0}, results=1)
+    samples = of(
+        *(a_trial(number, 0.5, 0.95) for number in range(4)), starts=places, clock_offsets={"head": 0.0}, results=1
+    )
     beyond = {s.point: s.value for s in samples if s.metric == "beyond_ideal_ratio"}
     assert beyond["start-up"] == pytest.approx((2.0 + 4.0) / 4.0)
     assert values(samples, "startup_seconds") == [2.0]
 
 
 def test_a_pool_is_held_against_the_ideal_of_all_cpus_as_the_search_is() -> None:
-    found = Found(trials=[a_trial(0, 0.5, 0.95)], began=0.0, places={("head", 1): 2.0}, clocks={"head": 0.0})
+    found = SearchResult(
+        trials=[a_trial(0, 0.5, 0.95)], begin=0.0, starts={("head", 1): 2.0}, clock_offsets={"head": 0.0}
+    )
     pool = list(metrics.of_pool(replace(measured(found, seconds=5.0), arm="pool"), NODES, cpus_per_trial=1))
     assert values(pool, "search_to_ideal_ratio", "pool") == [pytest.approx(5.0 / 0.5)]
     assert values(pool, "started_search_to_ideal_ratio", "pool") == [pytest.approx((5.0 - 2.0 / 2) / 0.5)]
@@ -239,17 +248,40 @@ def test_trials_are_dealt_to_nodes_by_their_seats() -> None:
 def test_a_trial_says_each_iteration_where_something_is_decided_or_kept_by_it(
     how: dict[str, Any], is_silent: bool
 ) -> None:
-    plan = Plan(
-        search="random",
-        scheduler="fifo",
-        samples=1,
-        hidden_below=64,
-        cpus_per_trial=1,
-        reuse_actors=True,
-        checkpoint_every=0,
-        report_seconds=0.5,
-    )
-    assert replace(plan, **how).is_silent is is_silent
+    assert Params(**how).is_silent is is_silent
+
+
+# trials that an earlier attempt did
+
+
+def a_journal(folder: Path, *earlier: Path, work: str = "some") -> Journal[TrialRun]:
+    folder.mkdir(exist_ok=True)
+    return Journal(folder, earlier, work=work, item=TrialRun, identity=lambda trial: trial.number)
+
+
+def test_a_trial_that_diverged_is_reused_too_and_not_done_again(tmp_path: Path) -> None:
+    trial = a_trial(0, 0.5)
+    trial.reports = [replace(report, loss=None) for report in trial.reports]
+    with a_journal(tmp_path / "1") as journal:
+        journal.append("1/1", [trial, a_trial(1, 0.5)])
+    with a_journal(tmp_path / "2", tmp_path / "1" / DONE) as journal:
+        assert list(journal.done("1/1")) == [trial, a_trial(1, 0.5)]
+        assert list(journal.done("2/1")) == []
+
+
+def test_other_settings_and_other_configurations_are_other_work() -> None:
+    configs = configurations("random", 6, seed=1, hidden_below=64)
+    works = [
+        describe_work(settings, chosen)
+        for settings, chosen in (
+            (TRAINING, configs),
+            (replace(TRAINING, seed=2), configs),
+            (replace(TRAINING, max_iterations=6), configs),
+            (replace(TRAINING, threads=2), configs),
+            (TRAINING, configs[1:]),
+        )
+    ]
+    assert len(set(works)) == len(works)
 
 
 # on a real Ray
@@ -263,7 +295,7 @@ def test_a_trial_says_what_it_did_in_so_many_seconds_and_no_later_than_it_is_don
     reports = iter(a_trial(0, 0.5, 0.6, 0.95).reports)
     training = SimpleNamespace(iterate=lambda: next(reports), is_done=lambda report: report.iteration == 3)
     actor = object.__new__(trainable())
-    actor.setup({"lr": 0.1, "momentum": 0.5, "hidden": 32}, [], COURSE, seconds, is_empty=False)
+    actor.setup({"lr": 0.1, "momentum": 0.5, "hidden": 32}, [], TRAINING, seconds, is_empty=False)
     monkeypatch.setattr(actor, "begun", lambda: training)
     results = [actor.step() for _ in said]
     assert [len(result["reports"]) for result in results] == said
@@ -284,6 +316,11 @@ def test_a_folder_that_nodes_do_not_share_is_refused_and_a_shared_one_is_left_cl
         storage(str(tmp_path), context.nodes, is_shared=True),
     ):
         pass
+
+
+def done_numbers(path: Path) -> list[int]:
+    """The trials in a journal."""
+    return [json.loads(line.split(" ", 1)[1])["item"]["number"] for line in path.read_text().splitlines()]
 
 
 @pytest.mark.ray
@@ -311,17 +348,16 @@ def test_every_arm_does_every_trial_to_the_same_end_and_a_second_attempt_only_wh
     assert all(1 <= (step or 0) <= 4 for _, step in curves)
     assert context.steps[-1] == (3, 3)
 
-    lines = (context.folder / NAME).read_text().splitlines()
-    numbers = [json.loads(line)["trial"]["number"] for line in lines]
+    path, earlier = context.folder / DONE, tmp_path / "earlier.jsonl"
+    lines = path.read_text().splitlines()
+    numbers = done_numbers(path)
     assert sorted(numbers) == [0, 1, 2]
-    earlier = tmp_path / "earlier.jsonl"
     earlier.write_text(lines[0] + "\n" + lines[1] + "\n")
     context.earlier = [earlier]
-    (context.folder / NAME).unlink()
-    monkeypatch.setattr(tune, "ARMS", (tune.RAY,))
+    path.unlink()
+    monkeypatch.setattr(arms, "ARMS", (arms.RAY,))
     again = list(tune.run(params, context))
-    done = [json.loads(line)["trial"]["number"] for line in (context.folder / NAME).read_text().splitlines()]
-    assert done == sorted({0, 1, 2} - set(numbers[:2]))
+    assert done_numbers(path) == sorted({0, 1, 2} - set(numbers[:2]))
     assert values(again, "search_seconds") == [None]
     assert len([s for s in again if s.metric == "trial_seconds" and s.point]) == 3
     assert not context.is_invalid, context.reasons  # and all came to the same as before
@@ -332,7 +368,7 @@ def test_every_arm_does_every_trial_to_the_same_end_and_a_second_attempt_only_wh
 @pytest.mark.timeout(280)
 @pytest.mark.parametrize("how", [{"scheduler": "asha"}, {"scheduler": "pbt"}, {"search": "optuna"}])
 def test_other_searches_and_schedulers_do_as_many_trials(context: Any, how: dict[str, Any], monkeypatch: Any) -> None:
-    monkeypatch.setattr(tune, "ARMS", (tune.POOL, tune.RAY) if "search" in how else (tune.RAY,))
+    monkeypatch.setattr(arms, "ARMS", (arms.POOL, arms.RAY) if "search" in how else (arms.RAY,))
     context.passes = 1
     samples = list(tune.run(Params(**{**SMALL, **how}), context))
     assert not context.is_invalid, context.reasons
@@ -375,7 +411,7 @@ def test_a_trial_whose_process_is_killed_is_done_again_counted_and_makes_the_run
         return Mortal
 
     monkeypatch.setattr(search, "trainable", mortal)
-    monkeypatch.setattr(tune, "ARMS", (tune.RAY,))
+    monkeypatch.setattr(arms, "ARMS", (arms.RAY,))
     context.passes = 1
     samples = list(tune.run(Params(**SMALL), context))  # type: ignore[arg-type]
     assert killed.exists()

@@ -15,8 +15,8 @@ from bench.data.images import Images
 from bench.errors import RunInvalid
 from bench.experiments.tune.training import (
     Config,
-    Course,
     Training,
+    TrainingSettings,
     check_threads,
     first_weights,
     seed_everything,
@@ -25,7 +25,7 @@ from bench.experiments.tune.training import (
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
-COURSE = Course(
+TRAINING = TrainingSettings(
     batch=50, iteration_samples=1_000, max_iterations=12, target=0.99, judged_by="training", threads=1, seed=7
 )
 CONFIG = Config(lr=0.05, momentum=0.8, hidden=40)
@@ -42,7 +42,7 @@ def some_images() -> Images:
 
 
 def test_a_trial_learns_and_ends_at_its_target(some_images: Images) -> None:
-    reports = train(CONFIG, some_images, COURSE)
+    reports = train(CONFIG, some_images, TRAINING)
     assert [report.iteration for report in reports] == list(range(1, len(reports) + 1))
     assert reports[0].training_accuracy < 0.99 <= reports[-1].training_accuracy
     assert reports[-1].held_out_accuracy > 0.95
@@ -52,19 +52,19 @@ def test_a_trial_learns_and_ends_at_its_target(some_images: Images) -> None:
 
 
 def test_a_trial_that_learns_nothing_ends_at_its_last_iteration(some_images: Images) -> None:
-    lame = train(dataclasses.replace(CONFIG, lr=1e-9), some_images, dataclasses.replace(COURSE, max_iterations=3))
+    lame = train(dataclasses.replace(CONFIG, lr=1e-9), some_images, dataclasses.replace(TRAINING, max_iterations=3))
     assert len(lame) == 3
     assert lame[-1].training_accuracy < 0.5
 
 
 def test_the_target_can_be_set_for_the_held_out_part(some_images: Images) -> None:
-    reports = train(CONFIG, some_images, dataclasses.replace(COURSE, judged_by="held-out", target=0.9))
+    reports = train(CONFIG, some_images, dataclasses.replace(TRAINING, judged_by="held-out", target=0.9))
     assert reports[-1].held_out_accuracy >= 0.9
     assert all(report.held_out_accuracy < 0.9 for report in reports[:-1])
 
 
 def test_the_arithmetic_is_that_of_numpy(some_images: Images) -> None:
-    course = dataclasses.replace(COURSE, batch=250, iteration_samples=500)
+    course = dataclasses.replace(TRAINING, batch=250, iteration_samples=500)
     training = Training(CONFIG, some_images, course)
     report = training.iterate()
     random = seed_everything(CONFIG.seed(course.seed))
@@ -89,12 +89,12 @@ def test_the_arithmetic_is_that_of_numpy(some_images: Images) -> None:
 
 
 def test_a_trial_that_goes_on_elsewhere_comes_to_the_same(some_images: Images) -> None:
-    whole = Training(CONFIG, some_images, COURSE)
+    whole = Training(CONFIG, some_images, TRAINING)
     reports = [whole.iterate() for _ in range(4)]
-    begun = Training(CONFIG, some_images, COURSE)
+    begun = Training(CONFIG, some_images, TRAINING)
     for _ in range(2):
         begun.iterate()
-    taken_up = Training(dataclasses.replace(CONFIG), some_images, COURSE)
+    taken_up = Training(dataclasses.replace(CONFIG), some_images, TRAINING)
     taken_up.go_on_from(pickle.loads(pickle.dumps(begun.state())))  # noqa: S301, our own
     rest = [taken_up.iterate() for _ in range(2)]
     for ours, theirs in zip(rest, reports[2:], strict=True):
@@ -106,7 +106,7 @@ def test_a_trial_that_goes_on_elsewhere_comes_to_the_same(some_images: Images) -
 
 
 def test_another_process_comes_to_the_same_and_has_the_threads_it_was_given(some_images: Images) -> None:
-    here = [report.training_accuracy for report in train(CONFIG, some_images, COURSE)]
+    here = [report.training_accuracy for report in train(CONFIG, some_images, TRAINING)]
     script = (
         "import sys, pickle; from bench.experiments.tune.training import train; import tensorflow as tf\n"
         "reports = train(*pickle.load(sys.stdin.buffer)); t = tf.config.threading\n"
@@ -115,7 +115,7 @@ def test_another_process_comes_to_the_same_and_has_the_threads_it_was_given(some
     )
     done = subprocess.run(
         [sys.executable, "-c", script],
-        input=pickle.dumps((CONFIG, some_images, COURSE)),
+        input=pickle.dumps((CONFIG, some_images, TRAINING)),
         capture_output=True,
         check=True,
         timeout=150,
@@ -124,9 +124,9 @@ def test_another_process_comes_to_the_same_and_has_the_threads_it_was_given(some
 
 
 def test_other_threads_than_the_process_has_are_refused(some_images: Images) -> None:
-    train(CONFIG, some_images, dataclasses.replace(COURSE, max_iterations=1))
+    train(CONFIG, some_images, dataclasses.replace(TRAINING, max_iterations=1))
     with pytest.raises((RunInvalid, RuntimeError)):
-        Training(CONFIG, some_images, dataclasses.replace(COURSE, threads=3))
+        Training(CONFIG, some_images, dataclasses.replace(TRAINING, threads=3))
 
 
 def test_a_trial_that_used_more_cpus_than_its_threads_is_invalid() -> None:

@@ -7,17 +7,17 @@ Ray: in the peer process, or in a `ProcessPool` of new processes that it starts.
 from __future__ import annotations
 
 import multiprocessing
-import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
 from bench.context import NodeSlot
 from bench.errors import RunFailed, RunInvalid
+from bench.experiments.toolkit.environment import environment
 from bench.experiments.toolkit.placement import get_in_time, on
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -33,7 +33,7 @@ class ProcessPool:
 
     def __init__(self, make: Callable[..., Any], *arguments: Any, processes: int, threads: int = 1) -> None:
         spawn, before = multiprocessing.get_context("spawn"), _children()
-        with _environment(dict.fromkeys(THREAD_VARIABLES, str(threads))), _without_main_script():
+        with environment(dict.fromkeys(THREAD_VARIABLES, str(threads))), _without_main_script():
             self._pool = spawn.Pool(processes, _make_worker, (spawn.Barrier(processes), make, arguments))
         self.processes = _children() - before  # their ids
 
@@ -141,18 +141,6 @@ def _call_each(task: tuple[str, float]) -> Any:
 
 def _children() -> set[int]:
     return {process.pid for process in multiprocessing.active_children() if process.pid is not None}
-
-
-@contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Variables that new processes inherit, set for a while."""
-    kept = dict(os.environ)
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(kept)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The actor of a trial, as Tune makes it: it trains, and says after an iteration, or several, how far it is."""
+"""Trains one trial in an actor that Tune makes: it reports how far it is after an iteration, or several."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bench.experiments.tune.training import Config, Course, Report
+from bench.experiments.tune.training import Config, Report, TrainingSettings
 
 
 def trainable() -> Any:
@@ -18,9 +18,19 @@ def trainable() -> Any:
 
     class TrialActor(tune.Trainable):  # type: ignore[misc]
         def setup(
-            self, config: dict[str, Any], images: list[Any], course: Course, silent_seconds: float, is_empty: bool
+            self,
+            config: dict[str, Any],
+            images: list[Any],
+            training: TrainingSettings,
+            silent_seconds: float,
+            is_empty: bool,
         ) -> None:
-            self._images, self._course, self._silent_seconds, self._is_empty = images, course, silent_seconds, is_empty
+            self._images, self._settings, self._silent_seconds, self._is_empty = (
+                images,
+                training,
+                silent_seconds,
+                is_empty,
+            )
             self._node = ray.get_runtime_context().get_node_id()
             self.reset_config(config)
 
@@ -35,7 +45,7 @@ def trainable() -> Any:
             from bench.experiments.tune.training import Training
 
             if self._training is None:
-                self._training = Training(self._config, ray.get(self._images[0]), self._course)
+                self._training = Training(self._config, ray.get(self._images[0]), self._settings)
             return self._training
 
         def step(self) -> dict[str, Any]:
@@ -50,7 +60,7 @@ def trainable() -> Any:
             while not training.is_done(reports[-1]) and reports[-1].end - reports[0].begin < self._silent_seconds:
                 reports.append(training.iterate())
             return {
-                "accuracy": reports[-1].accuracy(self._course.judged_by),
+                "accuracy": reports[-1].accuracy(self._settings.judged_by),
                 "done": training.is_done(reports[-1]),
                 "reports": [{**asdict(report), "node": self._node} for report in reports],
             }

@@ -1,4 +1,4 @@
-"""What is measured of a search, and how each value comes from what the trials said."""
+"""Declares what is measured of a search, and computes each value from what the trials reported."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from bench.context import Measured, NodeSlot
 from bench.experiments.toolkit.parts import jain
-from bench.experiments.tune import numbers
-from bench.experiments.tune.numbers import Outcome, TrialRun
-from bench.experiments.tune.training import Course
+from bench.experiments.tune import trials as totals
+from bench.experiments.tune.training import TrainingSettings
+from bench.experiments.tune.trials import IterationsToTarget, TrialRun
 from bench.metrics import count, ratio, seconds, size
 from bench.model import NOT_FINITE, Sample
 
 if TYPE_CHECKING:
-    from bench.experiments.tune.search import Found
+    from bench.experiments.tune.search import SearchResult
 
 
 TRIALS = "Trials, the best first; those without iterations to the target never reached it"
@@ -152,127 +152,129 @@ METRICS = (
 )
 
 
-def of_empty_trials(measured: Measured[Found]) -> Iterator[Sample]:
+def of_empty_trials(measured: Measured[SearchResult]) -> Iterator[Sample]:
     """What Tune costs by itself."""
     yield measured.sample(SEARCH, measured.interval.seconds / len(measured.results))
-    trials = [trial for found in measured.results for trial in found.trials]
-    yield measured.sample(OVERHEAD, numbers.overhead_seconds_per_trial(trials))
+    trials = [trial for result in measured.results for trial in result.trials]
+    yield measured.sample(OVERHEAD, totals.overhead_seconds_per_trial(trials))
 
 
-def of_peer(measured: Measured[Found]) -> Iterator[Sample]:
+def of_peer(measured: Measured[SearchResult]) -> Iterator[Sample]:
     """What a peer took."""
     yield measured.sample(SEARCH, measured.interval.seconds / len(measured.results))
     yield from _times(measured, measured.results[-1])
 
 
-def of_pool(measured: Measured[Found], nodes: Sequence[NodeSlot], *, cpus_per_trial: int) -> Iterator[Sample]:
+def of_pool(measured: Measured[SearchResult], nodes: Sequence[NodeSlot], *, cpus_per_trial: int) -> Iterator[Sample]:
     """What a peer took that has all CPUs: held against the same ideal."""
     yield from of_peer(measured)
     yield from _beside_ideal(measured, nodes, cpus_per_trial)
 
 
 def of_search(
-    measured: Measured[Found], course: Course, nodes: Sequence[NodeSlot], *, cpus_per_trial: int
+    measured: Measured[SearchResult], training: TrainingSettings, nodes: Sequence[NodeSlot], *, cpus_per_trial: int
 ) -> Iterator[Sample]:
     """All that a search of Ray Tune gives. Where it was done more than once in the interval, details are of the last one."""
-    found, seconds = measured.results[-1], measured.interval.seconds / len(measured.results)
-    if found.kept:
-        reason = f"{len(found.kept)} of {len(found.trials)} trials are kept from an earlier attempt at this run"
+    result, seconds = measured.results[-1], measured.interval.seconds / len(measured.results)
+    if result.reused:
+        reason = f"{len(result.reused)} of {len(result.trials)} trials are kept from an earlier attempt at this run"
         yield from (
             measured.missing(metric, reason)
             for metric in (SEARCH, TO_TARGET, STARTUP, STRETCH, STARTED_STRETCH, OVERHEAD)
         )
     else:
         yield measured.sample(SEARCH, seconds)
-        yield from _times(measured, found)
+        yield from _times(measured, result)
         yield from _beside_ideal(measured, nodes, cpus_per_trial)
-        yield measured.sample(PAYLOAD, found.result_bytes / found.results)
+        yield measured.sample(PAYLOAD, result.result_bytes / result.results)
     yield measured.sample(CPUS_EACH, cpus_per_trial)
-    yield measured.sample(AT_ONCE, numbers.cap([node.cpus for node in nodes], cpus_per_trial))
+    yield measured.sample(AT_ONCE, totals.cap([node.cpus for node in nodes], cpus_per_trial))
     yield measured.sample(FAILURES, sum(each.failures for each in measured.results))
-    yield from _fairness(measured, found.trials, [node.name for node in nodes])
-    yield from _effect(measured, numbers.outcome(found.trials, target=course.target, judged_by=course.judged_by))
-    for trial in sorted(found.trials, key=lambda trial: trial.rank(course.target, course.judged_by)):
-        yield from _of_trial(measured, trial, course)
+    yield from _fairness(measured, result.trials, [node.name for node in nodes])
+    yield from _effect(
+        measured, totals.iterations_to_target(result.trials, target=training.target, judged_by=training.judged_by)
+    )
+    for trial in sorted(result.trials, key=lambda trial: trial.rank(training.target, training.judged_by)):
+        yield from _of_trial(measured, trial, training)
 
 
-def _times(measured: Measured[Found], found: Found) -> Iterator[Sample]:
-    trials = found.trials
-    if found.reached is None:
+def _times(measured: Measured[SearchResult], result: SearchResult) -> Iterator[Sample]:
+    trials = result.trials
+    if result.reached_at is None:
         yield measured.missing(TO_TARGET, f"none of {len(trials)} trials reached the target")
     else:
-        yield measured.sample(TO_TARGET, found.reached - found.began)
+        yield measured.sample(TO_TARGET, result.reached_at - result.begin)
     yield measured.sample(TRIAL, sum(trial.seconds for trial in trials) / len(trials))
     yield measured.sample(TRIAL_CPU, sum(trial.cpu_seconds for trial in trials) / len(trials))
-    if found.places:
-        yield measured.sample(STARTUP, found.startup_seconds[0])
-    yield measured.sample(OVERHEAD, numbers.overhead_seconds_per_trial(trials))
+    if result.starts:
+        yield measured.sample(STARTUP, result.startup_seconds[0])
+    yield measured.sample(OVERHEAD, totals.overhead_seconds_per_trial(trials))
     yield measured.sample(MEMORY, max(report.peak_memory_bytes for trial in trials for report in trial.done))
 
 
-def _beside_ideal(measured: Measured[Found], nodes: Sequence[NodeSlot], cpus_per_trial: int) -> Iterator[Sample]:
+def _beside_ideal(measured: Measured[SearchResult], nodes: Sequence[NodeSlot], cpus_per_trial: int) -> Iterator[Sample]:
     """A search beside its ideal, with the start-up of its processes and without, and where the time beyond went."""
-    found, seconds = measured.results[-1], measured.interval.seconds / len(measured.results)
+    result, seconds = measured.results[-1], measured.interval.seconds / len(measured.results)
     cpus = [node.cpus for node in nodes]
-    lost = numbers.beyond_ideal(
-        found.trials,
+    lost = totals.beyond_ideal(
+        result.trials,
         search_seconds=seconds,
-        startup_seconds=found.startup_seconds[: numbers.cap(cpus, cpus_per_trial)],
+        startup_seconds=result.startup_seconds[: totals.cap(cpus, cpus_per_trial)],
         cpus=sum(cpus),
         cpus_per_trial=cpus_per_trial,
     )
     yield measured.sample(STRETCH, 1 + sum(lost.values()))
-    yield measured.sample(STARTED_STRETCH, 1 + sum(lost.values()) - lost[numbers.START_UP])
+    yield measured.sample(STARTED_STRETCH, 1 + sum(lost.values()) - lost[totals.START_UP])
     for point, share in lost.items():
         yield replace(measured, point=point).sample(BEYOND, share)
 
 
-def _fairness(measured: Measured[Found], trials: Sequence[TrialRun], names: Sequence[str]) -> Iterator[Sample]:
-    used = numbers.by_node(trials, names)
+def _fairness(measured: Measured[SearchResult], trials: Sequence[TrialRun], names: Sequence[str]) -> Iterator[Sample]:
+    used = totals.by_node(trials, names)
     cpu = {name: amounts.cpu_seconds for name, amounts in used.items()}
     done = {name: float(amounts.trials) for name, amounts in used.items()}
     yield measured.sample(CPU_FAIRNESS, jain(list(cpu.values())))
     yield measured.sample(TRIAL_FAIRNESS, jain(list(done.values())))
     for metric, amounts in ((CPU_SHARE, cpu), (TRIAL_SHARE, done)):
-        for name, share in numbers.shares(amounts).items():
+        for name, share in totals.shares(amounts).items():
             yield replace(measured, point=name).sample(metric, share)
     for name, each in used.items():
         yield measured.sample(BUSY, each.busy_seconds, node=name)
 
 
-def _effect(measured: Measured[Found], outcome: Outcome) -> Iterator[Sample]:
+def _effect(measured: Measured[SearchResult], counts: IterationsToTarget) -> Iterator[Sample]:
     """How much it matters what a search chooses. A censored trial took longer than is known: it is never left out."""
-    ordered = outcome.ordered()
-    yield measured.sample(SUCCESS, len(outcome.reached) / outcome.trials)
-    yield measured.sample(CENSORED, len(outcome.censored))
-    never = f"{len(outcome.censored)} of {outcome.trials} trials never reached the target"
+    ordered = counts.ordered()
+    yield measured.sample(SUCCESS, len(counts.reached) / counts.trials)
+    yield measured.sample(CENSORED, len(counts.censored))
+    never = f"{len(counts.censored)} of {counts.trials} trials never reached the target"
     for metric, value in (
-        (MEDIAN, numbers.median_iterations(outcome)),
+        (MEDIAN, totals.median_iterations(counts)),
         (EFFECT, ordered[-1] / ordered[0]),
-        (EFFECT_P90_P10, numbers.percentile(ordered, 90) / numbers.percentile(ordered, 10)),
+        (EFFECT_P90_P10, totals.percentile(ordered, 90) / totals.percentile(ordered, 10)),
     ):
         yield measured.sample(metric, value) if math.isfinite(value) else measured.missing(metric, never)
     for share, metric in BEST.items():
-        for draws in range(1, outcome.trials + 1):
-            best = numbers.best_of(ordered, draws, share / 100)
+        for draws in range(1, counts.trials + 1):
+            best = totals.best_of(ordered, draws, share / 100)
             if math.isfinite(best):
                 yield measured.sample(metric, best, step=draws)
 
 
-def _of_trial(measured: Measured[Found], trial: TrialRun, course: Course) -> Iterator[Sample]:
+def _of_trial(measured: Measured[SearchResult], trial: TrialRun, training: TrainingSettings) -> Iterator[Sample]:
     """A row of the table of trials."""
     itself = replace(measured, point=trial.name)
     last, config = trial.reports[-1], trial.config
-    iterations = trial.iterations_to(course.target, course.judged_by)
+    iterations = trial.iterations_to(training.target, training.judged_by)
     if iterations is None:
-        reason = f"it was at {last.accuracy(course.judged_by):.3f} after its last iteration, {last.iteration}"
+        reason = f"it was at {last.accuracy(training.judged_by):.3f} after its last iteration, {last.iteration}"
         yield itself.missing(ITERATIONS, reason)
     else:
         yield itself.sample(ITERATIONS, iterations)
     if last.loss is None:
         yield itself.missing(REACHED, f"{NOT_FINITE}: its loss, so it has diverged")
     else:
-        yield itself.sample(REACHED, last.accuracy(course.judged_by))
+        yield itself.sample(REACHED, last.accuracy(training.judged_by))
     yield itself.sample(TRIAL, trial.seconds)
     yield itself.sample(MEMORY, max(report.peak_memory_bytes for report in trial.done))
     for metric, value in ((RATE, config.lr), (MOMENTUM, config.momentum), (HIDDEN, config.hidden)):

@@ -12,10 +12,10 @@ from bench.context import NodeSlot
 from bench.data.images import Images
 from bench.errors import RunFailed
 from bench.experiments.toolkit.process_pool import PeerProcesses, ProcessPool
-from bench.experiments.tune.numbers import TrialRun
-from bench.experiments.tune.search import Found
+from bench.experiments.tune.search import SearchResult
 from bench.experiments.tune.space import LEAST_HIDDEN, LR, MOMENTUM
-from bench.experiments.tune.training import Config, Course, Report, train
+from bench.experiments.tune.training import Config, Report, TrainingSettings, train
+from bench.experiments.tune.trials import TrialRun
 
 SEARCH_SECONDS = 8 * 3600.0
 READY_SECONDS = 60.0
@@ -28,7 +28,7 @@ Done = tuple[int, Config, list[Report]]
 class Part:
     """What a peer process did, on its machine's clock."""
 
-    began: float
+    begin: float
     done: list[Done]
 
 
@@ -37,22 +37,22 @@ class TrialWorker:
     """Trains in a process of a pool."""
 
     images: Images
-    course: Course
+    training: TrainingSettings
     node: str
 
     def train(self, item: Item) -> Done:
         """A whole trial."""
         number, config = item
-        reports = train(config, self.images, self.course)
+        reports = train(config, self.images, self.training)
         return number, config, [replace(report, node=self.node) for report in reports]
 
 
 class PeerProcess:
     """A process on a node that starts new processes which train."""
 
-    def __init__(self, images: Images, course: Course, node: str) -> None:
-        self._course = course
-        self._pool = partial(ProcessPool, TrialWorker, images, course, node, threads=course.threads)
+    def __init__(self, images: Images, training: TrainingSettings, node: str) -> None:
+        self._training = training
+        self._pool = partial(ProcessPool, TrialWorker, images, training, node, threads=training.threads)
 
     def ready(self) -> bool:
         """Says that it is."""
@@ -60,18 +60,18 @@ class PeerProcess:
 
     def search(self, items: Sequence[Item], processes: int) -> Part:
         """The trials of a list, each in whichever process is free."""
-        began = time.monotonic()
+        begin = time.monotonic()
         with self._pool(processes=processes) as pool:
-            return Part(began=began, done=list(pool.results("train", items, seconds=SEARCH_SECONDS)))
+            return Part(begin=begin, done=list(pool.results("train", items, seconds=SEARCH_SECONDS)))
 
     def search_by_optuna(self, samples: int, hidden_below: int) -> Part:
         """One trial after another, each chosen by Optuna when it knows what came of the ones before."""
         import optuna
 
-        began = time.monotonic()
+        begin = time.monotonic()
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         study = optuna.create_study(
-            direction="maximize", sampler=optuna.samplers.TPESampler(seed=self._course.seed % 2**32)
+            direction="maximize", sampler=optuna.samplers.TPESampler(seed=self._training.seed % 2**32)
         )
         done = []
         with self._pool(processes=1) as pool:
@@ -83,41 +83,56 @@ class PeerProcess:
                     hidden=asked.suggest_int("hidden", LEAST_HIDDEN, hidden_below - 1),
                 )
                 (trial,) = pool.results("train", [(number, config)], seconds=SEARCH_SECONDS)
-                study.tell(asked, trial[2][-1].accuracy(self._course.judged_by))
+                study.tell(asked, trial[2][-1].accuracy(self._training.judged_by))
                 done.append(trial)
-        return Part(began=began, done=done)
+        return Part(begin=begin, done=done)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Peers:
     """A peer process on each node."""
 
     processes: PeerProcesses
+    training: TrainingSettings
     cpus_per_trial: int
 
-    def one_after_another(self, items: Sequence[Item], course: Course) -> Found:
+    def one_after_another(self, items: Sequence[Item]) -> SearchResult:
         """All trials in one process of the first node."""
-        return self._found("search", [(items, 1)], course)
+        return self._result("search", [(items, 1)])
 
-    def by_optuna(self, samples: int, hidden_below: int, course: Course) -> Found:
+    def by_optuna(self, samples: int, hidden_below: int) -> SearchResult:
         """As many trials as Optuna chooses by itself, in one process of the first node."""
-        return self._found("search_by_optuna", [(samples, hidden_below)], course)
+        return self._result("search_by_optuna", [(samples, hidden_below)])
 
-    def in_pools(self, items: Sequence[Item], course: Course) -> Found:
+    def in_pools(self, items: Sequence[Item]) -> SearchResult:
         """The trials dealt to the nodes by their CPUs, each node's in a pool of as many processes as go there."""
         slots = [node.cpus // self.cpus_per_trial for node in self.processes.nodes]
         dealt = zip(deal(items, slots), slots, strict=True)
-        return self._found("search", [(part, min(count, len(part))) if part else None for part, count in dealt], course)
+        return self._result("search", [(part, min(count, len(part))) if part else None for part, count in dealt])
 
-    def _found(self, method: str, arguments: Sequence[Sequence[Any] | None], course: Course) -> Found:
-        return _found(self.processes.call(method, arguments, seconds=SEARCH_SECONDS), course)
+    def _result(self, method: str, arguments: Sequence[Sequence[Any] | None]) -> SearchResult:
+        """What all peers did. Times are since each one begin, for machines do not share a clock."""
+        parts = self.processes.call(method, arguments, seconds=SEARCH_SECONDS)
+        trials = [
+            TrialRun(number=number, config=config, reports=reports)
+            for part in parts
+            for number, config, reports in part.done
+        ]
+        if not all(trial.reports for trial in trials):
+            raise RunFailed("A peer's trial reported nothing.")
+        result = SearchResult(trials=sorted(trials, key=lambda trial: trial.number), begin=0.0)
+        for part in parts:
+            reports = [report for _, _, reports in part.done for report in reports]
+            for report in sorted(reports, key=lambda report: report.begin):
+                result.note_report(report, report.end - part.begin, self.training)
+        return result
 
 
-def start_peers(nodes: Sequence[NodeSlot], images: Any, course: Course, *, cpus_per_trial: int) -> Peers:
+def start_peers(nodes: Sequence[NodeSlot], images: Any, training: TrainingSettings, *, cpus_per_trial: int) -> Peers:
     """Peer processes on all nodes, ready; `images` is their reference in the object store."""
-    processes = PeerProcesses.start(PeerProcess, nodes, lambda node: (images, course, node.name))
+    processes = PeerProcesses.start(PeerProcess, nodes, lambda node: (images, training, node.name))
     processes.call("ready", [()] * len(nodes), seconds=READY_SECONDS)
-    return Peers(processes, cpus_per_trial)
+    return Peers(processes=processes, training=training, cpus_per_trial=cpus_per_trial)
 
 
 def deal(items: Sequence[Item], slots: Sequence[int]) -> list[list[Item]]:
@@ -127,23 +142,3 @@ def deal(items: Sequence[Item], slots: Sequence[int]) -> list[list[Item]]:
     for index, item in enumerate(items):
         dealt[order[index % len(order)]].append(item)
     return dealt
-
-
-def _found(parts: Sequence[Part], course: Course) -> Found:
-    """What all hosts did. Times are since each one began, for machines do not share a clock."""
-    trials = [
-        TrialRun(number=number, config=config, reports=reports)
-        for part in parts
-        for number, config, reports in part.done
-    ]
-    if not all(trial.reports for trial in trials):
-        raise RunFailed("A peer's trial said nothing.")
-    found = Found(trials=sorted(trials, key=lambda trial: trial.number), began=0.0)
-    reached = []
-    for part in parts:
-        reports = [report for _, _, reports in part.done for report in reports]
-        for report in sorted(reports, key=lambda report: report.begin):
-            found.know(report, report.end - part.began)
-        reached += [report.end - part.began for report in reports if report.accuracy(course.judged_by) >= course.target]
-    found.reached = min(reached, default=None)
-    return found

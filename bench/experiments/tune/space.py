@@ -1,9 +1,10 @@
-"""What a search chooses from, and the configurations that it tries: a function of the run's seed alone."""
+"""Draws the configurations that a search tries: a function of the run's seed alone."""
 
 from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Literal
 
@@ -26,9 +27,9 @@ def configurations(search: Search, samples: int, *, seed: int, hidden_below: int
     return [_draw(random.Random(f"{seed}/{number}"), hidden_below) for number in range(samples)]
 
 
-def fingerprint(configs: list[Config]) -> str:
+def fingerprint(configs: Sequence[Config]) -> str:
     """A checksum of configurations and their order."""
-    return sha256(repr(configs).encode()).hexdigest()
+    return sha256(repr(list(configs)).encode()).hexdigest()
 
 
 def levels(samples: int) -> int:

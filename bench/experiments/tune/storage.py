@@ -1,4 +1,4 @@
-"""Where Tune keeps its checkpoints: a folder that every node must see."""
+"""Makes the folder of Tune's checkpoints, and checks that every node sees it."""
 
 from __future__ import annotations
 

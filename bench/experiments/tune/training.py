@@ -1,4 +1,4 @@
-"""What a trial trains: a dense network, 784 - hidden - 10, with TensorFlow, the same wherever it is done.
+"""Trains a dense network, 784 - hidden - 10, with TensorFlow: the same numbers wherever a trial is done.
 
 TensorFlow is set up once a process. The graph leaves the size of the hidden layer open, so that it is traced once too,
 and the trials that follow in the process cost their arithmetic.
@@ -45,7 +45,7 @@ class Config:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Course:
+class TrainingSettings:
     """What is the same for all trials of a search."""
 
     batch: int
@@ -87,11 +87,11 @@ class Report:
 class Training:
     """One trial at work in this process."""
 
-    def __init__(self, config: Config, images: Images, course: Course) -> None:
-        self._config, self._course = config, course
-        self._setup_seconds = set_up(course.threads)
+    def __init__(self, config: Config, images: Images, settings: TrainingSettings) -> None:
+        self._config, self._settings = config, settings
+        self._setup_seconds = set_up(settings.threads)
         self._images = _tensors(images)
-        self._random = seed_everything(config.seed(course.seed))
+        self._random = seed_everything(config.seed(settings.seed))
         self._weights: Any = first_weights(config.hidden, self._random)
         self._velocities: Any = [0 * weights for weights in self._weights]
         self._order = _no_order()
@@ -100,7 +100,7 @@ class Training:
         forget_peak_memory()
 
     def iterate(self) -> Report:
-        """One iteration: as many samples as the course says, then the held-out part."""
+        """One iteration: as many samples as the settings say, then the held-out part."""
         begin, cpu = time.monotonic(), time.process_time()
         train, test = self._images
         learn, judge = _graphs()
@@ -123,14 +123,14 @@ class Training:
         self._iteration += 1
         self._seconds += report.seconds
         self._cpu_seconds += report.cpu_seconds
-        check_threads(self._seconds, self._cpu_seconds, self._course.threads)
+        check_threads(self._seconds, self._cpu_seconds, self._settings.threads)
         return report
 
     def is_done(self, report: Report) -> bool:
         """Whether the target or the last iteration is reached."""
         return (
-            report.accuracy(self._course.judged_by) >= self._course.target
-            or report.iteration >= self._course.max_iterations
+            report.accuracy(self._settings.judged_by) >= self._settings.target
+            or report.iteration >= self._settings.max_iterations
         )
 
     def state(self) -> dict[str, Any]:
@@ -153,17 +153,17 @@ class Training:
         """The samples of one iteration, in batches: the set over and over, shuffled anew each time."""
         import numpy as np
 
-        steps = max(1, self._course.iteration_samples // self._course.batch)
-        needed = steps * self._course.batch
+        steps = max(1, self._settings.iteration_samples // self._settings.batch)
+        needed = steps * self._settings.batch
         while len(self._order) < needed:
             self._order = np.concatenate([self._order, self._random.permutation(count)])
         now, self._order = self._order[:needed], self._order[needed:]
-        return now.reshape(steps, self._course.batch)
+        return now.reshape(steps, self._settings.batch)
 
 
-def train(config: Config, images: Images, course: Course) -> list[Report]:
+def train(config: Config, images: Images, settings: TrainingSettings) -> list[Report]:
     """A whole trial, in this process."""
-    training = Training(config, images, course)
+    training = Training(config, images, settings)
     reports = [training.iterate()]
     while not training.is_done(reports[-1]):
         reports.append(training.iterate())

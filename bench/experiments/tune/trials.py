@@ -1,4 +1,4 @@
-"""What the trials of a search add up to: fairness, overhead, the effect of tuning. Pure functions of numbers."""
+"""Adds up what the trials of a search did: fairness, overhead, the effect of tuning. Pure functions."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class TrialRun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class IterationsToTarget:
     """Iterations until the target of each trial: those that reached it, and where the others were given up."""
 
     reached: tuple[int, ...]
@@ -75,10 +75,10 @@ class Outcome:
         return [*sorted(self.reached), *(math.inf for _ in self.censored)]
 
 
-def outcome(trials: Iterable[TrialRun], *, target: float, judged_by: str) -> Outcome:
+def iterations_to_target(trials: Iterable[TrialRun], *, target: float, judged_by: str) -> IterationsToTarget:
     """What came of `trials`."""
     found = [(trial, trial.iterations_to(target, judged_by)) for trial in trials]
-    return Outcome(
+    return IterationsToTarget(
         reached=tuple(iterations for _, iterations in found if iterations is not None),
         censored=tuple(trial.reports[-1].iteration if trial.reports else 0 for trial, its in found if its is None),
     )
@@ -132,9 +132,9 @@ def percentile(ordered: Sequence[float], share: int) -> float:
     return ordered[max(0, -(-len(ordered) * share // 100) - 1)]
 
 
-def median_iterations(found: Outcome) -> float:
+def median_iterations(counts: IterationsToTarget) -> float:
     """Kaplan and Meier's median of iterations to the target; infinite where half of the trials never reached it."""
-    return float(kaplan_meier_median(found.reached, found.censored))
+    return float(kaplan_meier_median(counts.reached, counts.censored))
 
 
 def best_of(ordered: Sequence[float], draws: int, quantile: float) -> float:

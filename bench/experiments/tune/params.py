@@ -1,0 +1,187 @@
+"""Declares what can be varied in a search, its profiles, and what a run needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from bench.errors import BadInput, DoesNotFit
+from bench.experiments import Profile
+from bench.experiments.tune.space import LEAST_HIDDEN, Search
+from bench.experiments.tune.trials import cap
+from bench.model import Topology, Value
+
+Scheduler = Literal["fifo", "asha", "pbt"]
+Source = Literal["mnist-small", "mnist", "synthetic"]
+JudgedBy = Literal["training", "held-out"]
+
+ENOUGH_IMAGES = 300_000  # to learn from, until the default target is reached
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """What can be varied."""
+
+    samples: Annotated[int, Meta(ge=1, le=1_000, description="Trials of one search.", extra={"unit": "TRIALS"})] = 10
+    cpus_per_trial: Annotated[
+        int, Meta(ge=1, le=64, description="What Tune reserves for a trial.", extra={"unit": "CPUS"})
+    ] = 1
+    threads: Annotated[
+        int,
+        Meta(ge=0, le=64, description="TensorFlow's, in a trial; 0: as many as its CPUs.", extra={"unit": "THREADS"}),
+    ] = 0
+    search: Annotated[Search, Meta(description="How configurations are chosen.")] = "random"
+    scheduler: Annotated[
+        Scheduler, Meta(description="Who ends trials early: nobody, ASHA; or PBT, which changes them.")
+    ] = "fifo"
+    max_iterations: Annotated[
+        int, Meta(ge=1, le=10_000, description="Of a trial, at most.", extra={"unit": "ITERATIONS"})
+    ] = 100
+    target_accuracy: Annotated[
+        float, Meta(ge=0.1, le=1.0, description="At which a trial ends.", extra={"unit": "SHARE"})
+    ] = 0.99
+    judged_by: Annotated[JudgedBy, Meta(description="Whose accuracy must reach the target; both are recorded.")] = (
+        "training"
+    )
+    iteration_samples: Annotated[
+        int,
+        Meta(
+            ge=128, le=1_000_000, description="Trained on in one iteration, whatever the set.", extra={"unit": "IMAGES"}
+        ),
+    ] = 12_000
+    batch: Annotated[
+        int, Meta(ge=1, le=10_000, description="In one step of the training.", extra={"unit": "IMAGES"})
+    ] = 128
+    hidden_below: Annotated[
+        int, Meta(ge=33, le=4_096, description="The hidden layer has from 32 to one less.", extra={"unit": "UNITS"})
+    ] = 512
+    data: Annotated[Source, Meta(description="4,000 digits, all of MNIST (seeded), or made-up images.")] = "mnist-small"
+    reuse_actors: Annotated[bool, Meta(description="Give an actor the next trial when it has done one.")] = True
+    report_seconds: Annotated[
+        float,
+        Meta(
+            ge=0.0,
+            le=60.0,
+            description="Between a trial's reports; 0, ASHA, PBT and checkpoints: one an iteration.",
+            extra={"unit": "SECONDS"},
+        ),
+    ] = 0.5
+    checkpoint_every: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=10_000,
+            description="Between checkpoints; 0: none, but for PBT's own.",
+            extra={"unit": "ITERATIONS"},
+        ),
+    ] = 0
+    checkpoint_path: Annotated[
+        str, Meta(description="Where checkpoints go; empty: a temporary folder of the head.", extra={"unit": "FOLDER"})
+    ] = ""
+
+    def __post_init__(self) -> None:
+        if self.batch > self.iteration_samples:
+            raise BadInput(
+                f"A batch of {self.batch} does not fit into {self.iteration_samples} images.",
+                "Lower batch, or raise iteration_samples.",
+            )
+        if self.search == "optuna" and self.scheduler == "pbt":
+            raise BadInput("PBT changes what Optuna has chosen.", "Take search=random, or another scheduler.")
+
+    @property
+    def threads_per_trial(self) -> int:
+        return self.threads or self.cpus_per_trial
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether a trial may do several iterations before it reports: what ends, changes or saves trials may not wait."""
+        return self.scheduler == "fifo" and not self.checkpoint_every
+
+    @property
+    def is_resumable(self) -> bool:
+        """Whether a trial does not depend on those before: what is left can then be done without them."""
+        return self.search != "optuna" and self.scheduler == "fifo"
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether each trial comes to the same, bit by bit, wherever and with whomever it runs."""
+        return self.is_resumable and self.threads_per_trial == 1
+
+    @property
+    def is_dealt_again(self) -> bool:
+        """Whether what Optuna chose comes to the same, bit by bit, when the pool does it."""
+        return self.search == "optuna" and self.scheduler == "fifo" and self.threads_per_trial == 1
+
+
+_LADDER: tuple[Mapping[str, tuple[Value, ...]], ...] = (
+    {"samples": (10,), "cpus_per_trial": (1,)},
+    {"samples": (16,), "cpus_per_trial": (1, 2)},
+)
+PROFILES = {
+    "tiny": Profile(
+        help="A minute and a half a block: 4 trials of small networks.",
+        grids=({"samples": (4,), "hidden_below": (64,), "max_iterations": (24,)},),
+        blocks=6,
+        warmups=0,
+        samples=1,
+        sample_seconds=0.1,
+    ),
+    "lab": Profile(
+        help="The study's ladder: 10 trials, 16 trials, 16 trials of 2 CPUs each. Needs nodes of 2 CPUs.",
+        grids=_LADDER,
+        blocks=6,
+        warmups=0,
+        samples=2,
+        sample_seconds=1.0,
+        deadline_seconds=4 * 3600.0,
+    ),
+    "full": Profile(
+        help="As lab, and other searches and schedulers, new actors for each trial, and made-up images.",
+        grids=(
+            *_LADDER,
+            {"samples": (16,), "search": ("grid", "optuna")},
+            {"samples": (16,), "scheduler": ("asha", "pbt")},
+            {"samples": (16,), "reuse_actors": (False,)},
+            {"samples": (16,), "threads": (2,)},  # the study's: two threads on one CPU
+            {"samples": (16,), "data": ("synthetic",)},
+        ),
+        blocks=12,
+        warmups=0,
+        samples=2,
+        sample_seconds=1.0,
+        deadline_seconds=4 * 3600.0,
+    ),
+}
+
+
+def check_fits(params: Params, topology: Topology) -> None:
+    """Raise DoesNotFit where a trial is larger than a node: Tune would wait for one for ever."""
+    if params.cpus_per_trial > topology.cpus_per_node:
+        raise DoesNotFit(
+            f"A trial of tune needs {params.cpus_per_trial} CPUs on one node, and a node of {topology.name}"
+            f" has {topology.cpus_per_node}.",
+            f"Give more --cpus, or --topology single, or --set cpus_per_trial={topology.cpus_per_node}.",
+        )
+
+
+def busy_workers(params: Params, topology: Topology) -> int:
+    """The threads of all trials that there is room for."""
+    trials = cap([topology.cpus_per_node] * topology.nodes, params.cpus_per_trial)
+    return min(trials, params.samples) * (params.threads or params.cpus_per_trial)
+
+
+def data_sets(params: Params) -> tuple[str, ...]:
+    """The sets that a run needs."""
+    return (params.data,)
+
+
+def guess_pass_seconds(params: Params) -> float:
+    """All arms once, on two cores: TensorFlow is imported three times over, and most trials reach their target soon."""
+    until_target = ENOUGH_IMAGES if params.target_accuracy < 1 else math.inf
+    images_of_trial = min(params.max_iterations * params.iteration_samples, until_target)
+    image_seconds = 2e-6 + 3.3e-8 * (LEAST_HIDDEN + params.hidden_below) / 2
+    return 15.0 + 2.0 * params.samples * images_of_trial * image_seconds
