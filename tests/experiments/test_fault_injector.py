@@ -20,7 +20,7 @@ from bench.experiments import NAMES, inference, load, parameter_server
 from bench.experiments.clustering.site import Worker
 from bench.experiments.inference.predictors import Predictor
 from bench.experiments.parameter_server import training
-from bench.experiments.parameter_server.host import Host
+from bench.experiments.parameter_server.worker import TrainingWorker
 from bench.experiments.toolkit.fault_injector import Mishaps
 from bench.experiments.toolkit.striker import Striker
 from bench.planning import needs, plan
@@ -36,7 +36,7 @@ def a_wish(name: str, chaos: str) -> Wish:
 
 
 @pytest.mark.parametrize(
-    ("name", "actor"), [("clustering", Worker), ("inference", Predictor), ("parameter-server", Host)]
+    ("name", "actor"), [("clustering", Worker), ("inference", Predictor), ("parameter-server", TrainingWorker)]
 )
 def test_the_actors_that_an_experiment_names_are_there(name: str, actor: type[Any]) -> None:
     of, _, method = load(name).CHAOS.workers.partition(".")  # type: ignore[attr-defined]

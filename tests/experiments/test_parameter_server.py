@@ -18,14 +18,13 @@ from bench.context import Measured, NodeSlot
 from bench.data import images
 from bench.errors import BadInput, DataMissing, DoesNotFit, RunFailed, RunInvalid
 from bench.experiments import load, parameter_server
-from bench.experiments.parameter_server import Params, checkpoints, outcome, study
+from bench.experiments.parameter_server import Params, arms, checkpoints, evaluation, training
 from bench.experiments.parameter_server import metrics as m
-from bench.experiments.parameter_server.host import Schedule
+from bench.experiments.parameter_server.evaluation import Evaluated
 from bench.experiments.parameter_server.learner import Batches, Learner
-from bench.experiments.parameter_server.outcome import Evaluated
+from bench.experiments.parameter_server.run import Study
 from bench.experiments.parameter_server.server import Plan, Snapshot
-from bench.experiments.parameter_server.study import Study
-from bench.experiments.parameter_server.training import Pass, Setting, Trainers
+from bench.experiments.parameter_server.training import Pass, Trainers
 from bench.experiments.toolkit.placement import places
 from bench.model import Interval, Sample, Topology, from_json, to_json
 from bench.planning import needs
@@ -157,8 +156,8 @@ def test_a_set_that_a_person_must_seed_is_missed_before_anything_starts(
 
 def test_targets_are_those_of_the_study_unless_one_is_given() -> None:
     study = Params(model="resnet18", evaluate_every=1_000)
-    assert (Params().target(m.SYNC), study.target(m.SYNC), study.target(m.ASYNC)) == (40.0, 60.0, 55.0)
-    assert replace(study, target_accuracy=70.0).target(m.ASYNC) == 70.0
+    assert (Params().target(arms.SYNC), study.target(arms.SYNC), study.target(arms.ASYNC)) == (40.0, 60.0, 55.0)
+    assert replace(study, target_accuracy=70.0).target(arms.ASYNC) == 70.0
 
 
 # what a training came to
@@ -166,28 +165,28 @@ def test_targets_are_those_of_the_study_unless_one_is_given() -> None:
 
 def test_weights_are_apart_by_a_share_of_what_the_iteration_changed() -> None:
     before, ours = np.zeros(2, np.float32), np.array([0.5, -2.0], np.float32)
-    assert outcome.share_apart(ours, ours, before) == 0.0
-    assert outcome.share_apart(ours, 2 * ours, before) == 1.0  # a sum in place of the mean of two
-    assert outcome.share_apart(before, before, before) == 0.0  # at a learning rate of nothing
+    assert evaluation.share_apart(ours, ours, before) == 0.0
+    assert evaluation.share_apart(ours, 2 * ours, before) == 1.0  # a sum in place of the mean of two
+    assert evaluation.share_apart(before, before, before) == 0.0  # at a learning rate of nothing
 
 
 def test_the_target_is_reached_at_the_first_look_that_shows_it() -> None:
-    found = outcome.reached(evaluated(10.0, 40.0, 39.0, 50.0), 40.0, 200)
+    found = evaluation.time_to_target(evaluated(10.0, 40.0, 39.0, 50.0), 40.0, 200)
     assert found is not None
     assert (found.seconds, found.on_clock_seconds, found.samples) == (4.0, 5.0, 4_000)
 
 
 def test_a_target_that_was_not_reached_is_missing_with_the_reason() -> None:
-    samples = list(outcome.target_samples(measured(), evaluated(10.0, 39.9), 40.0, None))
+    samples = list(evaluation.target_samples(measured(), evaluated(10.0, 39.9), 40.0, None))
     (late,) = [sample for sample in samples if sample.metric == m.TO_TARGET.name]
     assert late.value is None
     assert late.reason == "the accuracy got to 39.9 %, and the target is 40 %"
 
 
 def test_the_speed_up_is_the_product_of_its_two_parts() -> None:
-    base = outcome.Reached(seconds=10.0, on_clock_seconds=11.0, samples=1_000)
-    found = outcome.Reached(seconds=4.0, on_clock_seconds=5.0, samples=800)
-    whole, rate, fewer = (sample.value for sample in outcome.speed_ups(measured(), base, found))
+    base = evaluation.TimeToTarget(seconds=10.0, on_clock_seconds=11.0, samples=1_000)
+    found = evaluation.TimeToTarget(seconds=4.0, on_clock_seconds=5.0, samples=800)
+    whole, rate, fewer = (sample.value for sample in evaluation.speed_ups(measured(), base, found))
     assert whole == 2.5
     assert (rate, fewer) == (2.0, 1.25)
 
@@ -195,7 +194,7 @@ def test_the_speed_up_is_the_product_of_its_two_parts() -> None:
 @pytest.mark.parametrize(("last", "is_fault"), [(1.0, False), (2.0, True), (float("nan"), True), (float("inf"), True)])
 def test_a_loss_that_does_not_fall_is_a_fault(last: float, is_fault: bool) -> None:
     held = images.load("mnist-small-32", 1, "uint8")
-    examiner = outcome.Examiner(Learner("convolution", 1), held.test_x[:50], held.test_y[:50])
+    examiner = evaluation.Examiner(Learner("convolution", 1), held.test_x[:50], held.test_y[:50])
     examiner.first_loss = 2.0
     assert (examiner.fault(evaluated(50.0, loss=last)) is not None) == is_fault
 
@@ -204,7 +203,7 @@ def test_what_must_cross_the_servers_node_is_what_its_distant_workers_send_and_g
     nodes = [NodeSlot(name=name, node_id=name, cpus=1, threads=1) for name in ("head", "worker-1")]
     study = Study(replace(SOME, workers=2, transport="flat"), bare(nodes))
     # The first worker sits on worker-1, and the server on the head.
-    assert [seat.node.name for seat in study.seats] == ["worker-1", "head"]
+    assert [place.node.name for place in study.places] == ["worker-1", "head"]
     assert study.step_bytes(0) == pytest.approx(2 * 4 * 6_844, rel=0.05)
     assert study.step_bytes(1) == 0
     sharded = Study(replace(SOME, workers=2, transport="sharded"), bare(nodes))
@@ -227,7 +226,7 @@ def test_workers_with_other_threads_than_they_were_given_end_the_run(monkeypatch
     nodes = [NodeSlot(name="head", node_id="head", cpus=2, threads=2)]
     found = SimpleNamespace(ready=lambda: [1, 2], close=lambda: closed.append(True))
     monkeypatch.setattr(ray, "put", lambda value: value)
-    monkeypatch.setattr(study, "Trainers", lambda *_, **__: found)
+    monkeypatch.setattr(training, "Trainers", lambda *_, **__: found)
     context = bare(nodes)
     context.folder = Path()
     with pytest.raises(RunInvalid, match=r"\[1, 2\] threads, not \[1, 1\]"):
@@ -238,26 +237,6 @@ def test_workers_with_other_threads_than_they_were_given_end_the_run(monkeypatch
 # trainings on a real Ray
 
 
-@pytest.fixture(scope="module")
-def setting(local_ray: Sequence[NodeSlot]) -> Setting:
-    import ray
-
-    held = images.load("mnist-small-32", 7, "uint8")
-    learner = Learner("convolution", 7)
-    return Setting(
-        model="convolution",
-        seed=7,
-        batch=20,
-        transport="inline",
-        prefetch=True,
-        images=ray.put(held.train_x),
-        classes=ray.put(held.train_y),
-        initial=learner.state.copy(),
-        shapes=learner.shapes,
-        parameters=learner.parameters,
-    )
-
-
 class Started:
     """Trainers that are ended with the test."""
 
@@ -266,11 +245,18 @@ class Started:
         self.folder = folder
         self.all: list[Trainers] = []
 
-    def __call__(self, setting: Setting, workers: int = 2, servers: int = 1) -> Trainers:
+    def __call__(self, workers: int = 2, servers: int = 1, **params: Any) -> Trainers:
+        import ray
+
+        held = images.load("mnist-small-32", 7, "uint8")
         found = Trainers(
-            setting,
+            params=replace(SOME, **params),
+            seed=7,
+            learner=Learner("convolution", 7),
+            images=ray.put(held.train_x),
+            classes=ray.put(held.train_y),
             # Without CPUs of Ray's, so that those of several tests have room beside each other.
-            seats=[replace(seat, cpus=0.0) for seat in places(workers, self.nodes)],
+            places=[replace(place, cpus=0.0) for place in places(workers, self.nodes)],
             server_nodes=[self.nodes[0]] * servers,
             folder=self.folder,
         )
@@ -291,12 +277,10 @@ def start(local_ray: Sequence[NodeSlot], tmp_path: Path) -> Iterator[Started]:
 
 
 @pytest.fixture(scope="module")
-def trainers(
-    local_ray: Sequence[NodeSlot], setting: Setting, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Trainers]:
+def trainers(local_ray: Sequence[NodeSlot], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trainers]:
     """Two workers and a server, which several tests use one after the other."""
     started = Started(local_ray, tmp_path_factory.mktemp("checkpoints"))
-    yield started(setting)
+    yield started()
     started.close()
 
 
@@ -337,10 +321,10 @@ def by_hand(workers: int, iterations: int) -> np.ndarray[Any, np.dtype[np.float3
 
 
 @pytest.mark.ray
-def test_synchronous_workers_get_the_weights_that_one_process_gets(trainers: Trainers, setting: Setting) -> None:
+def test_synchronous_workers_get_the_weights_that_one_process_gets(trainers: Trainers) -> None:
     done = trainers.train(plan(), name="sync")
     assert np.abs(last(done).state - by_hand(2, 20)).max() < 1e-5
-    assert np.abs(last(done).state - setting.initial).max() > 0.01
+    assert np.abs(last(done).state - trainers.initial).max() > 0.01
     assert [snapshot.iteration for snapshot in done.snapshots()] == [5, 10, 15, 20]
     assert done.samples == 2 * 20 * 20
     again = trainers.train(plan(), name="sync")
@@ -350,9 +334,9 @@ def test_synchronous_workers_get_the_weights_that_one_process_gets(trainers: Tra
 @pytest.mark.ray
 @pytest.mark.parametrize(("transport", "servers"), [("objects", 1), ("sharded", 3), ("direct", 1)])
 def test_every_transport_gives_the_very_same_weights(
-    start: Started, trainers: Trainers, setting: Setting, transport: Any, servers: int
+    start: Started, trainers: Trainers, transport: Any, servers: int
 ) -> None:
-    others = start(replace(setting, transport=transport, prefetch=False), servers=servers)
+    others = start(servers=servers, transport=transport, prefetch=False)
     assert np.array_equal(
         last(others.train(plan(), name=transport)).state, last(trainers.train(plan(), name="sync")).state
     )
@@ -361,10 +345,9 @@ def test_every_transport_gives_the_very_same_weights(
 @pytest.mark.ray
 def test_gloo_and_plain_torch_get_the_weights_that_they_must(trainers: Trainers) -> None:
     trainers.join_peers()
-    schedule = Schedule(iterations=20, learning_rate=0.05, momentum=0.9, evaluate_every=5)
     for _ in range(2):  # the second time begins at the same weights
-        assert np.abs(last(trainers.together(schedule)).state - by_hand(2, 20)).max() < 1e-5
-        assert np.abs(last(trainers.alone(schedule, 1)).state - by_hand(1, 20)).max() < 1e-5
+        assert np.abs(last(trainers.together(plan())).state - by_hand(2, 20)).max() < 1e-5
+        assert np.abs(last(trainers.alone(plan(), 1)).state - by_hand(1, 20)).max() < 1e-5
 
 
 @pytest.mark.ray
@@ -379,21 +362,21 @@ def test_asynchronous_gradients_are_counted_and_their_staleness_too(trainers: Tr
 
 
 @pytest.mark.ray
-def test_a_training_that_is_resumed_ends_at_the_very_same_weights(start: Started, setting: Setting) -> None:
+def test_a_training_that_is_resumed_ends_at_the_very_same_weights(start: Started) -> None:
     import ray
 
-    trainers = start(replace(setting, transport="compressed"))
+    trainers = start(transport="compressed")
     straight = trainers.train(plan(checkpoint_every=10), name="straight")
     half = trainers.train(plan(checkpoint_every=10, iterations=10), name="half")
     checkpoint = ray.get(trainers.servers[0].checkpoint.remote())
     assert np.array_equal(checkpoint.state, last(half).state)
     path = checkpoints.write(start.folder, "half", checkpoint)
-    found = checkpoints.read(path, length=len(setting.initial), parameters=setting.parameters)
+    found = checkpoints.read(path, length=len(trainers.initial), parameters=trainers.parameters)
     resumed = trainers.train(plan(checkpoint_every=10, begin=10, iterations=10), name="resumed", start=found)
     assert np.array_equal(last(resumed).state, last(straight).state)
     # Half precision gives other weights than single: near them, because what it loses is made good.
     exact = by_hand(2, 20)
-    apart = np.linalg.norm(last(straight).state - exact) / np.linalg.norm(exact - setting.initial)
+    apart = np.linalg.norm(last(straight).state - exact) / np.linalg.norm(exact - trainers.initial)
     assert 0 < apart < 0.05
 
 
@@ -403,7 +386,7 @@ def test_a_worker_that_dies_is_replaced_and_counted(trainers: Trainers, mode: st
     import ray
 
     long = plan(mode, iterations=500, learning_rate=0.001, evaluate_every=250)
-    victim = trainers.hosts[1]
+    victim = trainers.workers[1]
     killer = Timer(0.5, lambda: ray.kill(victim))
     killer.start()
     done = trainers.train(long, name=mode)
@@ -416,10 +399,10 @@ def test_a_worker_that_dies_is_replaced_and_counted(trainers: Trainers, mode: st
 
 
 @pytest.mark.ray
-def test_a_dead_server_fails_the_run_and_names_the_last_checkpoint(start: Started, setting: Setting) -> None:
+def test_a_dead_server_fails_the_run_and_names_the_last_checkpoint(start: Started) -> None:
     import ray
 
-    trainers = start(setting, workers=1)
+    trainers = start(workers=1)
     killer = Timer(2.0, lambda: ray.kill(trainers.servers[0]))
     killer.start()
     with pytest.raises(RunFailed, match=r"server died.*the last checkpoint is .*checkpoint-sync-1-\d+\.npz"):
@@ -427,7 +410,7 @@ def test_a_dead_server_fails_the_run_and_names_the_last_checkpoint(start: Starte
     killer.join()
     trainers.servers.clear()
     newest = max(start.folder.glob("*.npz"), key=lambda path: path.stat().st_mtime)
-    assert checkpoints.read(newest, length=len(setting.initial), parameters=setting.parameters).iteration > 0
+    assert checkpoints.read(newest, length=len(trainers.initial), parameters=trainers.parameters).iteration > 0
 
 
 # the whole experiment
@@ -441,7 +424,7 @@ def test_all_arms_learn_and_two_nodes_give_the_weights_that_one_gives(
     samples = list(parameter_server.run(SOME, two_halves))
     assert two_halves.reasons == []
     assert not two_halves.is_invalid
-    for arm in m.ARMS:
+    for arm in arms.ARMS:
         assert values(samples, "throughput_samples_per_second", arm.name) != []
         assert all(value and value > 0 for value in values(samples, "throughput_samples_per_second", arm.name))
     (apart,) = values(samples, "weights_apart")
@@ -467,13 +450,13 @@ def test_all_arms_learn_and_two_nodes_give_the_weights_that_one_gives(
 
 def test_weights_that_diverged_are_a_fault_and_reasons_in_the_curve_of_the_loss() -> None:
     learner, held = Learner("convolution", 7), images.load("mnist-small-32", 7, "uint8")
-    examiner = outcome.Examiner(learner, held.test_x, held.test_y)
+    examiner = evaluation.Examiner(learner, held.test_x, held.test_y)
     states = [examiner.initial, np.full_like(examiner.initial, np.nan)]
     found = examiner.evaluate([Snapshot(10 * at, 1.0 + at, 1.0, state) for at, state in enumerate(states)])
     fault = examiner.fault(found)
     assert fault is not None
     assert fault.startswith("diverged: the loss on held-out images was ")
-    samples = [*outcome.curves(measured(), found), *outcome.target_samples(measured(), found, 99.0, None)]
+    samples = [*evaluation.curves(measured(), found), *evaluation.target_samples(measured(), found, 99.0, None)]
     losses = [sample for sample in samples if sample.metric == m.LOSS.name]
     assert [sample.is_not_finite for sample in losses] == [False, True]
     assert all(from_json(to_json(sample), Sample) == sample for sample in samples)

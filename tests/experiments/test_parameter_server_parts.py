@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from bench.errors import BadInput
 from bench.experiments.parameter_server import checkpoints, models, wire
-from bench.experiments.parameter_server.host import Task, _Link
+from bench.experiments.parameter_server.connections import KEY_BYTES, Connection, ShardListener
 from bench.experiments.parameter_server.learner import Batches, Learner
-from bench.experiments.parameter_server.lines import KEY_BYTES, Line, Listener
 from bench.experiments.parameter_server.server import OVER, Checkpoint, Plan, Server
+from bench.experiments.parameter_server.worker import Shards
 
 WAIT_SECONDS = 60.0
 
@@ -283,12 +283,11 @@ class Deaf:
 def test_what_half_precision_loses_goes_with_the_next_gradient() -> None:
     learner = Learner("convolution", 1)
     server = Deaf()
-    task = Task(rank=0, workers=1, is_sync=True, begin=0, transport="compressed", prefetch=False, reset_every=0)
-    link = _Link([server], learner, task)
+    shards = Shards([server], (), learner, plan(workers=1), 0, "compressed")
     gradient = np.float32(1 / 3 + 1e-4)  # which half precision does not have
     for _ in range(64):
         learner.message[:] = gradient
-        link.push()
+        shards.push()
     form = wire.codec("compressed", learner.shapes, learner.parameters)
     total = np.zeros_like(learner.state)
     out = np.empty_like(total)
@@ -315,45 +314,45 @@ def test_a_round_trip_is_the_vector_twice_and_a_call() -> None:
     assert wire.round_trip_bytes("objects", length=1_000, tensors=4) > 8_000 + wire.CALL_BYTES
 
 
-# lines past Ray's calls
+# connections past Ray's calls
 
 
-def listening(shard: Server) -> Listener:
-    return Listener("127.0.0.1", 3, pull=shard.pull, push=shard.push)
+def listening(shard: Server) -> ShardListener:
+    return ShardListener("127.0.0.1", 3, pull=shard.pull, push=shard.push)
 
 
-def test_by_lines_of_their_own_workers_get_what_calls_would_give() -> None:
+def test_by_connections_of_their_own_workers_get_what_calls_would_give() -> None:
     listener = listening(server(iterations=2))
 
     def work(rank: int) -> list[Any]:
         weights, versions = np.empty(3, np.float32), []
-        with closing(Line(listener.address)) as line:
-            line.pull(rank, 0.0)
-            versions.append(line.take(None, weights))
+        with closing(Connection(listener.address)) as connection:
+            connection.pull(rank, 0.0)
+            versions.append(connection.take(None, weights))
             assert not weights.any()
             for version in range(2):
                 gradient = numbers(1 + 2 * rank, 2, 10)
-                line.push(rank, version, 0.0, [gradient])
+                connection.push(rank, version, 0.0, [gradient])
                 gradient[:] = 99.0  # it has gone already
-                versions.append(line.take(None, weights))
+                versions.append(connection.take(None, weights))
         return [versions, weights.tolist()]
 
     # Twice 0.5 of the mean, 2; the last number is a statistic: the mean itself.
     assert in_threads(lambda: work(0), lambda: work(1)) == [[[0, 1, OVER], [-2.0, -2.0, 10.0]]] * 2
 
 
-def test_the_successor_of_a_worker_that_died_at_the_barrier_sends_its_gradient_by_a_line_of_its_own() -> None:
+def test_the_successor_of_a_worker_that_died_at_the_barrier_sends_its_gradient_by_a_connection_of_its_own() -> None:
     shard = server(iterations=1)
     listener = listening(shard)
 
     def send(rank: int, gradient: Any) -> Any:
         weights = np.empty(3, np.float32)
-        with closing(Line(listener.address)) as line:
-            line.push(rank, 0, 0.0, [gradient])
-            return line.take(None, weights), weights.tolist()
+        with closing(Connection(listener.address)) as connection:
+            connection.push(rank, 0, 0.0, [gradient])
+            return connection.take(None, weights), weights.tolist()
 
-    with closing(Line(listener.address)) as line:
-        line.push(0, 0, 0.0, [numbers(1, 1, 1)])  # as its successor will
+    with closing(Connection(listener.address)) as connection:
+        connection.push(0, 0, 0.0, [numbers(1, 1, 1)])  # as its successor will
         deadline = monotonic() + WAIT_SECONDS
         while 0 not in shard._arrived:
             assert monotonic() < deadline
@@ -367,19 +366,22 @@ def test_the_successor_of_a_worker_that_died_at_the_barrier_sends_its_gradient_b
 
 def test_who_does_not_know_the_key_is_hung_up_on() -> None:
     listener = listening(server())
-    with closing(Line(listener.address._replace(key=bytes(KEY_BYTES)))) as line, pytest.raises(ConnectionError):
-        line.take(None, np.empty(3, np.float32))
+    with (
+        closing(Connection(listener.address._replace(key=bytes(KEY_BYTES)))) as connection,
+        pytest.raises(ConnectionError),
+    ):
+        connection.take(None, np.empty(3, np.float32))
 
 
 def test_a_worker_whose_server_fails_is_told_and_does_not_wait() -> None:
     def fail(*_: Any) -> Any:
         raise ConnectionResetError
 
-    listener = Listener("127.0.0.1", 3, pull=fail, push=fail)
-    with closing(Line(listener.address)) as line:
-        line.pull(0, 0.0)
+    listener = ShardListener("127.0.0.1", 3, pull=fail, push=fail)
+    with closing(Connection(listener.address)) as connection:
+        connection.pull(0, 0.0)
         with pytest.raises(ConnectionError):
-            line.take(None, np.empty(3, np.float32))
+            connection.take(None, np.empty(3, np.float32))
 
 
 # servers

@@ -1,22 +1,18 @@
 """Parameter server: synchronous and asynchronous gradient descent with torch, on Ray and without it."""
 
-from __future__ import annotations
-
-import math
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Literal
-
-from msgspec import Meta
-
-from bench.context import Context
-from bench.data import images
-from bench.errors import BadInput, DoesNotFit
-from bench.experiments import Profile
-from bench.experiments.parameter_server import metrics, models, wire
-from bench.experiments.parameter_server.metrics import ARMS, METRICS
+from bench.experiments.parameter_server.arms import ARMS
+from bench.experiments.parameter_server.metrics import METRICS
+from bench.experiments.parameter_server.params import (
+    PROFILES,
+    Params,
+    busy_workers,
+    check_fits,
+    data_sets,
+    guess_pass_seconds,
+    without_effect,
+)
+from bench.experiments.parameter_server.run import run
 from bench.experiments.toolkit import fault_injector
-from bench.model import Arm, Sample, Topology, Value
 
 __all__ = [
     "ARMS",
@@ -24,6 +20,7 @@ __all__ = [
     "METRICS",
     "PROFILES",
     "Params",
+    "busy_workers",
     "check_fits",
     "data_sets",
     "guess_pass_seconds",
@@ -31,223 +28,4 @@ __all__ = [
     "without_effect",
 ]
 
-CHAOS = fault_injector.Survives(kinds=("worker",), workers="Host.train")
-SNAPSHOTS_BYTES = 1536 * 2**20  # that a server may keep of one training
-STUDY_TARGETS = {"convolution": (40.0, 40.0), "lenet": (40.0, 40.0), "resnet18": (60.0, 55.0), "vgg16": (60.0, 55.0)}
-STEP_SECONDS = {"convolution": 0.004, "lenet": 0.02, "resnet18": 4.0, "vgg16": 2.5}  # a batch of 100 on one thread
-FORWARD = 1 / 3  # of a step: what looking at a batch takes
-MIB_AN_IMAGE = {"convolution": 0.1, "lenet": 0.2, "resnet18": 12.0, "vgg16": 6.0}  # of what a gradient keeps
-COPIES = 6  # of the weights in a worker: its own, gloo's, gradients of both, what is under way
-SHARE_OF_MEMORY = 0.5  # that workers may take: processes, servers and the object store have the rest
-
-Data = Literal["cifar10", "mnist-small-32", "synthetic-32"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Params:
-    """What can be varied."""
-
-    workers: Annotated[
-        int, Meta(ge=1, le=1_000, description="Workers, the nodes in turn.", extra={"unit": "WORKERS"})
-    ] = 2
-    model: Annotated[
-        models.Name, Meta(description="One convolution; two and three linear layers; ResNet-18; VGG16.")
-    ] = "convolution"
-    data: Annotated[Data, Meta(description="cifar10 is seeded by you; digits come along; synthetic is made.")] = (
-        "cifar10"
-    )
-    batch: Annotated[
-        int, Meta(ge=1, le=10_000, description="Images in each worker's batch.", extra={"unit": "IMAGES"})
-    ] = 100
-    learning_rate: Annotated[float, Meta(ge=0.0, le=100.0, description="Of every update.", extra={"unit": "RATE"})] = (
-        1e-4
-    )
-    momentum: Annotated[
-        float, Meta(ge=0.0, le=0.999, description="Of the updates before.", extra={"unit": "SHARE"})
-    ] = 0.0
-    iterations: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=10_000_000,
-            description="Updates; asynchronous ones are twice as many.",
-            extra={"unit": "ITERATIONS"},
-        ),
-    ] = 10_000
-    evaluate_every: Annotated[
-        int, Meta(ge=1, le=1_000_000, description="Between two looks at the accuracy.", extra={"unit": "ITERATIONS"})
-    ] = 10
-    target_accuracy: Annotated[
-        float,
-        Meta(
-            ge=0.0,
-            le=100.0,
-            description="Accuracy to reach; 0: as in the study, 40, 60 or 55.",
-            extra={"unit": "PERCENT"},
-        ),
-    ] = 0.0
-    transport: Annotated[
-        wire.Transport,
-        Meta(
-            description="objects: an array a tensor; flat: one buffer; inline: that in pieces which ride in the call;"
-            " sharded: servers that have a part each; compressed: float16, its error made good; direct: TCP lines of the workers' own, past"
-            " Ray's calls."
-        ),
-    ] = "inline"
-    shards: Annotated[
-        int,
-        Meta(ge=1, le=100, description="Servers of transport sharded, the nodes in turn.", extra={"unit": "SERVERS"}),
-    ] = 2
-    prefetch: Annotated[
-        bool, Meta(description="Make the next batch while gradients travel.", extra={"unit": "FLAG"})
-    ] = True
-    staleness_bound: Annotated[
-        int,
-        Meta(
-            ge=-1,
-            le=1_000_000,
-            description="Steps that an asynchronous worker may be ahead of the slowest; -1: as many as it likes.",
-            extra={"unit": "STEPS"},
-        ),
-    ] = -1
-    checkpoint_every: Annotated[
-        int,
-        Meta(
-            ge=0, le=10_000_000, description="Between two checkpoints of a run; 0: none.", extra={"unit": "ITERATIONS"}
-        ),
-    ] = 1_000
-    resume: Annotated[
-        str,
-        Meta(
-            description="A checkpoint on the head node that synchronous training goes on from.", extra={"unit": "FILE"}
-        ),
-    ] = ""
-    crowded: Annotated[
-        bool, Meta(description="Run more workers than there are CPUs, too; the report says so.", extra={"unit": "FLAG"})
-    ] = False
-    chaos: fault_injector.Choice = ""
-
-    def __post_init__(self) -> None:
-        if self.chaos and self.transport == "compressed":
-            raise BadInput(
-                "What half precision lost is lost with a worker: its weights are then no other run's.",
-                "Take another transport with this chaos.",
-            )
-        length = models.PARAMETERS[self.model] + models.STATISTICS[self.model]
-        kept = (2 * self.iterations // self.evaluate_every + 1) * length * 4
-        if kept > SNAPSHOTS_BYTES:
-            raise BadInput(
-                f"An evaluation every {self.evaluate_every} iterations keeps {kept / 2**20:.0f} MiB of weights.",
-                f"Raise evaluate_every: {SNAPSHOTS_BYTES // 2**20} MiB is the most.",
-            )
-
-    @property
-    def servers(self) -> int:
-        return self.shards if self.transport == "sharded" else 1
-
-    def target(self, arm: Arm) -> float:
-        """Accuracy that `arm` is to reach, per cent."""
-        return self.target_accuracy or STUDY_TARGETS[self.model][arm == metrics.ASYNC]
-
-
-_LADDER = (1, 2, 5, 10, 15, 20)
-_TRANSPORTS = ("objects", "flat", "inline", "sharded", "compressed", "direct")
-_LAB: tuple[Mapping[str, tuple[Value, ...]], ...] = (
-    # The study's messages, without any optimisation of what travels; a ResNet's weights are kept less often.
-    {"model": ("convolution",), "workers": _LADDER, "transport": ("objects",)},
-    {"model": ("resnet18",), "workers": _LADDER, "transport": ("objects",), "evaluate_every": (1_000,)},
-)
-PROFILES = {
-    "tiny": Profile(
-        help="A minute and a half: one convolution on digits, 1 and 2 workers, 200 iterations.",
-        grids=(
-            {
-                "model": ("convolution",),
-                "data": ("mnist-small-32",),
-                "workers": (2,),
-                "iterations": (200,),
-                "learning_rate": (0.05,),
-                "evaluate_every": (20,),
-                "target_accuracy": (90.0,),
-            },
-        ),
-        blocks=1,
-        warmups=0,
-        samples=1,
-        sample_seconds=0.25,
-    ),
-    "lab": Profile(
-        help="Days: the study's ladders of workers with CIFAR-10, as far as there are CPUs.",
-        grids=_LAB,
-        blocks=6,
-        warmups=0,
-        samples=1,
-        sample_seconds=0.25,
-        deadline_seconds=7 * 24 * 3600.0,
-    ),
-    "full": Profile(
-        help="Weeks: as lab, VGG16, every transport and bounded staleness.",
-        grids=(
-            *_LAB,
-            {"model": ("vgg16",), "workers": _LADDER, "transport": ("objects",), "evaluate_every": (1_000,)},
-            {"model": ("convolution", "lenet"), "workers": (2, 10), "transport": _TRANSPORTS, "evaluate_every": (50,)},
-            {"model": ("lenet",), "workers": (10,), "staleness_bound": (0, 2, 10), "evaluate_every": (50,)},
-        ),
-        blocks=6,
-        warmups=0,
-        samples=1,
-        sample_seconds=0.25,
-        deadline_seconds=7 * 24 * 3600.0,
-    ),
-}
-
-
-def busy_workers(params: Params, _: Topology) -> int:
-    """Every worker trains at once."""
-    return params.workers
-
-
-def data_sets(params: Params) -> tuple[str, ...]:
-    """The sets that a run needs."""
-    return (params.data,)
-
-
-def check_fits(params: Params, topology: Topology) -> None:
-    """Raise DoesNotFit where workers have no CPU each, or take more of a node than they may: the kernel would kill them."""
-    if params.workers > topology.totals["CPUs"] and not params.crowded:
-        raise DoesNotFit(
-            f"parameter-server with workers={params.workers} needs as many CPUs, and {topology.name} has"
-            f" {topology.totals['CPUs']}.",
-            "Give more --cpus, or fewer workers, or --set crowded=true to run them all the same.",
-        )
-    weights = 4 * COPIES * (models.PARAMETERS[params.model] + models.STATISTICS[params.model])
-    each = params.batch * MIB_AN_IMAGE[params.model] * 2**20 + weights
-    needed = math.ceil(params.workers / topology.nodes) * each
-    if needed > SHARE_OF_MEMORY * topology.memory_bytes_per_node:
-        raise DoesNotFit(
-            f"Workers with {params.model} and batches of {params.batch} need {needed / 2**20:.0f} MiB on each node of"
-            f" {topology.name}, and half of its memory is {SHARE_OF_MEMORY * topology.memory_bytes_per_node / 2**20:.0f}"
-            " MiB.",
-            "Lower batch or workers, or give the nodes more with --memory-mib.",
-        )
-
-
-def without_effect(params: Params) -> Collection[str]:
-    """The number of servers, where there is one whatever it says."""
-    return ("shards",) if params.transport != "sharded" else ()
-
-
-def guess_pass_seconds(params: Params) -> float:
-    """One training of every arm on two cores."""
-    step = STEP_SECONDS[params.model] * params.batch / 100 + 0.003
-    steps_by_arm = (params.workers, 2, 1, 1, 1, params.workers, params.workers)
-    looks = 7 * params.iterations / params.evaluate_every  # six arms, one of which has twice as many
-    evaluations = looks * images.HELD_OUT[params.data] / 100 * STEP_SECONDS[params.model] * FORWARD
-    return params.iterations * step * sum(steps_by_arm) / 2 + evaluations
-
-
-def run(params: Params, context: Context) -> Iterator[Sample]:
-    """One invocation: servers and workers start, then every arm trains from the same weights in each turn."""
-    from bench.experiments.parameter_server.study import Study
-
-    yield from Study(params, context).run()
+CHAOS = fault_injector.Survives(kinds=("worker",), workers="TrainingWorker.train")

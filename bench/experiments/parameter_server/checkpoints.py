@@ -1,4 +1,4 @@
-"""Checkpoints as files: weights and momentum after so many iterations, and nothing that a reader must trust."""
+"""Writes and reads checkpoints: weights and momentum after so many iterations, and nothing that a reader must trust."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A network whose weights and gradients each lie in one flat buffer, and the batches that it learns from.
+"""Computes gradients of a network whose weights and gradients each lie in one flat buffer, and makes its batches.
 
 The *state* is all parameters, then the running statistics of batch normalisation; the *message* is the gradient of the
 parameters, then the same statistics. Both are float32 and equally long.

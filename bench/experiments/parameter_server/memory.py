@@ -1,4 +1,4 @@
-"""What a process does with memory that it has freed."""
+"""Keeps memory that a process has freed, for its next step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The networks of the study as torch modules of our own, for images of 3 x 32 x 32 in ten classes."""
+"""Builds the networks of the study as torch modules of our own, for images of 3 x 32 x 32 in ten classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server: it holds the weights, or one shard of them, and applies what the workers send.
+"""Holds the weights, or one shard of them, in an actor, and applies what the workers send.
 
 Its calls run in threads, one for each worker, which wait for each other on one condition.
 """
@@ -12,7 +12,7 @@ from threading import Condition
 from time import monotonic, process_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bench.experiments.parameter_server.lines import Address, Listener
+from bench.experiments.parameter_server.connections import Address, ShardListener
 from bench.experiments.parameter_server.memory import keep_freed_memory
 from bench.experiments.parameter_server.wire import Transport, codec
 
@@ -39,6 +39,15 @@ class Plan:
     staleness_bound: int  # steps that a worker may be ahead of the slowest; below 0: as many as it likes
     evaluate_every: int
     checkpoint_every: int  # 0: never
+
+    @property
+    def is_sync(self) -> bool:
+        return self.mode == "sync"
+
+    @property
+    def end(self) -> int:
+        """The iteration after which there is nothing more to do."""
+        return self.begin + self.iterations
 
 
 class Snapshot(NamedTuple):
@@ -87,14 +96,14 @@ class Server:
         self._velocity: Vector = np.zeros(parameters, np.float32)
         self._changed = Condition()
         self._version = OVER
-        self._plan: Plan | None = None
+        self._plan: Plan  # from `begin` on
 
     def listen(self) -> Address:
-        """Take questions by lines of the workers' own from now on, beside calls; gives where."""
+        """Take questions by connections of the workers' own from now on, beside calls; gives where."""
         import ray
 
         length = len(self._state)
-        return Listener(ray.util.get_node_ip_address(), length, pull=self.pull, push=self.push).address
+        return ShardListener(ray.util.get_node_ip_address(), length, pull=self.pull, push=self.push).address
 
     def begin(self, plan: Plan, state: Vector, velocity: Vector | None = None) -> None:
         """Be ready for one training that goes on from `state`."""
@@ -130,13 +139,9 @@ class Server:
         """
         arrived = monotonic()
         with self._changed:
-            if self._plan is None:
-                raise RuntimeError("a gradient came before the plan")
             self._worker_cpu[rank] = cpu_seconds
-            if self._plan.mode == "sync":
-                self._join(rank, version, pieces)
-            else:
-                self._apply_one(rank, version, pieces)
+            apply = self._join if self._plan.is_sync else self._apply_one
+            apply(rank, version, pieces)
             self._tally.barrier_seconds[rank] += monotonic() - arrived
             return self._answer(rank)
 
@@ -144,7 +149,7 @@ class Server:
         """Wait until every worker's gradient of this version is there; the last one to come averages them."""
         import numpy as np
 
-        plan = self._the_plan
+        plan = self._plan
         if version != self._version:  # of a worker that was given up, whose successor has sent this already
             self._tally.refused += 1
             return
@@ -167,7 +172,6 @@ class Server:
 
     def _apply_one(self, rank: int, version: int, pieces: Sequence[Any]) -> None:
         """Apply one worker's gradient as it comes; the worker then waits while it is too far ahead."""
-        plan = self._the_plan
         if self._is_over():
             self._tally.refused += 1
             return
@@ -178,16 +182,15 @@ class Server:
         self._at_work.discard(rank)
         self._update(message)
         self._tally.update_seconds += monotonic() - begin
-        if plan.staleness_bound >= 0:
-            self._wait(
-                lambda: self._is_over() or self._clocks[rank] - min(self._clocks.values()) <= plan.staleness_bound
-            )
+        bound = self._plan.staleness_bound
+        if bound >= 0:
+            self._wait(lambda: self._is_over() or self._clocks[rank] - min(self._clocks.values()) <= bound)
 
     def _update(self, message: Vector) -> None:
         """One step of gradient descent, and what is to be kept of the state after it. `message` may be read-only."""
         import numpy as np
 
-        plan, cut = self._the_plan, self._parameters
+        plan, cut = self._plan, self._parameters
         gradient = message[:cut]
         if plan.momentum:
             self._velocity *= plan.momentum
@@ -209,16 +212,16 @@ class Server:
 
     def _answer(self, rank: int) -> list[Any]:
         # Synchronous workers read what nobody changes before all have it; asynchronous ones get a copy of the moment.
-        state = self._state if self._the_plan.mode == "sync" else self._state.copy()
+        state = self._state if self._plan.is_sync else self._state.copy()
         return [self._version if self._may_go_on(rank) else OVER, *self._codec.encode(state)]
 
     def _may_go_on(self, rank: int) -> bool:
         """Whether one more gradient of this worker's is wanted. Those that are being made already are counted on."""
-        plan = self._the_plan
-        if plan.mode == "sync":
+        plan = self._plan
+        if plan.is_sync:
             return not self._is_over()
         others = len(self._at_work - {rank})  # a worker at work that asks again is the successor of one that died
-        if self._version + others >= plan.begin + plan.iterations:
+        if self._version + others >= plan.end:
             return False
         self._at_work.add(rank)
         return True
@@ -227,15 +230,8 @@ class Server:
         if not self._changed.wait_for(until, STALL_SECONDS):
             raise TimeoutError(f"{STALL_SECONDS:g} s without the other workers' gradients")
 
-    @property
-    def _the_plan(self) -> Plan:
-        if self._plan is None:
-            raise RuntimeError("no training has begun")
-        return self._plan
-
     def _is_over(self) -> bool:
-        plan = self._the_plan
-        return self._version >= plan.begin + plan.iterations
+        return self._version >= self._plan.end
 
     def version(self) -> int:
         """Iterations done; the answer also says that the server lives."""
@@ -244,7 +240,7 @@ class Server:
     def clock(self, rank: int) -> int:
         """Gradients of one worker that were applied."""
         with self._changed:
-            return self._version if self._the_plan.mode == "sync" else self._clocks[rank]
+            return self._version if self._plan.is_sync else self._clocks[rank]
 
     def tally(self) -> Tally:
         """What was seen of the training that has just ended."""

@@ -1,6 +1,6 @@
-"""How a flat vector travels: as one object of many arrays, as one array, or as bytes that ride in the call itself.
+"""Encodes a flat vector: as one object of many arrays, as one array, or as bytes that ride in the call itself.
 
-By a line of the processes' own (`direct`) it travels as the one array that it is.
+By a connection of the processes' own (`direct`) it travels as the one array that it is.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from bench.experiments.parameter_server.lines import ANSWER, QUESTION
+from bench.experiments.parameter_server.connections import ANSWER, QUESTION
 
 if TYPE_CHECKING:
     import numpy as np

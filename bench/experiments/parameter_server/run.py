@@ -1,4 +1,4 @@
-"""One invocation of the study: every arm's training in turn, what it came to, and what must be equal."""
+"""Runs one invocation: every arm's training in turn, what it came to, and what must be equal."""
 
 from __future__ import annotations
 
@@ -9,39 +9,38 @@ from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bench.context import Context, Measured
 from bench.data import images
 from bench.errors import RunInvalid
-from bench.experiments.parameter_server import checkpoints, models, wire
+from bench.experiments.parameter_server import arms, checkpoints, models, training, wire
 from bench.experiments.parameter_server import metrics as m
-from bench.experiments.parameter_server.host import Schedule
-from bench.experiments.parameter_server.learner import Learner
-from bench.experiments.parameter_server.outcome import (
+from bench.experiments.parameter_server.evaluation import (
     Examiner,
-    Reached,
+    TimeToTarget,
     by_node,
     curves,
-    reached,
     sample,
     share_apart,
     speed_ups,
     target_samples,
+    time_to_target,
 )
-from bench.experiments.parameter_server.server import Plan
-from bench.experiments.parameter_server.training import Pass, Setting, Trainers
+from bench.experiments.parameter_server.learner import Learner
+from bench.experiments.parameter_server.params import Params
+from bench.experiments.parameter_server.server import Plan, Snapshot
+from bench.experiments.parameter_server.training import Pass, Trainers
 from bench.experiments.toolkit import parts
 from bench.experiments.toolkit.placement import places
 from bench.model import Arm, Sample
 
-if TYPE_CHECKING:
-    from bench.experiments.parameter_server import Params
-    from bench.experiments.parameter_server.server import Snapshot
-
 SAME_WEIGHTS = 1e-3  # of their change in one iteration, by which gloo's may differ: it adds up in another order
 SEEDS_APART = 1_000  # those of one block and the next
-RAY_ARMS = (m.SYNC, m.ASYNC, m.ONE_WORKER)
+
+
+def run(params: Params, context: Context) -> Iterator[Sample]:
+    """One invocation: servers and workers start, then every arm trains from the same weights in each turn."""
+    yield from Study(params, context).run()
 
 
 class Study:
@@ -52,7 +51,7 @@ class Study:
         self.context = context
         # Weights and the order of batches are drawn anew in each block, or its repeats would all need the same (R18).
         self.seed = context.seed + SEEDS_APART * (context.block - 1)
-        self.seats = places(params.workers, context.nodes)
+        self.places = places(params.workers, context.nodes)
         usable = [node for node in context.nodes if node.cpus > 0]
         self.server_nodes = [usable[shard % len(usable)] for shard in range(params.servers)]
         self.cpus = sum(node.cpus for node in usable)
@@ -65,9 +64,9 @@ class Study:
         held = images.load(params.data, context.seed, "uint8")
         context.data(params.data, images.checksum(params.data, context.seed))
         learner = Learner(params.model, self.seed)
-        context.leaves_idle([node.name for node in context.nodes if node not in [seat.node for seat in self.seats]])
+        context.leaves_idle([node.name for node in context.nodes if node not in [place.node for place in self.places]])
         with ExitStack() as ends:
-            started = context.time_once(m.SYNC.name, partial(self._start, held, learner))
+            started = context.time_once(arms.SYNC.name, partial(self._start, held, learner))
             trainers = started.results[0]
             ends.callback(trainers.close)
             yield started.sample(m.STARTUP, started.interval.seconds)
@@ -76,7 +75,7 @@ class Study:
             yield self._warm_up(trainers)
             work = self._work(trainers)
             for turn in context.turns():
-                for arm in turn.order(m.ARMS):
+                for arm in turn.order(arms.ARMS):
                     trainers.join_peers()  # again, where a worker was replaced
                     measured = turn.measure(arm, work[arm.name], lambda done: done.samples_by_node)
                     yield from self._samples(arm, measured)
@@ -88,86 +87,69 @@ class Study:
         """Servers and workers that are ready. Raises RunInvalid where threads are not what they should be (P03)."""
         import ray
 
-        params = self.params
-        setting = Setting(
-            model=params.model,
+        trainers = training.Trainers(
+            params=self.params,
             seed=self.seed,
-            batch=params.batch,
-            transport=params.transport,
-            prefetch=params.prefetch,
+            learner=learner,
             images=ray.put(held.train_x),
             classes=ray.put(held.train_y),
-            initial=learner.state.copy(),
-            shapes=learner.shapes,
-            parameters=learner.parameters,
+            places=self.places,
+            server_nodes=self.server_nodes,
+            folder=self.context.folder / "checkpoints",
         )
-        trainers = Trainers(
-            setting, seats=self.seats, server_nodes=self.server_nodes, folder=self.context.folder / "checkpoints"
-        )
-        threads, asked = trainers.ready(), [seat.threads for seat in self.seats]
+        threads, asked = trainers.ready(), [place.threads for place in self.places]
         if threads != asked:
             trainers.close()
             raise RunInvalid(f"Workers compute with {threads} threads, not {asked}.")
         return trainers
 
     def _warm_up(self, trainers: Trainers) -> Sample:
-        """One iteration by each way that processes meet, which opens their lines; gives how far apart the weights are.
+        """One iteration by each way that processes meet, which opens their connections; gives how far apart the weights are.
 
         After many iterations they may be anything: what differs in the last digit grows.
         """
         plan = replace(self._plan("sync", self.params.workers), iterations=1, checkpoint_every=0)
         once = self.context.time_once(
-            m.SYNC.name,
-            lambda: (trainers.train(plan, name="warm-up"), trainers.together(replace(self._schedule, iterations=1))),
+            arms.SYNC.name, lambda: (trainers.train(plan, name="warm-up"), trainers.together(plan))
         )
-        ours, theirs = (done.snapshots()[-1].state[: trainers.setting.parameters] for done in once.results[0])
+        ours, theirs = (done.snapshots()[-1].state[: trainers.parameters] for done in once.results[0])
         if self.params.transport == "compressed":
             return once.missing(m.WEIGHTS_APART, "half precision gives other weights, as it must")
-        apart = share_apart(ours, theirs, trainers.setting.initial[: trainers.setting.parameters])
+        apart = share_apart(ours, theirs, trainers.initial[: trainers.parameters])
         if not apart <= SAME_WEIGHTS:
             self.context.invalid(
-                f"after one iteration the weights of {m.SYNC.name} and {m.GLOO.name} are {apart:.2g} of their change"
+                f"after one iteration the weights of {arms.SYNC.name} and {arms.GLOO.name} are {apart:.2g} of their change"
                 f" apart, and {SAME_WEIGHTS:g} is allowed"
             )
         return once.sample(m.WEIGHTS_APART, apart)
 
-    @property
-    def _schedule(self) -> Schedule:
-        params = self.params
-        return Schedule(
-            iterations=params.iterations,
-            learning_rate=params.learning_rate,
-            momentum=params.momentum,
-            evaluate_every=params.evaluate_every,
-        )
-
     def _work(self, trainers: Trainers) -> Mapping[str, Callable[[], Pass]]:
         """How each arm trains once."""
-        params, schedule = self.params, self._schedule
+        params, alone = self.params, self._plan("sync", 1)
         start = None
         if params.resume:
-            setting = trainers.setting
-            start = checkpoints.read(Path(params.resume), length=len(setting.initial), parameters=setting.parameters)
+            length = len(trainers.initial)
+            start = checkpoints.read(Path(params.resume), length=length, parameters=trainers.parameters)
         sync = partial(
             trainers.train,
             self._plan("sync", params.workers, begin=start.iteration if start else 0),
-            name=m.SYNC.name,
+            name=arms.SYNC.name,
             progress=self.context.progress,
             start=start,
         )
         return {
-            m.SYNC.name: sync,
-            m.UNWATCHED.name: sync,
-            m.ASYNC.name: partial(
+            arms.SYNC.name: sync,
+            arms.UNWATCHED.name: sync,
+            arms.ASYNC.name: partial(
                 trainers.train,
                 self._plan("async", params.workers),
-                name=m.ASYNC.name,
+                name=arms.ASYNC.name,
                 progress=self.context.progress,
             ),
-            m.ONE_WORKER.name: partial(trainers.train, self._plan("sync", 1), name=m.ONE_WORKER.name),
-            m.ONE_THREAD.name: partial(trainers.alone, schedule, 1),
-            m.ALL_THREADS.name: partial(trainers.alone, schedule, self.seats[0].node.threads),
-            m.GLOO.name: partial(trainers.together, schedule),
+            arms.ONE_WORKER.name: partial(trainers.train, alone, name=arms.ONE_WORKER.name),
+            arms.ONE_THREAD.name: partial(trainers.alone, alone, 1),
+            arms.ALL_THREADS.name: partial(trainers.alone, alone, self.places[0].node.threads),
+            arms.GLOO.name: partial(trainers.together, alone),
         }
 
     def _plan(self, mode: str, workers: int, begin: int = 0) -> Plan:
@@ -189,7 +171,7 @@ class Study:
         """What the passes of one turn say by themselves, without a look at the weights."""
         passes, seconds = measured.results, measured.interval.seconds
         yield measured.sample(m.THROUGHPUT, sum(done.samples for done in passes) / seconds)
-        if arm not in RAY_ARMS:
+        if arm not in arms.RAY_ARMS:
             return
         iterations = sum(done.iterations for done in passes)
         slowest = [max(tally.update_seconds for tally in done.tallies) for done in passes]
@@ -209,12 +191,12 @@ class Study:
         for done in passes:
             steps = zip(*(report.busy for report in done.reports), strict=False)  # a worker that died did fewer
             whole = [tuple(sum(report.busy) for report in done.reports)]
-            for times in whole if arm == m.ASYNC else steps:
+            for times in whole if arm == arms.ASYNC else steps:
                 yield [
                     parts.WorkDone(
-                        node=self.seats[rank].node.name,
+                        node=self.places[rank].node.name,
                         busy_seconds=seconds,
-                        units=done.reports[rank].steps if arm == m.ASYNC else 1,
+                        units=done.reports[rank].steps if arm == arms.ASYNC else 1,
                     )
                     for rank, seconds in enumerate(times)
                 ]
@@ -227,7 +209,7 @@ class Study:
         travel = {rank: sum(done.reports[rank].travel_seconds for done in passes) for rank in ranks}
         for metric, values in ((m.BARRIER, barrier), (m.TRAVEL, travel)):
             yield measured.sample(metric, sum(values.values()) / len(values) / len(passes))
-            for node, value in by_node(values, lambda rank: self.seats[rank].node.name).items():
+            for node, value in by_node(values, lambda rank: self.places[rank].node.name).items():
                 yield measured.sample(metric, value / len(passes), node=node)
 
     def _wires(self, measured: Measured[Pass], iterations: int) -> Iterator[Sample]:
@@ -255,34 +237,34 @@ class Study:
         return sum(
             wire.round_trip_bytes(params.transport, length=part.stop - part.start, tensors=models.TENSORS[params.model])
             for node, part in zip(self.server_nodes, wire.parts(length, params.servers), strict=True)
-            if (self.seats[rank].node == here) != (node == here)
+            if (self.places[rank].node == here) != (node == here)
         )
 
     def _outcomes(self, examiner: Examiner) -> Iterator[Sample]:
         """What the last training of each arm came to: curves, the target, and whether it was one at all."""
-        found: dict[str, Reached | None] = {}
-        for arm in m.ARMS:
-            if arm == m.UNWATCHED or arm.name not in self.kept:
+        found: dict[str, TimeToTarget | None] = {}
+        for arm in arms.ARMS:
+            if arm == arms.UNWATCHED or arm.name not in self.kept:
                 continue
             measured, snapshots = self.kept[arm.name], self.snapshots[arm.name]
-            processes = self.params.workers if arm == m.GLOO else 1
+            processes = self.params.workers if arm == arms.GLOO else 1
             evaluated = examiner.evaluate(snapshots, processes=processes)
             if problem := examiner.fault(evaluated):
                 self.context.invalid(f"{arm.name}: {problem}")
             yield from curves(measured, evaluated)
             target = self.params.target(arm)
-            found[arm.name] = reached(evaluated, target, self._samples_an_iteration(arm))
+            found[arm.name] = time_to_target(evaluated, target, self._samples_an_iteration(arm))
             yield from target_samples(measured, evaluated, target, found[arm.name])
-            if arm == m.ONE_WORKER:
+            if arm == arms.ONE_WORKER:
                 base = evaluated
-        for arm in (m.SYNC, m.ASYNC):
+        for arm in (arms.SYNC, arms.ASYNC):
             # The base takes this arm's target: in the study that of asynchronous training is another one.
-            of_base = reached(base, self.params.target(arm), self._samples_an_iteration(m.ONE_WORKER))
+            of_base = time_to_target(base, self.params.target(arm), self._samples_an_iteration(arms.ONE_WORKER))
             yield from speed_ups(self.kept[arm.name], of_base, found[arm.name])
         self._same_weights()
 
     def _samples_an_iteration(self, arm: Arm) -> int:
-        is_one = arm in (m.ASYNC, m.ONE_WORKER, m.ONE_THREAD, m.ALL_THREADS)
+        is_one = arm in (arms.ASYNC, arms.ONE_WORKER, arms.ONE_THREAD, arms.ALL_THREADS)
         return self.params.batch * (1 if is_one else self.params.workers)
 
     def _same_weights(self) -> None:
@@ -290,7 +272,7 @@ class Study:
         params, context = self.params, self.context
         way = "compressed " if params.transport == "compressed" else ""
         rest = f"batch {params.batch}, rate {params.learning_rate:g}, momentum {params.momentum:g}, seed {self.seed}"
-        for arm, workers in ((m.SYNC, params.workers), (m.UNWATCHED, params.workers), (m.ONE_WORKER, 1)):
+        for arm, workers in ((arms.SYNC, params.workers), (arms.UNWATCHED, params.workers), (arms.ONE_WORKER, 1)):
             last = self.snapshots[arm.name][-1]
             context.same_everywhere(
                 f"parameter-server: weights of {params.model} after {last.iteration} {way}synchronous iterations of"

@@ -1,4 +1,4 @@
-"""A worker: a process that learns, with the servers, by itself, or with the others over gloo."""
+"""Trains in one process: with the servers, by itself, or with the other workers over gloo."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from datetime import timedelta
 from time import monotonic, process_time
 from typing import TYPE_CHECKING, Any
 
-from bench.experiments.parameter_server import models
+from bench.experiments.parameter_server.connections import Address, Connection
 from bench.experiments.parameter_server.learner import Batch, Batches, Learner
-from bench.experiments.parameter_server.lines import Address, Line
 from bench.experiments.parameter_server.memory import keep_freed_memory
-from bench.experiments.parameter_server.server import OVER, Snapshot
+from bench.experiments.parameter_server.params import Params
+from bench.experiments.parameter_server.server import OVER, Plan, Snapshot
 from bench.experiments.parameter_server.wire import Codec, Transport, codec, parts
 from bench.experiments.toolkit.interfaces import interface_of
 
@@ -27,30 +27,6 @@ if TYPE_CHECKING:
 GLOO_SECONDS = 120.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Task:
-    """What one worker is to do in one training."""
-
-    rank: int
-    workers: int
-    is_sync: bool
-    begin: int  # its first batch is this one of its own
-    transport: Transport
-    prefetch: bool
-    reset_every: int  # the error of half precision is forgotten after so many of its steps; 0: never
-    addresses: Sequence[Address] = ()  # of all servers, where there are lines past Ray's calls
-
-
-@dataclass(frozen=True, kw_only=True)
-class Schedule:
-    """What a peer is to do: as a Plan, without servers."""
-
-    iterations: int
-    learning_rate: float
-    momentum: float
-    evaluate_every: int
-
-
 @dataclass(kw_only=True)
 class Report:
     """What a worker, or a peer, did in one training."""
@@ -61,17 +37,23 @@ class Report:
     losses: list[float] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=list)
 
+    def add(self, successor: Report) -> None:
+        """Count what the successor of this worker did, too."""
+        self.steps += successor.steps
+        self.busy += successor.busy
+        self.travel_seconds += successor.travel_seconds
+        self.losses += successor.losses
 
-class Host:
+
+class TrainingWorker:
     """One process with a network of its own, on as many threads as it has CPUs."""
 
-    def __init__(self, name: models.Name, images: Any, classes: Any, *, size: int, seed: int, threads: int) -> None:
+    def __init__(self, params: Params, seed: int, images: Any, classes: Any, *, threads: int) -> None:
         keep_freed_memory()
-        self._learner = Learner(name, seed, threads=threads)
-        self._batches = Batches(images, classes, size=size, seed=seed)
+        self._params, self._seed, self._threads = params, seed, threads
+        self._learner = Learner(params.model, seed, threads=threads)
+        self._batches = Batches(images, classes, size=params.batch, seed=seed)
         self._initial = self._learner.state.copy()
-        self._threads = threads
-        self._name, self._seed = name, seed
 
     def threads(self) -> int:
         """Threads that torch computes with; the answer also says that the worker lives."""
@@ -91,53 +73,48 @@ class Host:
             return f"tcp://{node}:{free.getsockname()[1]}"
 
     def warm_up(self) -> None:
-        """One gradient that nobody gets: what torch does once is done then."""
+        """One gradient that is thrown away: what torch does once is done then."""
         self._learner.state[:] = self._initial
         self._learner.compute(self._batches.take(0))
 
     # with the servers
 
-    def train(self, servers: Sequence[Any], task: Task) -> Report:
-        """Send gradients and take weights until all servers say that it is over."""
-        with closing(_Link(servers, self._learner, task)) as link:
-            link.collect(link.pull())
-            return self._train(link, task)
-
-    def _train(self, link: _Link, task: Task) -> Report:
-        report, step = Report(), task.begin
-        while not link.is_over:
-            if task.is_sync:
-                step = link.version  # the successor of a worker that died begins where the others are
-            begin = monotonic()
-            if not report.steps or not task.prefetch:
-                batch = self._take(task, step)
-            report.losses.append(self._learner.compute(batch))
-            if task.reset_every and step % task.reset_every == 0:
-                link.forget()
-            sent = monotonic()
-            answers = link.push()
-            step += 1
-            making = monotonic()
-            if task.prefetch:
-                batch = self._take(task, step)
-            report.busy.append(sent - begin + monotonic() - making)
-            link.collect(answers)
-            report.travel_seconds += monotonic() - sent
-            report.steps += 1
+    def train(self, servers: Sequence[Any], addresses: Sequence[Address], plan: Plan, rank: int, first: int) -> Report:
+        """Send gradients, from batch `first` of its own on, and take weights until all servers say that it is over."""
+        params = self._params
+        with closing(Shards(servers, addresses, self._learner, plan, rank, params.transport)) as shards:
+            shards.collect(shards.pull())
+            report, step = Report(), first
+            while not shards.is_over:
+                if plan.is_sync:
+                    step = shards.version  # the successor of a worker that died begins where the others are
+                begin = monotonic()
+                if not report.steps or not params.prefetch:
+                    batch = self._batches.take(step * plan.workers + rank)
+                report.losses.append(self._learner.compute(batch))
+                if plan.checkpoint_every and step % plan.checkpoint_every == 0:
+                    shards.forget_error()
+                sent = monotonic()
+                answers = shards.push()
+                step += 1
+                making = monotonic()
+                if params.prefetch:
+                    batch = self._batches.take(step * plan.workers + rank)
+                report.busy.append(sent - begin + monotonic() - making)
+                shards.collect(answers)
+                report.travel_seconds += monotonic() - sent
+                report.steps += 1
         return report
-
-    def _take(self, task: Task, step: int) -> Batch:
-        return self._batches.take(step * task.workers + task.rank)
 
     # without Ray
 
-    def learn_alone(self, schedule: Schedule, *, threads: int) -> Report:
+    def learn_alone(self, plan: Plan, *, threads: int) -> Report:
         """Plain torch in this one process, a batch an iteration."""
         import torch
 
         torch.set_num_threads(threads)
         try:
-            return self._loop(self._learner.compute, self._learner, schedule, range(schedule.iterations))
+            return self._learn(self._learner.compute, self._learner, plan, range(plan.iterations))
         finally:
             torch.set_num_threads(self._threads)
 
@@ -154,11 +131,11 @@ class Host:
             "gloo", init_method=meeting, rank=rank, world_size=workers, timeout=timedelta(seconds=GLOO_SECONDS)
         )
         # Its hooks stay with the parameters for good, so that they are not those of the other trainings.
-        learner = Learner(self._name, self._seed, threads=self._threads)
+        learner = Learner(self._params.model, self._seed, threads=self._threads)
         module = DistributedDataParallel(learner.module, forward_sync_buffers=False)
         self._together = learner, module, rank, workers
 
-    def learn_together(self, schedule: Schedule) -> Report:
+    def learn_together(self, plan: Plan) -> Report:
         """DistributedDataParallel, with the batches that synchronous workers have."""
         from torch.nn.functional import cross_entropy
 
@@ -170,45 +147,49 @@ class Host:
             loss.backward()  # type: ignore[no-untyped-call]
             return float(loss.detach())
 
-        return self._loop(compute, learner, schedule, range(rank, schedule.iterations * workers, workers))
+        return self._learn(compute, learner, plan, range(rank, plan.iterations * workers, workers))
 
-    def _loop(
-        self, compute: Callable[[Batch], float], learner: Learner, schedule: Schedule, numbers: Sequence[int]
-    ) -> Report:
+    def _learn(self, compute: Callable[[Batch], float], learner: Learner, plan: Plan, batches: Sequence[int]) -> Report:
         """Gradient descent by torch's own optimiser; keeps the states that are to be evaluated."""
         import torch
 
         learner.state[:] = self._initial
-        optimizer = torch.optim.SGD(learner.module.parameters(), lr=schedule.learning_rate, momentum=schedule.momentum)
-        report = Report()
+        optimizer = torch.optim.SGD(learner.module.parameters(), lr=plan.learning_rate, momentum=plan.momentum)
+        report = Report(steps=len(batches))
         started, cpu = monotonic(), process_time()
-        for iteration, number in enumerate(numbers, start=1):
+        for iteration, number in enumerate(batches, start=1):
             report.losses.append(compute(self._batches.take(number)))
             optimizer.step()
-            if iteration % schedule.evaluate_every == 0 or iteration == len(numbers):
+            if iteration % plan.evaluate_every == 0 or iteration == len(batches):
                 state = learner.state.copy()
                 report.snapshots.append(Snapshot(iteration, monotonic() - started, process_time() - cpu, state))
-        report.steps = len(numbers)
         return report
 
 
-class _Link:
-    """A worker's end of the lines to all shards, each of which has a version of its own."""
+class Shards:
+    """All shards, as a worker reaches them; each has a version of its own."""
 
-    def __init__(self, servers: Sequence[Any], learner: Learner, task: Task) -> None:
+    def __init__(
+        self,
+        servers: Sequence[Any],
+        addresses: Sequence[Address],
+        learner: Learner,
+        plan: Plan,
+        rank: int,
+        transport: Transport,
+    ) -> None:
         import numpy as np
 
-        self._learner = learner
-        self._task = task
+        self._learner, self._plan, self._rank = learner, plan, rank
         self._parts = parts(len(learner.state), len(servers))
-        self._codecs = [codec(task.transport, learner.shapes, part.stop - part.start) for part in self._parts]
-        self._ends: Sequence[Line | _Calls] = (
-            [Line(address) for address in task.addresses]
-            if task.addresses
+        self._codecs = [codec(transport, learner.shapes, part.stop - part.start) for part in self._parts]
+        self._ends: Sequence[Connection | _Calls] = (
+            [Connection(address) for address in addresses]
+            if addresses
             else [_Calls(server, form) for server, form in zip(servers, self._codecs, strict=True)]
         )
         self._versions = [0] * len(servers)
-        self._error = np.zeros_like(learner.message) if task.transport == "compressed" else None
+        self._error = np.zeros_like(learner.message) if transport == "compressed" else None
 
     @property
     def version(self) -> int:
@@ -219,14 +200,14 @@ class _Link:
     def is_over(self) -> bool:
         return self.version == OVER
 
-    def forget(self) -> None:
+    def forget_error(self) -> None:
         """Begin anew with what half precision lost: a training that is resumed here has no more than that."""
         if self._error is not None:
             self._error[:] = 0.0
 
     def pull(self) -> list[tuple[int, Any]]:
         """Ask for the weights as they are."""
-        return [(shard, end.pull(self._task.rank, process_time())) for shard, end in enumerate(self._ends)]
+        return [(shard, end.pull(self._rank, process_time())) for shard, end in enumerate(self._ends)]
 
     def push(self) -> list[tuple[int, Any]]:
         """Send the message that the learner has made, and ask for the weights after it.
@@ -241,12 +222,12 @@ class _Link:
         answers = []
         for shard, (end, form, part) in enumerate(zip(self._ends, self._codecs, self._parts, strict=True)):
             version = self._versions[shard]
-            if version == OVER or (self._task.is_sync and version != least):
+            if version == OVER or (self._plan.is_sync and version != least):
                 continue
             pieces = form.encode(message[part])
             if self._error is not None:
                 form.decode(pieces, self._error[part])
-            answers.append((shard, end.push(self._task.rank, version, cpu_seconds, pieces)))
+            answers.append((shard, end.push(self._rank, version, cpu_seconds, pieces)))
         if self._error is not None:
             self._error[:] = message - self._error
         return answers
@@ -263,7 +244,7 @@ class _Link:
 
 
 class _Calls:
-    """Ray's calls of one server: what a Line does, past them."""
+    """Ray's calls of one server: what a Connection does, past them."""
 
     def __init__(self, server: Any, form: Codec) -> None:
         self._form = form
@@ -284,4 +265,4 @@ class _Calls:
         return int(version)
 
     def close(self) -> None:
-        """Nothing to do: Ray keeps the lines."""
+        """Nothing to do: Ray keeps the connections."""

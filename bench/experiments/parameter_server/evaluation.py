@@ -1,4 +1,4 @@
-"""What a training came to: accuracy along the way, the target, and whether it converged at all."""
+"""Evaluates a training: accuracy along the way, time to the target, and whether it converged at all."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.context import Measured
 from bench.experiments.parameter_server import metrics as m
+from bench.experiments.parameter_server.arms import ONE_WORKER
 from bench.experiments.parameter_server.learner import Learner
 from bench.experiments.parameter_server.server import Snapshot
 from bench.model import Metric, Sample
@@ -37,8 +38,8 @@ class Evaluated:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reached:
-    """The target, and what it took."""
+class TimeToTarget:
+    """What it took until the target was reached."""
 
     seconds: float
     on_clock_seconds: float
@@ -93,11 +94,11 @@ def share_apart(ours: Vector, theirs: Vector, before: Vector) -> float:
     return apart / change if change else apart
 
 
-def reached(evaluated: Sequence[Evaluated], target: float, samples_an_iteration: float) -> Reached | None:
+def time_to_target(evaluated: Sequence[Evaluated], target: float, samples_an_iteration: float) -> TimeToTarget | None:
     """When the accuracy was first at `target` per cent; None: never."""
     for one in evaluated:
         if one.accuracy >= target:
-            return Reached(
+            return TimeToTarget(
                 seconds=one.seconds,
                 on_clock_seconds=one.seconds + one.evaluation_seconds,
                 samples=one.iteration * samples_an_iteration,
@@ -120,7 +121,7 @@ def curves(measured: Measured[Any], evaluated: Sequence[Evaluated]) -> Iterator[
 
 
 def target_samples(
-    measured: Measured[Any], evaluated: Sequence[Evaluated], target: float, found: Reached | None
+    measured: Measured[Any], evaluated: Sequence[Evaluated], target: float, found: TimeToTarget | None
 ) -> Iterator[Sample]:
     """Time and samples to the target, or the reason that there are none."""
     yield measured.sample(m.ACCURACY, evaluated[-1].accuracy)
@@ -134,10 +135,10 @@ def target_samples(
         yield sample(measured, metric, value, missed)
 
 
-def speed_ups(measured: Measured[Any], base: Reached | None, found: Reached | None) -> Iterator[Sample]:
+def speed_ups(measured: Measured[Any], base: TimeToTarget | None, found: TimeToTarget | None) -> Iterator[Sample]:
     """The ratio of the times to the target, and the two ratios that it is the product of."""
     if base is None or found is None:
-        reason = f"the target was not reached by {m.ONE_WORKER.name if base is None else measured.arm}"
+        reason = f"the target was not reached by {ONE_WORKER.name if base is None else measured.arm}"
         for metric in (m.SPEED_UP, m.SPEED_UP_OF_RATE, m.SPEED_UP_OF_SAMPLES):
             yield measured.missing(metric, reason)
         return
