@@ -10,8 +10,8 @@ from bench.analysis.cells import CellReport
 from bench.analysis.comparison import Side
 from bench.analysis.recommended import sentence
 from bench.analysis.rows import MetricRow
-from bench.experiments.network import PUT_GET
-from bench.experiments.network.figures import BEST_SHARE, BEST_SIZE, BEST_STREAMS, CHUNK
+from bench.experiments.network.arms import PUT_GET
+from bench.experiments.network.metrics import BEST_SHARE, BEST_SIZE, BEST_STREAMS, CHUNK
 from bench.model import Metric
 
 MIB = 2**20

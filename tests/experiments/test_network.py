@@ -21,9 +21,10 @@ from sweeping import SweepContext
 from bench.context import Measured
 from bench.errors import BadInput, DoesNotFit, RunFailed
 from bench.experiments import network
-from bench.experiments.network import figures, iperf, payload, tcp, ways
+from bench.experiments.network import arms, iperf, metrics, payload, tcp, transports
 from bench.experiments.network.points import MOST_IN_FLIGHT_BYTES, Point, in_words, sweep
-from bench.experiments.network.ways import Burst
+from bench.experiments.network.transports import Burst
+from bench.experiments.toolkit import connections
 from bench.model import Interval, Topology
 from bench.planning import plan
 from bench.planning.plan import Wish
@@ -32,7 +33,7 @@ MIB = 2**20
 SMALL, LARGE = Point(size=64, streams=1), Point(size=2**20, streams=1)
 
 
-def passes(*bursts: Burst, arm: str = "tcp", point: Point = LARGE) -> figures.Passes:
+def passes(*bursts: Burst, arm: str = "tcp", point: Point = LARGE) -> metrics.Passes:
     return Measured(results=bursts, interval=Interval(0.0, 1.0), arm=arm, turn=1, warmup=False, point=str(point))
 
 
@@ -153,7 +154,7 @@ def test_lost_doubled_and_damaged_payloads_are_complained_of() -> None:
 @pytest.fixture
 def pair() -> Iterator[tuple[tcp.Tcp, payload.Checker]]:
     checker = payload.Checker(payload.draw(5, 2**20))
-    server = tcp.Server("127.0.0.1", checker)
+    server = tcp.Receiver("127.0.0.1", checker)
     way = tcp.Tcp("127.0.0.1", server.port)
     yield way, checker
     way.close()
@@ -164,7 +165,7 @@ def pair() -> Iterator[tuple[tcp.Tcp, payload.Checker]]:
 def test_raw_tcp_carries_every_payload(pair: tuple[tcp.Tcp, payload.Checker], point: Point) -> None:
     way, checker = pair
     numbers = itertools.count(1)
-    done = ways.run(way, point, checker.words, lambda: next(numbers))
+    done = transports.run(way, point, checker.words, lambda: next(numbers))
     assert done.problem is None
     assert len(done.seconds) == len(done.one_way_seconds) == point.rounds
     assert next(numbers) == point.rounds * point.streams + 1  # each payload was another one
@@ -174,19 +175,19 @@ def test_raw_tcp_carries_every_payload(pair: tuple[tcp.Tcp, payload.Checker], po
 
 def test_a_receiver_that_finds_other_words_makes_the_pass_a_problem(pair: tuple[tcp.Tcp, payload.Checker]) -> None:
     way, _ = pair
-    done = ways.run(way, SMALL, payload.draw(6, 2**20), iter(range(1, 1000)).__next__)
+    done = transports.run(way, SMALL, payload.draw(6, 2**20), iter(range(1, 1000)).__next__)
     assert done.problem == "1 of 1 payloads did not arrive as they were sent (1 damaged)"
 
 
 @pytest.mark.parametrize("streams", [1, 4])
 def test_raw_tcp_that_throws_away_carries_as_many_bytes_and_checks_the_last_block(streams: int) -> None:
     checker, point = payload.Checker(payload.draw(5, 2**20)), Point(size=2**20, streams=streams)
-    server = tcp.Server("127.0.0.1", checker)
+    server = tcp.Receiver("127.0.0.1", checker)
     way = tcp.Tcp("127.0.0.1", server.port, tcp.BLOCK_BYTES)
     numbers = itertools.count(1)
-    done = ways.run(way, point, checker.words, lambda: next(numbers))
+    done = transports.run(way, point, checker.words, lambda: next(numbers))
     assert (done.problem, done.bytes) == (None, point.round_bytes * point.rounds)
-    others = ways.run(way, point, payload.draw(6, 2**20), lambda: next(numbers))
+    others = transports.run(way, point, payload.draw(6, 2**20), lambda: next(numbers))
     assert others.problem == f"{streams} of {streams} payloads did not arrive as they were sent ({streams} damaged)"
     way.close()
     server.close()
@@ -197,7 +198,7 @@ def test_a_connection_that_ends_early_is_no_payload() -> None:
     there.sendall(b"abc")
     there.close()
     with here, pytest.raises(ConnectionError, match="5 bytes early"):
-        tcp.receive(here, memoryview(bytearray(8)))
+        connections.receive(here, 8)
 
 
 def test_the_clock_does_not_start_before_the_receiver_has_room() -> None:
@@ -226,7 +227,7 @@ def test_the_report_of_iperf3_is_read_and_its_errors_are_told() -> None:
 
 SERVE = """
 from bench.experiments.network import payload, tcp
-print(tcp.Server("127.0.0.1", payload.Checker(payload.draw(5, tcp.BLOCK_BYTES))).port, flush=True)
+print(tcp.Receiver("127.0.0.1", payload.Checker(payload.draw(5, tcp.BLOCK_BYTES))).port, flush=True)
 input()
 """
 
@@ -246,7 +247,7 @@ def test_our_sockets_agree_with_iperf3_where_they_throw_away_what_comes_as_it_do
         return done.bytes / sum(done.seconds)
 
     def by_ours() -> float:
-        done = ways.run(way, point, words, lambda: next(numbers))
+        done = transports.run(way, point, words, lambda: next(numbers))
         assert done.problem is None
         return done.bytes / sum(done.seconds)
 
@@ -267,19 +268,19 @@ def test_our_sockets_agree_with_iperf3_where_they_throw_away_what_comes_as_it_do
 
 def test_goodput_is_all_bytes_by_all_seconds_on_the_clock() -> None:
     two = passes(burst(0.5, size=100), burst(1.5, size=100))
-    assert figures.goodput(two) == 100.0  # and not the mean of 200 and 66.7
+    assert metrics.goodput(two) == 100.0  # and not the mean of 200 and 66.7
 
 
 def test_a_damaged_payload_is_a_missing_value_with_its_reason() -> None:
     bad = Burst(round_bytes=1, seconds=[1.0], problem="damaged")
-    (only,) = figures.samples(passes(bad), is_headline=True)
+    (only,) = metrics.samples(passes(bad), is_headline=True)
     assert only.value is None
     assert only.reason == "damaged"
 
 
 def test_the_headline_has_no_point_and_cpu_is_by_gigabyte() -> None:
     one = Burst(round_bytes=10**9, seconds=[2.0], sender_cpu_seconds=1.5, receiver_cpu_seconds=None)
-    found = [(s.metric, s.point, s.value) for s in figures.samples(passes(one), is_headline=True)]
+    found = [(s.metric, s.point, s.value) for s in metrics.samples(passes(one), is_headline=True)]
     assert found == [
         ("goodput_bytes_per_second", "1 MiB x 1", 5e8),
         ("goodput_bytes_per_second", "", 5e8),
@@ -289,13 +290,13 @@ def test_the_headline_has_no_point_and_cpu_is_by_gigabyte() -> None:
 
 @given(whole=st.floats(1e-6, 10), copy=st.floats(0, 10), raw=st.none() | st.floats(0, 10), call=st.floats(0, 10))
 def test_the_parts_of_a_transfer_add_up_to_it(whole: float, copy: float, raw: float | None, call: float) -> None:
-    shares = figures.parts(whole=whole, copy=copy, raw_tcp=raw, call=call)
+    shares = metrics.parts(whole=whole, copy=copy, raw_tcp=raw, call=call)
     known = sum(share for part, share in shares.items() if part != "unaccounted")
     assert shares["unaccounted"] + known == pytest.approx(1.0, abs=1e-6 * max(1.0, known))
 
 
 def test_a_transfer_is_set_beside_raw_tcp_of_its_own_turn() -> None:
-    story = figures.Story(is_between_nodes=True, smallest=SMALL)
+    story = metrics.RunTotals(is_between_nodes=True, smallest=SMALL)
     done = {
         ("tcp", LARGE): passes(burst(0.010)),
         ("ray-call", SMALL): passes(burst(0.001), arm="ray-call", point=SMALL),
@@ -317,7 +318,7 @@ def test_a_transfer_is_set_beside_raw_tcp_of_its_own_turn() -> None:
 def test_ray_faster_than_its_socket_is_a_fault_of_the_harness_between_nodes_only() -> None:
     done = {("tcp", LARGE): passes(burst(0.010)), ("ray-get", LARGE): passes(burst(0.009), arm="ray-get")}
     for is_between_nodes, is_warmup, faults in ((True, False, 1), (False, False, 0), (True, True, 0)):
-        story = figures.Story(is_between_nodes=is_between_nodes, smallest=SMALL)
+        story = metrics.RunTotals(is_between_nodes=is_between_nodes, smallest=SMALL)
         list(story.turn(done, is_warmup=is_warmup))
         assert len(story.too_fast()) == faults
 
@@ -325,7 +326,7 @@ def test_ray_faster_than_its_socket_is_a_fault_of_the_harness_between_nodes_only
 def test_a_socket_that_was_held_up_once_is_no_measure_of_the_link() -> None:
     slow, ray = passes(burst(0.025)), passes(burst(0.014), arm="ray-get")
     for others in ({("gloo-send-recv", LARGE): passes(burst(0.010), arm="gloo-send-recv")}, {}):
-        story = figures.Story(is_between_nodes=True, smallest=SMALL)
+        story = metrics.RunTotals(is_between_nodes=True, smallest=SMALL)
         list(story.turn({("tcp", LARGE): slow, ("ray-get", LARGE): ray, **others}, is_warmup=False))
         assert bool(story.too_fast()) is not bool(others)
     list(story.turn({("tcp", LARGE): passes(burst(0.010))}, is_warmup=True))
@@ -334,25 +335,25 @@ def test_a_socket_that_was_held_up_once_is_no_measure_of_the_link() -> None:
 
 def test_percentiles_are_of_all_rounds_and_missing_where_there_are_too_few() -> None:
     half = Burst(round_bytes=1, seconds=[0.001] * 499 + [1.0], one_way_seconds=[0.0005] * 500)
-    found = {s.metric: s for s in figures.percentiles([passes(half, half)], is_one_clock=True)}
+    found = {s.metric: s for s in metrics.percentiles([passes(half, half)], is_one_clock=True)}
     assert found["round_trip_seconds"].value == 0.001
     assert found["round_trip_p99_seconds"].value == 0.001
     assert found["one_way_p90_seconds"].value == 0.0005
-    few = {s.metric: s for s in figures.percentiles([passes(burst(0.5))], is_one_clock=True)}
+    few = {s.metric: s for s in metrics.percentiles([passes(burst(0.5))], is_one_clock=True)}
     assert few["round_trip_seconds"].value == 0.5
     assert few["round_trip_p99_seconds"].reason == "1 rounds; p99 needs 1000"
 
 
 def test_without_a_shared_clock_there_is_half_a_round_trip_named_so() -> None:
     one = Burst(round_bytes=1, seconds=[0.5], one_way_seconds=[0.1])
-    found = {s.metric: s.value for s in figures.percentiles([passes(one)], is_one_clock=False)}
+    found = {s.metric: s.value for s in metrics.percentiles([passes(one)], is_one_clock=False)}
     assert found["half_round_trip_seconds"] == 0.25
     assert found["one_way_seconds"] is None
 
 
 def test_clocks_that_disagree_give_no_one_way_time() -> None:
     one = Burst(round_bytes=1, seconds=[0.5], one_way_seconds=[-0.1])
-    found = {s.metric: s for s in figures.percentiles([passes(one)], is_one_clock=True)}
+    found = {s.metric: s for s in metrics.percentiles([passes(one)], is_one_clock=True)}
     assert found["one_way_seconds"].value is None
 
 
@@ -363,14 +364,14 @@ def test_the_recommended_settings_are_the_least_that_reach_the_best() -> None:
         Point(size=2**20, streams=16): [100.0],
         Point(size=2**26, streams=1): [98.0],
     }
-    assert figures.recommended(speeds) == Point(size=2**20, streams=4)
+    assert metrics.recommended(speeds) == Point(size=2**20, streams=4)
 
 
 def test_the_recommended_settings_say_what_share_of_a_socket_of_their_own_turn_they_reach() -> None:
     ray = {LARGE: [passes(burst(0.020), arm="ray-put-get")]}
-    found = {s.metric: s for s in figures.settings(ray, {LARGE: [passes(burst(0.010))]}, 2**20)}
+    found = {s.metric: s for s in metrics.settings(ray, {LARGE: [passes(burst(0.010))]}, 2**20)}
     assert (found["recommended_share_of_raw_tcp"].value, found["chunk_bytes"].value) == (0.5, 2**20)
-    inside = {s.metric: s for s in figures.settings(ray, {}, 2**20)}
+    inside = {s.metric: s for s in metrics.settings(ray, {}, 2**20)}
     assert inside["recommended_share_of_raw_tcp"].reason == "inside one node objects do not go by TCP"
 
 
@@ -399,16 +400,16 @@ def test_every_way_carries_the_same_bytes_and_every_payload_is_checked(local_ray
     absent = {"iperf3"} if ("iperf3", reference) not in speeds else set()
     for arm in network.ARMS:
         for point in params.points:
-            if network.applies(arm, point, params) and arm.name not in absent:
+            if arms.applies(arm, point, params) and arm.name not in absent:
                 assert speeds[arm.name, str(point)], (arm.name, point)
-                copies = params.receivers if arm == network.BROADCAST else 1
+                copies = params.receivers if arm == arms.BROADCAST else 1
                 credited = sum(context.credits[arm.name, str(point)].values())
-                if arm != network.IPERF:
+                if arm != arms.IPERF:
                     assert credited == point.round_bytes * point.rounds * copies
     assert {arm for (arm, point) in speeds if point == ""} == {arm.name for arm in network.ARMS}
     parts = [s.value for s in found if s.metric.endswith("_share_of_transfer") and s.point == reference]
     assert sum(value for value in parts if value is not None) == pytest.approx(1.0)
-    for arm in network.NO_HEADLINE:
+    for arm in arms.NO_HEADLINE:
         assert ("", arm) not in {(point, arm) for (arm, point), value in speeds.items() if value is not None}
     by_metric = {s.metric for s in found if s.value is not None}
     assert {"first_transfer_seconds", "one_way_seconds", "recommended_object_bytes", "chunk_bytes"} <= by_metric

@@ -1,4 +1,4 @@
-"""An end of the transfers: a process that Ray places on a node, which sends or receives by every way."""
+"""Sends or receives by every transport, in a process that Ray places on a node."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from pathlib import Path
 from time import monotonic, process_time
 from typing import TYPE_CHECKING, Any
 
-from bench.experiments.network import gloo, iperf, payload, ray_ways, tcp, ways
+from bench.experiments.network import gloo, iperf, payload, ray_transports, tcp, transports
+from bench.experiments.network.params import CHUNK_BYTES
+from bench.experiments.toolkit.gloo import free_meeting, join
 from bench.experiments.toolkit.placement import get_in_time
 
 if TYPE_CHECKING:
     from bench.experiments.network.points import Point
 
 ANSWER_SECONDS = 60.0
-CHUNK_BYTES = 5 * 2**20  # what Ray 2.60 takes where nothing is set
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seat:
-    """Where an end sits. Two ends with one boot id share a clock."""
+class Location:
+    """Where an end is. Two ends with one boot id share a clock."""
 
     address: str
     boot_id: str
@@ -39,21 +40,21 @@ class Endpoint:
     def __init__(self, seed: int, largest: int) -> None:
         self._checker = payload.Checker(payload.draw(seed, largest))
         self._address = _own_address()
-        self._server = tcp.Server(self._address, self._checker)
+        self._receiving = tcp.Receiver(self._address, self._checker)
         self._held: list[Any] = []
         self._iperf: iperf.Server | None = None
-        self._ways: dict[str, ways.Way] = {}
+        self._transports: dict[str, transports.Transport] = {}
         self._numbers = itertools.count(1)
         self._receiver: Any = None
-        self._receiver_seat = self.seat()
+        self._receiver_location = self.location()
 
-    def seat(self) -> Seat:
+    def location(self) -> Location:
         """Where this end is."""
-        return Seat(
+        return Location(
             address=self._address,
             boot_id=Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
             raylet=os.getppid(),
-            tcp_port=self._server.port,
+            tcp_port=self._receiving.port,
             has_iperf=iperf.is_installed(),
             # This process has the environment of its raylet, and no interface tells what is in force.
             chunk_bytes=int(os.environ.get("RAY_object_manager_default_chunk_size", CHUNK_BYTES)),  # noqa: SIM112 Ray spells it so
@@ -106,44 +107,44 @@ class Endpoint:
 
     # Joining and sending.
 
-    def join_gloo(self, rank: int, store_address: str, port: int) -> str:
+    def meeting(self) -> str:
+        """A free address of this node, for both ends of gloo to meet at."""
+        return free_meeting(self._address)
+
+    def join_gloo(self, rank: int, meeting: str) -> str:
         """Be one of the two that gloo joins; the reason where PyTorch is not there: a task that raises makes the run invalid."""
         try:
-            gloo.join(rank, own_address=self._address, store_address=store_address, port=port)
+            join(meeting, own_address=self._address, rank=rank, processes=2, seconds=gloo.TIMEOUT_SECONDS)
         except ImportError as error:
             return f"PyTorch is not installed: {error}"
         return ""
 
-    def free_port(self) -> int:
-        """A port of this node that is free."""
-        return gloo.free_port(self._address)
-
-    def connect(self, receivers: Sequence[Any], seat: Seat) -> None:
-        """Be the sender. The first of `receivers`, at `seat`, is the other end of the pair; all of them get broadcasts."""
-        self._receiver, self._receiver_seat = receivers[0], seat
+    def connect(self, receivers: Sequence[Any], location: Location) -> None:
+        """Be the sender. The first of `receivers`, at `location`, is the other end of the pair; all of them get broadcasts."""
+        self._receiver, self._receiver_location = receivers[0], location
         pair = receivers[:1]
-        self._ways = {
-            "tcp": tcp.Tcp(seat.address, seat.tcp_port),
-            "tcp-discard": tcp.Tcp(seat.address, seat.tcp_port, tcp.BLOCK_BYTES),
+        self._transports = {
+            "tcp": tcp.Tcp(location.address, location.tcp_port),
+            "tcp-discard": tcp.Tcp(location.address, location.tcp_port, tcp.BLOCK_BYTES),
             "gloo-send-recv": gloo.Gloo("send-recv", self._start_gloo, self._checker),
             "gloo-all-reduce": gloo.Gloo("all-reduce", self._start_gloo, self._checker),
-            "ray-call": ray_ways.Call(pair),
-            "ray-many-small": ray_ways.ManySmall(pair),
-            "ray-put-get": ray_ways.PutGet(pair),
-            "ray-get": ray_ways.Get(pair),
-            "ray-broadcast": ray_ways.PutGet(receivers),
+            "ray-call": ray_transports.Call(pair),
+            "ray-many-small": ray_transports.ManySmall(pair),
+            "ray-put-get": ray_transports.PutGet(pair),
+            "ray-get": ray_transports.Get(pair),
+            "ray-broadcast": ray_transports.PutGet(receivers),
         }
 
-    def send(self, way: str, point: Point) -> ways.Burst:
+    def send(self, transport: str, point: Point) -> transports.Burst:
         """One pass, timed and checked."""
-        if way == "iperf3":
+        if transport == "iperf3":
             get_in_time([self._receiver.serve_iperf.remote()], ANSWER_SECONDS, "The server of iperf3")
-            return iperf.send(self._receiver_seat.address, point)
-        is_shared = self._receiver_seat.raylet == os.getppid() and self._receiver_seat.address == self._address
+            return iperf.send(self._receiver_location.address, point)
+        is_shared = self._receiver_location.raylet == os.getppid() and self._receiver_location.address == self._address
         before = _raylet_cpu_seconds(), self._receiver_cpu_seconds(with_raylet=not is_shared)
-        burst = ways.run(self._ways[way], point, self._checker.words, lambda: next(self._numbers))
+        burst = transports.run(self._transports[transport], point, self._checker.words, lambda: next(self._numbers))
         after = _raylet_cpu_seconds(), self._receiver_cpu_seconds(with_raylet=not is_shared)
-        if self._ways[way].copies > 1:  # a broadcast has many receivers, and this knows of one
+        if self._transports[transport].copies > 1:  # a broadcast has many receivers, and this knows of one
             burst.sender_cpu_seconds = None
             return burst
         burst.sender_cpu_seconds = (burst.sender_cpu_seconds or 0.0) + after[0] - before[0]

@@ -1,4 +1,4 @@
-"""Whether the largest payloads fit on the nodes: else the kernel kills an end in mid-transfer, or objects go by way of the disk."""
+"""Checks that the largest payloads fit on the nodes: else the kernel kills an end in mid-transfer, or objects go by way of the disk."""
 
 from __future__ import annotations
 

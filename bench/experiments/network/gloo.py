@@ -1,4 +1,4 @@
-"""gloo through torch.distributed: two processes in one group, one end sends and the other receives, or both reduce.
+"""Carries payloads by gloo through torch.distributed: one end sends and the other receives, or both reduce.
 
 A payload is sent as 64-bit integers, so that an all-reduce moves as many bytes as every other arm, and its sum can be
 checked to the last bit.
@@ -6,52 +6,24 @@ checked to the last bit.
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
 from bench.experiments.network import payload
 from bench.experiments.network.points import WORD_BYTES, Point
-from bench.experiments.network.ways import Way
-from bench.experiments.toolkit.interfaces import interface_of
+from bench.experiments.network.transports import Transport
 
 if TYPE_CHECKING:
     from bench.experiments.network.payload import Checker, Words
 
 Kind = Literal["send-recv", "all-reduce"]
-TIMEOUT = timedelta(seconds=60)
+TIMEOUT_SECONDS = 60.0
 SENDER, RECEIVER = 0, 1  # ranks
 LAST_TAG = 1_000_000  # streams have the tags below
 
 
-def free_port(address: str) -> int:
-    """A port that is free now."""
-    with socket.create_server((address, 0)) as taken:
-        port: int = taken.getsockname()[1]
-        return port
-
-
-def join(rank: int, *, own_address: str, store_address: str, port: int) -> None:
-    """Be one of the two, over the interface that has `own_address`: a host's name may lead elsewhere."""
-    import torch.distributed as dist
-
-    os.environ["GLOO_SOCKET_IFNAME"] = interface_of(own_address)
-    dist.init_process_group(
-        "gloo", init_method=f"tcp://{store_address}:{port}", rank=rank, world_size=2, timeout=TIMEOUT
-    )
-
-
-def leave() -> None:
-    """The group ends."""
-    import torch.distributed as dist
-
-    dist.destroy_process_group()
-
-
-class Gloo(Way):
+class Gloo(Transport):
     """The sending end. `start(kind, point)` starts the other end's loop, and gives a function that waits for its end."""
 
     def __init__(self, kind: Kind, start: Callable[[Kind, Point], Callable[[], None]], checker: Checker) -> None:

@@ -1,4 +1,4 @@
-"""iperf3, where it is installed: what our own sockets must agree with where they throw away what comes, as it does."""
+"""Runs iperf3, where it is installed: our own sockets must agree with it where they throw away what comes, as it does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 from bench.errors import RunFailed
 from bench.experiments.network.points import Point
 from bench.experiments.network.tcp import BLOCK_BYTES
-from bench.experiments.network.ways import Burst
+from bench.experiments.network.transports import Burst
 
 TIMEOUT_SECONDS = 60.0
 PORT = 5201  # iperf3's own, in the node's network namespace

@@ -1,4 +1,4 @@
-"""What is sent: words drawn from the seed, with a number that makes each payload another one, and the check of them.
+"""Makes payloads, words drawn from the seed with a number that makes each another one, and checks what arrived.
 
 Both ends draw the same words, so a received payload is compared word by word and not by a checksum that could agree by
 chance. The number stands in the first word and in the last.

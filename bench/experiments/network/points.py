@@ -1,4 +1,4 @@
-"""The points of a transfer sweep: how large a payload is, and how many are on their way at once."""
+"""Lists the points of a transfer sweep: how large a payload is, and how many are on their way at once."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class Trainers:
         """Let the workers' processes meet over gloo, also after one of those that met was replaced."""
         if self._is_met:
             return
-        (meeting,) = get_in_time([self.workers[0].address.remote()], ANSWER_SECONDS, "The first worker")
+        (meeting,) = get_in_time([self.workers[0].meeting.remote()], ANSWER_SECONDS, "The first worker")
         count = len(self.workers)
         joining = [worker.join.remote(meeting, rank=rank, workers=count) for rank, worker in enumerate(self.workers)]
         get_in_time(joining, READY_SECONDS, "Processes that meet over gloo")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from datetime import timedelta
 from time import monotonic, process_time
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +14,7 @@ from bench.experiments.parameter_server.memory import keep_freed_memory
 from bench.experiments.parameter_server.params import Params
 from bench.experiments.parameter_server.server import OVER, Plan, Snapshot
 from bench.experiments.parameter_server.wire import Codec, Transport, codec, parts
-from bench.experiments.toolkit.interfaces import interface_of
+from bench.experiments.toolkit import gloo
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,16 +59,11 @@ class TrainingWorker:
 
         return torch.get_num_threads()
 
-    def address(self) -> str:
+    def meeting(self) -> str:
         """A free address on this node, for the processes of gloo to meet at."""
-        import socket
-
         import ray
 
-        node = ray.util.get_node_ip_address()
-        with socket.socket() as free:
-            free.bind((node, 0))
-            return f"tcp://{node}:{free.getsockname()[1]}"
+        return gloo.free_meeting(ray.util.get_node_ip_address())
 
     def warm_up(self) -> None:
         """One gradient that is thrown away: what torch does once is done then."""
@@ -121,15 +114,10 @@ class TrainingWorker:
     def join(self, meeting: str, *, rank: int, workers: int) -> None:
         """Meet the others at an address, with a second network for torch's DistributedDataParallel over gloo."""
         import ray
-        import torch.distributed as dist
         from torch.nn.parallel import DistributedDataParallel
 
-        if dist.is_initialized():
-            dist.destroy_process_group()  # one of those that met has died
-        os.environ["GLOO_SOCKET_IFNAME"] = interface_of(ray.util.get_node_ip_address())
-        dist.init_process_group(
-            "gloo", init_method=meeting, rank=rank, world_size=workers, timeout=timedelta(seconds=GLOO_SECONDS)
-        )
+        own = ray.util.get_node_ip_address()
+        gloo.join(meeting, own_address=own, rank=rank, processes=workers, seconds=GLOO_SECONDS)
         # Its hooks stay with the parameters for good, so that they are not those of the other trainings.
         learner = Learner(self._params.model, self._seed, threads=self._threads)
         module = DistributedDataParallel(learner.module, forward_sync_buffers=False)

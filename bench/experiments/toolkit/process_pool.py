@@ -83,11 +83,13 @@ class PeerProcesses:
     nodes: Sequence[NodeSlot]
 
     @classmethod
-    def start(cls, peer: type, nodes: Sequence[NodeSlot], arguments: Callable[[NodeSlot], Sequence[Any]]) -> Self:
-        """A `peer`, made of its `arguments`, on each of `nodes`; they are not ready yet."""
+    def start(
+        cls, peer: type, nodes: Sequence[NodeSlot], arguments: Callable[[NodeSlot], Sequence[Any]], **options: Any
+    ) -> Self:
+        """A `peer`, made of its `arguments`, on each of `nodes`, with Ray's `options`; they are not ready yet."""
         import ray
 
-        make = ray.remote(num_cpus=0, max_restarts=0)(peer)
+        make = ray.remote(num_cpus=0, max_restarts=0, **options)(peer)
         actors = [make.options(scheduling_strategy=on(node)).remote(*arguments(node)) for node in nodes]
         return cls(actors=actors, nodes=nodes)
 

@@ -1,4 +1,4 @@
-"""What passes say: goodput, percentiles, CPU, the share of raw TCP, and what a transfer's time is made of."""
+"""Declares what is measured of transfers, and computes it: goodput, percentiles, CPU, the share of raw TCP, parts of the time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from statistics import median
 
 from bench.context import Measured
 from bench.experiments.network.points import Point
-from bench.experiments.network.ways import Burst
+from bench.experiments.network.transports import Burst
 from bench.meanings import Meaning
 from bench.metrics import count, rate, ratio, seconds, size
 from bench.model import Interval, Metric, Sample
@@ -95,7 +95,7 @@ METRICS = (
     *(SENDER_CPU, RECEIVER_CPU, SHARE_OF_TCP, *PARTS.values(), BEST_SIZE, BEST_STREAMS, BEST_SHARE, CHUNK),
 )
 
-SOCKETS = ("tcp", "tcp-discard", "iperf3", "gloo-send-recv")  # ways that are a socket and little else
+SOCKETS = ("tcp", "tcp-discard", "iperf3", "gloo-send-recv")  # transports that are a socket and little else
 NEAR_BEST = 0.9
 MOST_SHARE = 1.05  # of raw TCP between two nodes: above it the harness is at fault, or the machine was busy
 GIGABYTE = 1e9
@@ -140,7 +140,7 @@ def samples(passes: Passes, *, is_headline: bool) -> Iterator[Sample]:
 
 
 @dataclass(kw_only=True)
-class Story:
+class RunTotals:
     """What the turns of one run say together."""
 
     is_between_nodes: bool
@@ -163,9 +163,9 @@ class Story:
         return {point: passes for (name, point), passes in self.kept.items() if name == arm}
 
     def too_fast(self) -> list[str]:
-        """A reason for each of Ray's ways that beat the socket it goes through: that is a fault of the harness.
+        """A reason for each of Ray's transports that beat the socket it goes through: that is a fault of the harness.
 
-        The best turn of each is compared, for a busy machine only makes slower; and the best of all ways that are
+        The best turn of each is compared, for a busy machine only makes slower; and the best of all transports that are
         sockets, for one that was held up is no measure of the link. Inside a node Ray shares memory and uses none.
         """
         best = {key: max(goodput(passes) for passes in timed) for key, timed in self.kept.items()}

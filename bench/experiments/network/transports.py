@@ -1,7 +1,7 @@
-"""A way to carry payloads from one process to another, and the one loop that times all ways alike.
+"""Carries payloads from one process to another by a transport, and times all transports alike in one loop.
 
 The clock runs from the first byte handed over until every acknowledgement is in hand. Making and checking payloads would
-take as long as sending them, and make all ways look alike: both are done with the clock stopped, before the next round,
+take as long as sending them, and make all transports look alike: both are done with the clock stopped, before the next round,
 and one payload that is not what was sent makes the run invalid.
 """
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from bench.experiments.network.payload import Words
 
 
-class Way(ABC):
+class Transport(ABC):
     """How one arm carries rounds of payloads."""
 
     copies = 1  # of each payload, as many as there are receivers
     copy_seconds = 0.0  # of the last round: serialising and copying at the sender, as far as that can be told
 
-    def begin(self, point: Point) -> None:  # noqa: B027 most ways need nothing
+    def begin(self, point: Point) -> None:  # noqa: B027 most transports need nothing
         """Get ready for the rounds of a pass: connections, the other end's loop."""
 
     def prepare(self, payloads: Sequence[Words]) -> None:  # noqa: B027
@@ -61,25 +61,25 @@ class Burst:
         return self.round_bytes * len(self.seconds)
 
 
-def run(way: Way, point: Point, words: Words, next_number: Callable[[], int]) -> Burst:
+def run(transport: Transport, point: Point, words: Words, next_number: Callable[[], int]) -> Burst:
     """One pass at `point`. `next_number` numbers payloads, none twice."""
-    burst = Burst(round_bytes=point.round_bytes * way.copies)
+    burst = Burst(round_bytes=point.round_bytes * transport.copies)
     cpu_seconds = 0.0
     payloads = [words[: point.size // WORD_BYTES].copy() for _ in range(point.streams)]
-    way.begin(point)
+    transport.begin(point)
     for _ in range(point.rounds):
         sent = [next_number() for _ in payloads]
         for one, number in zip(payloads, sent, strict=True):
             payload.stamp(one, number)
-        way.prepare(payloads)
+        transport.prepare(payloads)
         cpu, begin = process_time(), monotonic()
-        arrivals = way.carry(payloads)
+        arrivals = transport.carry(payloads)
         burst.seconds.append(monotonic() - begin)
         cpu_seconds += process_time() - cpu
         if arrivals:
             burst.one_way_seconds.append(max(arrivals) - begin)
-        burst.copy_seconds.append(way.copy_seconds)
-        burst.problem = burst.problem or payload.complaint(sent * way.copies, way.received())
-    way.end()
+        burst.copy_seconds.append(transport.copy_seconds)
+        burst.problem = burst.problem or payload.complaint(sent * transport.copies, transport.received())
+    transport.end()
     burst.sender_cpu_seconds = cpu_seconds
     return burst

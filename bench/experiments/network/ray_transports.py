@@ -1,4 +1,4 @@
-"""Ray's own ways from one actor to another: an argument, the object store, many small arguments, to all at once."""
+"""Carries payloads by Ray from one actor to another: an argument, the object store, many small arguments, to all at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from bench.experiments.network.points import WORD_BYTES
-from bench.experiments.network.ways import Way
+from bench.experiments.network.transports import Transport
 from bench.experiments.toolkit.placement import get_in_time
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ ANSWER_SECONDS = 60.0
 SMALL_BYTES = 1024  # an argument of many
 
 
-class Call(Way):
+class Call(Transport):
     """Each payload is the argument of an actor call."""
 
     def __init__(self, receivers: Sequence[Any]) -> None:

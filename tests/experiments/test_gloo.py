@@ -5,7 +5,7 @@ from __future__ import annotations
 import psutil
 import pytest
 
-from bench.experiments.toolkit.interfaces import interface_of
+from bench.experiments.toolkit.gloo import interface_of
 
 
 def test_every_address_that_this_machine_lists_leads_to_its_interface() -> None:

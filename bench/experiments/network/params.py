@@ -1,0 +1,131 @@
+"""Declares what can be varied in a sweep of transfers, its profiles, and what a run needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from bench.errors import BadInput, DoesNotFit
+from bench.experiments import Profile
+from bench.experiments.network import fits
+from bench.experiments.network.arms import ARMS
+from bench.experiments.network.points import WORD_BYTES, Point, sweep
+from bench.model import Topology
+
+CHUNK_BYTES = 5 * 2**20  # in which Ray 2.60 sends objects where nothing is set
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """What can be varied."""
+
+    smallest: Annotated[
+        int, Meta(ge=64, le=2**26, description="Least payload; a multiple of 8.", extra={"unit": "BYTES"})
+    ] = 64
+    largest: Annotated[int, Meta(ge=64, le=2**28, description="Greatest payload.", extra={"unit": "BYTES"})] = (
+        64 * 2**20
+    )
+    growth: Annotated[
+        int, Meta(ge=2, le=2**22, description="How much larger each payload is.", extra={"unit": "TIMES"})
+    ] = 32
+    most_streams: Annotated[
+        int,
+        Meta(
+            ge=1, le=64, description="On their way at once, at most: 1, 4, 16 up to this.", extra={"unit": "PAYLOADS"}
+        ),
+    ] = 4
+    receivers: Annotated[
+        int,
+        Meta(
+            ge=1, le=100, description="Of a broadcast, the nodes in turn; no fewer than nodes.", extra={"unit": "ENDS"}
+        ),
+    ] = 2
+
+    chunk_bytes: Annotated[
+        int,
+        Meta(
+            ge=2**16,
+            le=2**28,
+            description="In which nodes send an object; others take a cluster of their own.",
+            extra={"unit": "BYTES"},
+        ),
+    ] = CHUNK_BYTES
+    store_pages: Annotated[
+        Literal["at-use", "at-start"],
+        Meta(description="When the object store's memory is touched first; at-start takes a cluster of its own."),
+    ] = "at-use"
+
+    def __post_init__(self) -> None:
+        if self.smallest % WORD_BYTES:
+            raise BadInput(f"smallest={self.smallest} is no multiple of {WORD_BYTES}.", "Give one that is.")
+        if self.smallest > self.largest:
+            raise BadInput(
+                f"smallest={self.smallest} is more than largest={self.largest}.", "Lower smallest, or raise largest."
+            )
+
+    @property
+    def points(self) -> list[Point]:
+        """The sweep of one run."""
+        return sweep(smallest=self.smallest, largest=self.largest, growth=self.growth, most_streams=self.most_streams)
+
+    @property
+    def reference(self) -> Point:
+        """The point of the headline: the largest payload, one at a time."""
+        return max((point for point in self.points if point.streams == 1), key=lambda point: point.size)
+
+
+PROFILES = {
+    "tiny": Profile(
+        help="Two minutes: 64 B, 64 KiB and 64 MiB, one at a time. 2 blocks: for a look, and too few for a verdict.",
+        grids=({"growth": (1024,), "most_streams": (1,)},),
+        blocks=2,  # a run takes 24 s, 14 of them before it times anything, and its cluster 8 s more
+        warmups=1,
+        samples=1,
+        sample_seconds=0.01,
+    ),
+    "lab": Profile(
+        help="An hour: 64 B to 64 MiB by powers of 8 and 32, 1 to 16 at once.",
+        grids=({"growth": (8,), "largest": (2**24,), "most_streams": (16,)}, {"growth": (32,), "most_streams": (16,)}),
+        blocks=6,
+        warmups=1,
+        samples=5,
+        sample_seconds=0.2,
+        deadline_seconds=3600.0,
+    ),
+    "full": Profile(
+        help="Hours: 64 B to 64 MiB by powers of 2, 1 to 16 at once.",
+        grids=({"growth": (2,), "most_streams": (16,)},),
+        blocks=12,
+        warmups=1,
+        samples=5,
+        sample_seconds=0.2,
+        deadline_seconds=4 * 3600.0,
+    ),
+}
+
+
+def ray_settings(params: Params) -> dict[str, str]:
+    """What the nodes are started with: nothing, where Ray's own settings are meant."""
+    settings = {}
+    if params.chunk_bytes != CHUNK_BYTES:
+        settings["object_manager_default_chunk_size"] = str(params.chunk_bytes)
+    if params.store_pages == "at-start":
+        settings["preallocate_plasma_memory"] = "1"
+    return settings
+
+
+def check_fits(params: Params, topology: Topology) -> None:
+    """Raise DoesNotFit where receivers are fewer than nodes, or the largest payloads take more memory or object store than a node has."""
+    if topology.nodes > params.receivers:
+        raise DoesNotFit(
+            f"network with receivers={params.receivers} does not reach the {topology.nodes} nodes of {topology.name}.",
+            f"Use --set receivers={topology.nodes}, or fewer --nodes.",
+        )
+    fits.check(params.points, params.receivers, topology)
+
+
+def guess_pass_seconds(params: Params) -> float:
+    """One pass of all arms at all points, on two cores."""
+    return sum(len(ARMS) * (0.03 + point.round_bytes * point.rounds / 0.3e9) for point in params.points)
