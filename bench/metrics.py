@@ -19,27 +19,29 @@ class Rest(TypedDict, total=False):
     means: Meaning
 
 
-def rate(name: str, unit: str, help: str = "", *, better: Better = "higher", **rest: Unpack[Rest]) -> Metric:
+def rate(name: str, unit: str, help: str = "", *, better: Better | None = "higher", **rest: Unpack[Rest]) -> Metric:
     """Something by the second: `unit` is "inputs/s"."""
     return Metric(name=name, unit=unit, better=better, kind="rate", help=help, **rest)
 
 
-def seconds(name: str, help: str = "", *, unit: str = "s", better: Better = "lower", **rest: Unpack[Rest]) -> Metric:
+def seconds(
+    name: str, help: str = "", *, unit: str = "s", better: Better | None = "lower", **rest: Unpack[Rest]
+) -> Metric:
     """A time: in seconds, or in seconds for each of something, "s/iteration"."""
     return Metric(name=name, unit=unit, better=better, kind="time", help=help, **rest)
 
 
-def size(name: str, unit: str, help: str = "", *, better: Better = "lower", **rest: Unpack[Rest]) -> Metric:
+def size(name: str, unit: str, help: str = "", *, better: Better | None = "lower", **rest: Unpack[Rest]) -> Metric:
     """An amount: bytes, accuracy in per cent, a mean of counts."""
     return Metric(name=name, unit=unit, better=better, kind="size", help=help, **rest)
 
 
-def count(name: str, unit: str, help: str = "", *, better: Better = "lower", **rest: Unpack[Rest]) -> Metric:
+def count(name: str, unit: str, help: str = "", *, better: Better | None = "lower", **rest: Unpack[Rest]) -> Metric:
     """A whole number of `unit`."""
     return Metric(name=name, unit=unit, better=better, kind="count", help=help, **rest)
 
 
-def ratio(name: str, unit: str, help: str = "", *, better: Better, **rest: Unpack[Rest]) -> Metric:
+def ratio(name: str, unit: str, help: str = "", *, better: Better | None, **rest: Unpack[Rest]) -> Metric:
     """One amount by another of the same unit: `unit` is "s/s", or "1"."""
     return Metric(name=name, unit=unit, better=better, kind="ratio", help=help, **rest)
 
@@ -51,6 +53,8 @@ def meaning(means: Meaning, metrics: Iterable[Metric]) -> Metric | None:
 
 def conflict(metrics: Sequence[Metric]) -> str:
     """What is wrong with these metrics of one experiment as a whole; empty where nothing is."""
+    if metrics and metrics[0].better is None:
+        return f"the headline, {metrics[0].name}, must say which direction is better"
     names = Counter(metric.name for metric in metrics)
     if twice := [name for name, times in names.items() if times > 1]:
         return f"two metrics have the name {twice[0]}"

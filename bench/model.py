@@ -46,7 +46,7 @@ class Metric:
 
     name: str
     unit: str
-    better: Better
+    better: Better | None  # None: neither direction is, as of a size that was chosen
     kind: Kind
     help: str = ""
     axis: str = ""  # of a curve: what its steps count, "iterations". A curve is shown, and never summed up to one value
@@ -61,6 +61,11 @@ class Metric:
             raise ValueError(
                 f"{self.name} means {self.means}: its unit must match {UNITS[self.means]}, got '{self.unit}'"
             )
+
+    @property
+    def direction(self) -> str:
+        """Which direction is better."""
+        return f"{self.better} is better" if self.better else "neither direction is better"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -127,7 +127,7 @@ def _experiment(_app: typer.Typer, *, name: str) -> str:
         (f"`{p.name}`", p.range.replace("|", "\\|"), p.unit, str(p.default), p.help)
         for p in declared(found.Params).values()
     ]
-    metrics = [(f"`{m.name}`", m.unit, f"{m.better} is better", m.help) for m in found.METRICS]
+    metrics = [(f"`{m.name}`", m.unit, m.direction, m.help) for m in found.METRICS]
     arms = [(f"`{arm.name}`", arm.role, arm.help) for arm in found.ARMS]
     profiles = [(f"`{key}`", p.help) for key, p in found.PROFILES.items()]
     return "\n\n".join(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from bench.analysis.comparison import MARGIN, Side, Verdict, judge
 from bench.analysis.stats import estimates
 from bench.analysis.stats.estimates import Estimate
+from bench.metrics import ratio
 from bench.model import Arm, Metric
 
 
@@ -41,19 +42,19 @@ def arm_row(arm: Arm, metric: Metric, side: Side, *, subject: Side, topology: st
     share = share_of(metric, subject, side)
     if share is None:
         return ArmRow(arm=arm, topology=topology, metric=metric.name, side=side)
-    better_is_more = Metric(name=metric.name, unit="", better="higher", kind="ratio")
+    better_is_more = ratio(metric.name, "", better=metric.better and "higher")
     verdict, _ = judge(share, better_is_more, margin=margin)
     return ArmRow(arm=arm, topology=topology, metric=metric.name, side=side, share=share, verdict=verdict)
 
 
 def share_of(metric: Metric, one: Side, other: Side) -> Estimate | None:
-    """`one` beside `other`, above 1 where it does better, paired by blocks; None where no block has both."""
+    """`one` beside `other`, above 1 where it does better, or more where neither direction is better, paired by blocks; None where no block has both."""
     logs = _log_shares(metric, one.values, other.values)
     return estimates.exponential(estimates.hodges_lehmann(logs)) if logs else None
 
 
 def _log_shares(metric: Metric, subject: Mapping[int, float], other: Mapping[int, float]) -> list[float]:
-    sign = 1 if metric.better == "higher" else -1
+    sign = -1 if metric.better == "lower" else 1
     return [
         sign * math.log(subject[block] / other[block])
         for block in sorted(subject.keys() & other.keys())

@@ -15,7 +15,7 @@ from bench.model import Metric, Run, Sample
 
 MARGIN = 0.02
 NOT_MEASURED = "not measured"
-Verdict = Literal["faster", "slower", "equivalent", "below margin", "undecided"]
+Verdict = Literal["faster", "slower", "differs", "equivalent", "below margin", "undecided"]
 Outcome = float | str
 """A value, or the reason that there is none."""
 
@@ -195,7 +195,8 @@ def judge(
     differs = not ratio.low <= 1 <= ratio.high
     if differs and not inside[0] <= ratio.value <= inside[1]:
         better = (ratio.value > 1) == (metric.better == "higher")
-        return ("faster" if better else "slower"), "the interval excludes 1, and the ratio is beyond the margin"
+        verdict: Verdict = "differs" if metric.better is None else "faster" if better else "slower"
+        return verdict, "the interval excludes 1, and the ratio is beyond the margin"
     if inside[0] <= ratio.low and ratio.high <= inside[1]:
         return "equivalent", f"the whole interval is within {percent(margin)} of 1"
     if differs:

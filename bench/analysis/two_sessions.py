@@ -22,7 +22,7 @@ from bench.model import Metric, Run, Session, Spec
 
 Stand = Literal["", "not confirmed", "confirmed", "not found again"]
 """What became of an alarm. Empty: there was none."""
-ALARMS = ("faster", "slower")
+ALARMS = ("faster", "slower", "differs")
 ESTIMATOR = (
     "ratio: Hodges-Lehmann on the differences of logarithms of all invocations of one session and all of the other,"
     " interval by inverting the Mann-Whitney test"

@@ -254,7 +254,7 @@ def _add_declared(families: dict[str, GaugeMetricFamily], name: str) -> None:
     declared = experiments.load(name)
     for metric in declared.METRICS:
         is_headline = "yes" if metric is declared.METRICS[0] else "no"
-        labels = (name, metric.name, metric.unit, metric.better, is_headline)
+        labels = (name, metric.name, metric.unit, metric.better or "", is_headline)
         families["bench_metric_info"].add_metric(labels, 1)
     for arm in declared.ARMS:
         families["bench_arm_info"].add_metric((name, arm.name, arm.role), 1)

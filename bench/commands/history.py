@@ -70,11 +70,9 @@ def _in_words(number: Number, changed: Change, scale: Scale) -> str:
     if changed.ratio is not None:
         size = f", {percent(abs(changed.ratio - 1))} {'more' if changed.ratio > 1 else 'less'}"
     is_better = (changed.after > changed.before) == (number.metric.better == "higher")
+    judged = "" if number.metric.better is None else "better, " if is_better else "worse, "
     levels = " to ".join(plain(value / scale.divisor) for value in (changed.before, changed.after))
-    return (
-        f"changed between {changed.since} and {number.session}: from {levels}{size}"
-        f" ({'better' if is_better else 'worse'}, p {plain(changed.p)})"
-    )
+    return f"changed between {changed.since} and {number.session}: from {levels}{size} ({judged}p {plain(changed.p)})"
 
 
 def _how_many(numbers: list[Number]) -> str:

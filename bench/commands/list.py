@@ -118,7 +118,7 @@ def describe(name: str) -> list[str]:
     parameters = [
         (p.name, f"{p.range} {p.unit}".strip(), f"[{p.default}]", p.help) for p in declared(experiment.Params).values()
     ]
-    metrics = [(m.name, m.unit, f"{m.better} is better", m.help) for m in experiment.METRICS]
+    metrics = [(m.name, m.unit, m.direction, m.help) for m in experiment.METRICS]
     arms = [(arm.name, arm.role, arm.help) for arm in experiment.ARMS]
     profiles = [(key, profile.help) for key, profile in experiment.PROFILES.items()]
     return [

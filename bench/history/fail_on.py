@@ -11,7 +11,7 @@ from bench.errors import BadInput, did_you_mean
 if TYPE_CHECKING:
     from bench.analysis.two_sessions import SessionRow
 
-VERDICTS = ("slower", "faster", "undecided")
+VERDICTS = ("slower", "faster", "differs", "undecided")
 
 
 @dataclass(frozen=True)

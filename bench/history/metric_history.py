@@ -114,7 +114,7 @@ def of_metric(
 
 
 def _number(row: sqlite3.Row) -> Number:
-    better: Better = "higher" if row["better"] == "higher" else "lower"
+    better: Better | None = row["better"]
     kind: Kind = row["kind"]
     return Number(
         metric=Metric(name=row["metric"], unit=row["unit"], better=better, kind=kind),

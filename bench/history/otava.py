@@ -20,7 +20,10 @@ from bench.record import store
 
 CONFIG = "otava.yaml"
 ABOUT = ("time", "session", "revision", "params")
-DIRECTIONS = {"higher": 1, "lower": -1}  # Otava's words for which way is better
+DIRECTIONS = {
+    "higher": 1,
+    "lower": -1,
+}  # Otava's words for which way is better; 1 where neither is, as it knows no third
 
 
 def add(session_folder: Path, into: Path) -> list[Path]:
@@ -86,5 +89,5 @@ def described(file: str, table: str, better: Mapping[str, str]) -> dict[str, obj
         "file": file,
         "time_column": "time",
         "attributes": [name for name in ABOUT if name != "time"],
-        "metrics": {name: {"column": name, "direction": DIRECTIONS[better[name]]} for name in whole},
+        "metrics": {name: {"column": name, "direction": DIRECTIONS.get(better[name], 1)} for name in whole},
     }

@@ -26,6 +26,12 @@ def test_less_time_is_a_larger_share():
     assert a_row(subject=[1.0] * 6, other=[2.0] * 6, metric=SECONDS).share.value == pytest.approx(2.0)
 
 
+def test_of_what_is_neither_better_nor_worse_an_arm_only_differs():
+    chosen = Metric(name="chunk_bytes", unit="B", better=None, kind="size")
+    row = a_row(subject=[1.0] * 6, other=[2.0] * 6, metric=chosen)
+    assert (row.verdict, row.subject_is_worse, row.share.value) == ("differs", False, pytest.approx(0.5))
+
+
 @pytest.mark.parametrize(
     ("subject", "worse"),
     [

@@ -17,6 +17,7 @@ from bench.model import Interval, Metric, Sample
 
 SECONDS = Metric(name="end_to_end_seconds", unit="s", better="lower", kind="time")
 SHARE = Metric(name="success_ratio", unit="1", better="higher", kind="ratio")
+CHUNK = Metric(name="chunk_bytes", unit="B", better=None, kind="size")
 
 positive = st.floats(0.5, 2.0)
 
@@ -67,6 +68,9 @@ def test_warm_ups_and_missing_samples_do_not_count():
         (RATE, a_ratio(0.90, 0.85, 0.95), "slower"),
         (SECONDS, a_ratio(1.10, 1.05, 1.15), "slower"),
         (SECONDS, a_ratio(0.90, 0.85, 0.95), "faster"),
+        (CHUNK, a_ratio(1.10, 1.05, 1.15), "differs"),
+        (CHUNK, a_ratio(0.90, 0.85, 0.95), "differs"),
+        (CHUNK, a_ratio(1.00, 0.99, 1.01), "equivalent"),
         (RATE, a_ratio(1.00, 0.99, 1.01), "equivalent"),
         (RATE, a_ratio(1.01, 1.005, 1.015), "equivalent"),
         (RATE, a_ratio(1.015, 1.005, 1.03), "below margin"),

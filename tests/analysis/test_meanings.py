@@ -101,6 +101,13 @@ def test_names_are_unique_and_a_load_is_a_metric() -> None:
     assert conflict((seconds("one", load="offered"),)) == "one has the load offered, which is no metric"
 
 
+def test_a_headline_says_which_direction_is_better() -> None:
+    chosen = size("chunk_bytes", "B", better=None)
+    assert conflict((chosen,)) == "the headline, chunk_bytes, must say which direction is better"
+    assert conflict((seconds("took_seconds"), chosen)) == ""
+    assert chosen.direction == "neither direction is better"
+
+
 def test_a_meaning_is_found_among_metrics() -> None:
     metrics = (seconds("one_seconds"), count("two", "samples", means="samples to target"))
     assert meaning("samples to target", metrics) == metrics[1]

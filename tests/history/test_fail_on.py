@@ -39,7 +39,7 @@ def test_conditions_are_verdicts_with_or_without_a_size():
     "word", ["", "slow", "slower:", "slower:5", "slower:x%", "slower:-5%", "slower:nan%", "slower:inf%", "undecided:5%"]
 )
 def test_what_is_no_condition_is_refused_with_those_there_are(word):
-    with pytest.raises(BadInput, match="slower, faster, undecided"):
+    with pytest.raises(BadInput, match="slower, faster, differs, undecided"):
         fail_on.parse([word])
 
 
@@ -48,6 +48,12 @@ def test_a_size_is_the_same_both_ways_of_a_ratio():
     assert failing("slower:5%", little, much, slow_time) == [much, slow_time]
     assert failing("slower", little, much) == [little, much]
     assert failing("faster", little) == []
+
+
+def test_what_differs_and_is_neither_better_nor_worse_closes_the_gate_that_names_it():
+    changed = a_row("differs", 0.5)
+    assert failing("slower,faster", changed) == []
+    assert failing("differs:5%", changed) == [changed]
 
 
 def test_too_few_values_are_undecided_to_a_gate():

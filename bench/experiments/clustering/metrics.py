@@ -49,7 +49,7 @@ PACE = ratio(
     "Seconds a job of a node's slowest worker, over those of the middle worker of all.",
     better="lower",
 )
-SHARE = ratio("share_of_jobs", "", "That were done on a node.", better="higher")
+SHARE = ratio("share_of_jobs", "", "That were done on a node.", better=None)
 FAIRNESS = ratio("fairness", "", "Jain's index of the nodes' shares: 1 is even.", better="higher")
 READ_BYTES = size("read_bytes", "B", "Of input, from a node's own disk.")
 PULLED_BYTES = size("pulled_bytes", "B", "Of input, from the node that has it.")
@@ -62,7 +62,7 @@ CHECKED_SHARE = ratio(
     "Of the jobs: whose results were checked against the same iterations in float64, or have a sum that is known beforehand.",
     better="higher",
 )
-KEPT = count("jobs_kept", "jobs", "That earlier attempts had done; not in any rate.", better="higher")
+KEPT = count("jobs_kept", "jobs", "That earlier attempts had done; not in any rate.", better=None)
 RECOVERY_SECONDS = seconds(
     "recovery_seconds",
     "From a strike of chaos to its recovery, by kind: see bench/experiments/toolkit/recovery.py for what that is.",

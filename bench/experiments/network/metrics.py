@@ -57,7 +57,7 @@ SHARE_OF_TCP = ratio(
     "share_of_raw_tcp", "1", "Goodput by that of our own sockets at the same point, in the same turn.", better="higher"
 )
 PARTS = {
-    part: ratio(f"{part}_share_of_transfer", "1", help, better="lower")
+    part: ratio(f"{part}_share_of_transfer", "1", help, better=None)
     for part, help in {
         "copy": "Of put and get: serialising and copying into the object store.",
         "raw_tcp": "Of put and get between nodes: what raw TCP takes for the same bytes.",
@@ -70,12 +70,14 @@ BEST_SIZE = size(
     "B",
     "The least object that reaches 90 % of the best goodput of put and get in this run.",
     means="recommended setting",
+    better=None,
 )
 BEST_STREAMS = count(
     "recommended_streams",
     "objects",
     "Objects of that size to have on their way at once: the fewest that reach it.",
     means="recommended setting",
+    better=None,
 )
 BEST_SHARE = ratio(
     "recommended_share_of_raw_tcp",
@@ -89,6 +91,7 @@ CHUNK = size(
     "B",
     "RAY_object_manager_default_chunk_size, in which objects went between nodes: these figures hold for it.",
     means="recommended setting",
+    better=None,
 )
 METRICS = (
     *(GOODPUT, FIRST, *ROUND_TRIP.values(), *ONE_WAY.values(), *HALF.values()),

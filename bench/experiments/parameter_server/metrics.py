@@ -74,6 +74,7 @@ CROWDING = size(
     "workers/CPU",
     "Above 1 the workers share CPUs: what is measured then is scheduling.",
     means="workers per CPU",
+    better=None,
 )
 WEIGHTS_APART = size(
     "weights_apart",
@@ -112,7 +113,7 @@ STALENESS = ratio(
     "staleness_share",
     "gradients/gradient",
     "Histogram: of all gradients applied, those that were so many updates behind.",
-    better="lower",
+    better=None,
     axis="updates behind",
 )
 

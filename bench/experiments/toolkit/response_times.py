@@ -56,6 +56,7 @@ OFFERED = rate(
     "offered_calls_per_second",
     "calls/s",
     "Open-loop load: calls that were due by the second, at a share of this topology's own closed loop.",
+    better=None,
 )
 RESPONSES = {
     per_mille: seconds(

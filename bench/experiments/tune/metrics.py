@@ -59,13 +59,13 @@ PAYLOAD = size(
 )
 CPU_FAIRNESS = ratio("cpu_fairness_jain", "1", "Jain's index of the trials' CPU seconds by node.", better="higher")
 TRIAL_FAIRNESS = ratio("trial_fairness_jain", "1", "Jain's index of trials by node.", better="higher")
-CPU_SHARE = ratio("node_cpu_share", "s/s", "A node's part of the trials' CPU seconds.", better="higher")
-TRIAL_SHARE = ratio("node_trial_share", "trials/trial", "A node's part of the trials.", better="higher")
+CPU_SHARE = ratio("node_cpu_share", "s/s", "A node's part of the trials' CPU seconds.", better=None)
+TRIAL_SHARE = ratio("node_trial_share", "trials/trial", "A node's part of the trials.", better=None)
 BUSY = seconds(
     "busy_seconds", "How long a node's trials were at their iterations, added up.", better="higher", means="busy"
 )
-CPUS_EACH = count("cpus_each", "CPUs/trial", "That Tune reserves for a trial.", better="higher", means="CPUs each")
-AT_ONCE = count("trials_at_once", "trials", "At most: as many as the nodes have CPUs for.", better="higher")
+CPUS_EACH = count("cpus_each", "CPUs/trial", "That Tune reserves for a trial.", better=None, means="CPUs each")
+AT_ONCE = count("trials_at_once", "trials", "At most: as many as the nodes have CPUs for.", better=None)
 SUCCESS = ratio("success_ratio", "trials/trial", "Trials that reached the target, of all.", better="higher")
 CENSORED = count("censored_trials", "trials", "Trials that ended before they reached the target.")
 FAILURES = count("trial_failures", "times", "Actors, workers and nodes lost under a trial.")
@@ -88,9 +88,9 @@ REACHED = ratio(
     table=TRIALS,
     means="accuracy",
 )
-RATE = ratio("learning_rate", "1", "That a trial began with.", better="higher", table=TRIALS)
-MOMENTUM = ratio("momentum", "1", "That a trial began with.", better="higher", table=TRIALS)
-HIDDEN = count("hidden_units", "units", "Of a trial's hidden layer.", table=TRIALS)
+RATE = ratio("learning_rate", "1", "That a trial began with.", better=None, table=TRIALS)
+MOMENTUM = ratio("momentum", "1", "That a trial began with.", better=None, table=TRIALS)
+HIDDEN = count("hidden_units", "units", "Of a trial's hidden layer.", table=TRIALS, better=None)
 ACCURACY = ratio(
     "training_accuracy",
     "images/image",

@@ -51,4 +51,4 @@ def upper(words: str) -> str:
 
 def better(metric: Metric) -> str:
     """Which way of an axis is good."""
-    return f"{'Higher' if metric.better == 'higher' else 'Lower'} is better"
+    return metric.direction.capitalize()

@@ -69,6 +69,8 @@ def _headline(step: MoreCpus) -> str:
         )
     if low <= 1 <= high:
         return f"{what}: no difference is shown"
+    if row.metric.better is None:
+        return f"{what}: it differs"
     gains = (found.ratio.value > 1) == (row.metric.better == "higher")
     return f"{what}: it {'gains' if gains else 'loses'} by them"
 
