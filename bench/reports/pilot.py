@@ -9,8 +9,9 @@ from bench.analysis import Report
 from bench.analysis.levels import Allocation
 from bench.analysis.numbers import percent, plural
 from bench.analysis.stats import power
-from bench.reports import tables, variance
+from bench.reports import tables
 from bench.reports.document import Chapter, Section, cell_title
+from bench.reports.sections.metrics import describe_allocation
 from bench.reports.tables import Table
 
 BLOCKS = (6, 12, 20, 40, 60)
@@ -67,7 +68,7 @@ def chapters(report: Report) -> Iterator[Chapter]:
         if cell.allocation is not None:
             found = cell.allocation
             notes = (
-                variance.sentence(found),
+                describe_allocation(found),
                 (
                     f"estimated from {plural(found.pairs, 'pair')}, whose interval of the ratio reaches"
                     f" {percent(found.half_width)} either way: a pilot is rough"

@@ -16,7 +16,7 @@ from bench.analysis.levels import allocation, best_repetitions, half_width, leve
 from bench.analysis.samples import Samples
 from bench.analysis.stats import estimates
 from bench.model import Interval
-from bench.reports.variance import sentence
+from bench.reports.sections.metrics import describe_allocation
 
 # libkalibera, python/tests/test_data.py
 THREE_LEVELS = [[[9, 5], [8, 3]], [[10, 6], [7, 11]], [[1, 12], [2, 4]]]
@@ -177,7 +177,7 @@ def test_a_report_says_where_the_variance_is_and_what_would_be_best():
     session, runs = made_up(cells=1, blocks=6)
     found = analysis.build(session, one_after_the_other(runs)).cells[0].allocation
     assert found is not None
-    words = sentence(found)
+    words = describe_allocation(found)
     assert "between invocations, which only more blocks make less of" in words
     assert "best would be" in words
     assert "(there were 3)" in words

@@ -17,6 +17,8 @@ from bench.reports.drawing.axes import Axis
 WIDTH = 680
 LEFT = 78  # room for the numbers of an axis
 RIGHT = WIDTH - 16
+MOST_ARMS = 4  # lines of one topology in one picture; the tables have all
+DASHES = ("", " d1", " d2", " d3")  # one for each
 Anchor = Literal["start", "middle", "end"]
 Shape = Literal["circle", "square", "triangle", "diamond"]
 SHAPES: tuple[Shape, ...] = ("circle", "square", "triangle", "diamond")
@@ -102,6 +104,14 @@ class Canvas:
             self.mark(x + 5, y - 4, shape, colour=colour)
             self.words(x + 15, y, name)
             x += 28 + 7.2 * len(name)
+
+    def legend_of_arms(self, arms: Sequence[str]) -> None:
+        """Whose line has which dashes, where there are several."""
+        x = float(LEFT)
+        for arm, dash in zip(arms if len(arms) > 1 else (), DASHES, strict=False):
+            self.line([(x, 32), (x + 30, 32)], kind=f"l{dash}")
+            self.words(x + 36, 36, arm)
+            x += 50 + 7.2 * len(arm)
 
     def drawn(self, name: str, alternative: str) -> Markup:
         """The picture, with the words that stand for it where it is not seen. `name` is unique on its page."""

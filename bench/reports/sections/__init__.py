@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from bench.analysis import Report
 from bench.analysis.cells import CellReport
 from bench.analysis.numbers import plural
 from bench.model import Run
 from bench.reports.document import CellView, Chapter, Document, Section, cell_title
+from bench.reports.drawing.picture import Picture
 from bench.reports.sections import (
     arms,
     caveats,
@@ -55,13 +57,18 @@ def each_cell(sections: Callable[[CellView], Iterable[Section]]) -> Topic:
     return chapters
 
 
+def drawn_for_each_cell(pictures: Callable[[CellView], Iterable[Picture]]) -> Topic:
+    """A topic that has pictures alone in the chapter of each cell."""
+    return each_cell(lambda view: (Section(draw=partial(pictures, view)),))
+
+
 SECTIONS: tuple[Topic, ...] = (
     summary.chapters,
     each_cell(metrics.sections),
-    each_cell(invocations.sections),
-    each_cell(ratios.sections),
-    each_cell(percentiles.sections),
-    each_cell(normality.sections),
+    drawn_for_each_cell(invocations.pictures),
+    drawn_for_each_cell(ratios.pictures),
+    drawn_for_each_cell(percentiles.pictures),
+    drawn_for_each_cell(normality.pictures),
     each_cell(usage.sections),
     each_cell(arms.sections),
     each_cell(projections.sections),
@@ -69,7 +76,7 @@ SECTIONS: tuple[Topic, ...] = (
     each_cell(network_breakdown.sections),
     each_cell(sweeps.sections),
     each_cell(curves.sections),
-    each_cell(samples.sections),
+    drawn_for_each_cell(samples.pictures),
     each_cell(time_to_target.sections),
     each_cell(convergence.sections),
     each_cell(sweeps.missing_points),

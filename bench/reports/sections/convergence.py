@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.analysis.cells import CellReport
 from bench.analysis.convergence import Guard
 from bench.analysis.numbers import quantity
 from bench.metrics import count
 from bench.reports import tables
 from bench.reports.document import CellView, Section
-from bench.reports.tables import Table
 
 TITLE = "Convergence beside the reference at the same batch: samples to the target"
 HEADS = (
@@ -27,25 +25,15 @@ _SAMPLES = count("needed", "samples")
 
 
 def sections(view: CellView) -> Iterator[Section]:
-    """Where trainings have a reference."""
-    if view.cell.guards:
+    """A row an arm and topology, and why nothing can be told, where that is so."""
+    if guards := view.cell.guards:
+        refusals = dict.fromkeys(guard.refusal for guard in guards if guard.refusal)
         yield Section(
             title=TITLE,
-            table=table(view.cell),
-            notes=tuple(notes(view.cell)),
+            table=tables.table(HEADS, [tables.row(_cells(guard)) for guard in guards]),
+            notes=tuple(f"not told: {refusal}" for refusal in refusals),
             source="MLPerf's test of reference convergence points: means without the least and the greatest, one-sided 5 %",
         )
-
-
-def table(cell: CellReport) -> Table:
-    """A row an arm and topology."""
-    return tables.table(HEADS, [tables.row(_cells(guard)) for guard in cell.guards])
-
-
-def notes(cell: CellReport) -> Iterator[str]:
-    """Why nothing can be told, where that is so."""
-    for refusal in dict.fromkeys(guard.refusal for guard in cell.guards if guard.refusal):
-        yield f"not told: {refusal}"
 
 
 def _cells(guard: Guard) -> list[str]:

@@ -12,9 +12,8 @@ from bench.model import Metric
 from bench.reports import tables
 from bench.reports.document import CellView, Section
 from bench.reports.drawing.axes import Axis, log_note, ticks, value_axis
-from bench.reports.drawing.lines import DASHES, MOST_ARMS, name_arms
 from bench.reports.drawing.picture import Picture, better, upper
-from bench.reports.drawing.svg import LEFT, RIGHT, Canvas
+from bench.reports.drawing.svg import DASHES, LEFT, MOST_ARMS, RIGHT, Canvas
 from bench.reports.tables import Column, Table
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -87,7 +86,7 @@ def _picture(found: Sequence[Curve], view: CellView) -> Picture:
     canvas.bottom_axis(along, lambda value: f"{value:g}", top=56, bottom=250)
     canvas.words((LEFT + RIGHT) / 2, 294, metric.axis, anchor="middle")
     canvas.legend(view.look.legend())
-    name_arms(canvas, arms)
+    canvas.legend_of_arms(arms)
     said = []
     for curve in drawn:
         colour, dash = view.look.colour(curve.topology), DASHES[arms.index(curve.arm)]

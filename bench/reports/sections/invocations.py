@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from bench.analysis.cells import CellReport
 from bench.analysis.numbers import Scale, label, plain
 from bench.analysis.rows import MetricRow
 from bench.reports import tables
-from bench.reports.document import CellView, Section
+from bench.reports.document import CellView
 from bench.reports.drawing.axes import REACH, Axis, spread_out, ticks
 from bench.reports.drawing.picture import Look, Picture, better, upper
 from bench.reports.drawing.svg import LEFT, RIGHT, Canvas
 
 _HALF = 70  # of a line's width
-
-
-def sections(view: CellView) -> Iterator[Section]:
-    """A picture."""
-    yield Section(draw=partial(pictures, view))
 
 
 def pictures(view: CellView) -> Iterator[Picture]:

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import Comparison, Side
-from bench.analysis.numbers import Scale, label, percent, plain
+from bench.analysis.levels import Allocation
+from bench.analysis.numbers import Scale, label, percent, plain, plural
 from bench.analysis.rows import MetricRow
-from bench.reports import tables, variance
+from bench.analysis.steadiness import FEWEST_INVOCATIONS, FEWEST_SAMPLES, Steadiness
+from bench.reports import tables
 from bench.reports.document import CellView, Section
 from bench.reports.tables import NOTHING, Cell, Table
 
@@ -19,7 +21,7 @@ def sections(view: CellView) -> Iterator[Section]:
     has_values = any(side.values for row in cell.rows for side in row.sides.values())
     yield Section(
         table=table(cell.rows, view.topologies) if has_values else None,
-        notes=(*notes(cell), *(variance.notes(cell) if has_values else ())),
+        notes=(*notes(cell), *(_levels(cell) if has_values else ())),
         source=f"one value an invocation of arm {cell.subject}, in {view.record}; {view.report.estimator}",
     )
 
@@ -79,3 +81,43 @@ def notes(cell: CellReport) -> Iterator[str]:
         yield "no pair in " + "; ".join(f"block {', '.join(map(str, blocks))} ({why})" for why, blocks in gaps.items())
     if headline and found and found.verdict == "undecided":
         yield f"{label(headline.metric)} is undecided: {found.why}"
+
+
+def _levels(cell: CellReport) -> Iterator[str]:
+    """Where the variance is, whether invocations are steady, what warm-ups were discarded."""
+    if cell.allocation is not None:
+        yield describe_allocation(cell.allocation)
+    if cell.steadiness:
+        yield f"inside the invocations: {_steadiness(cell.steadiness)}"
+    if cell.warmups > cell.declared_warmups:
+        discarded = cell.warmups - cell.declared_warmups
+        yield (
+            f"{plural(discarded, 'turn')} after the {plural(cell.declared_warmups, 'warm-up')} declared did not count either,"
+            " on any topology: values had not settled; the record has them"
+        )
+
+
+def _steadiness(found: tuple[Steadiness, ...]) -> str:
+    by_label: dict[str, list[Steadiness]] = {}
+    for each in found:
+        by_label.setdefault(each.label, []).append(each)
+    return "; ".join(
+        (label if len(by_label) == 1 else f"{label} {', '.join(f'{each.arm} on {each.topology}' for each in those)}")
+        + (f" (it takes {FEWEST_SAMPLES} in {FEWEST_INVOCATIONS} invocations)" if label.startswith("too few") else "")
+        for label, those in by_label.items()
+    )
+
+
+def describe_allocation(found: Allocation) -> str:
+    """Between what it is that values vary, and which number of samples would be best."""
+    if found.of_pairs == 0:
+        where = "all of it between samples: invocations add none that shows"
+    else:
+        where = f"{percent(found.share_of_pairs)} between invocations, which only more blocks make less of"
+    words = f"of the variance of a pair, {where}"
+    if found.best_samples is None or found.pair_seconds is None:
+        return words
+    return (
+        f"{words}; best would be {plural(found.best_samples, 'sample')} an invocation (there were {found.samples}),"
+        f" at {found.sample_seconds:.2g} s a sample and {found.pair_seconds:.2g} s a pair of invocations"
+    )

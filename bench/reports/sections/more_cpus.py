@@ -17,20 +17,14 @@ from bench.reports.tables import NOTHING, Table, row_scale, side_in_words
 
 def chapters(report: Report, _: Sequence[Run] = ()) -> Iterator[Chapter]:
     """A chapter an experiment whose cells differ in the CPUs of each piece of work."""
-    for experiment in dict.fromkeys(step.experiment for step in report.more_cpus):
-        yield Chapter(
-            title=f"{experiment}: what more CPUs each buy",
-            sections=tuple(
-                Section(
-                    title=title(step),
-                    table=table(step),
-                    notes=tuple(notes(step)),
-                    source="each ratio is of the two cells' invocations in one block; interval by inverting the signed-rank test",
-                )
-                for step in report.more_cpus
-                if step.experiment == experiment
-            ),
+    for step in report.more_cpus:
+        section = Section(
+            title=title(step),
+            table=table(step),
+            notes=tuple(notes(step)),
+            source="each ratio is of the two cells' invocations in one block; interval by inverting the signed-rank test",
         )
+        yield Chapter(title=f"{step.experiment}: what more CPUs each buy", sections=(section,))
 
 
 def title(step: MoreCpus) -> str:

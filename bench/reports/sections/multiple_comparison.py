@@ -19,20 +19,15 @@ HEADS = (("mean rank", True), ("not told apart from", False))
 
 def chapters(report: Report, _: Sequence[Run] = ()) -> Iterator[Chapter]:
     """A chapter an experiment that has three cells or more."""
-    for experiment in dict.fromkeys(one.experiment for one in report.several if not one.cell):
-        yield Chapter(
-            title=f"{experiment}: its cells beside each other",
-            sections=tuple(
-                Section(
-                    title=title(one),
-                    table=table(one, report.cells),
-                    notes=tuple(notes(one)),
-                    source="ranks of the subject's headline inside each block that has every cell",
-                )
-                for one in report.several
-                if (one.experiment, one.cell) == (experiment, "")
-            ),
-        )
+    for one in report.several:
+        if not one.cell:
+            section = Section(
+                title=title(one),
+                table=table(one, report.cells),
+                notes=(_said(one),),
+                source="ranks of the subject's headline inside each block that has every cell",
+            )
+            yield Chapter(title=f"{one.experiment}: its cells beside each other", sections=(section,))
 
 
 def title(one: Several) -> str:
@@ -67,11 +62,6 @@ def _near(one: Several, name: str) -> str:
     return "any other" if len(near) == len(one.found.mean_ranks) - 1 else ", ".join(near) or "none"
 
 
-def notes(one: Several) -> Iterator[str]:
-    """What Friedman's test says, and from where on two of them differ."""
-    yield _said(one)
-
-
 def of_arms(report: Report, cell: CellReport) -> Iterator[str]:
     """A sentence a topology, where a cell has three arms or more that do the same work."""
     for one in report.several:
@@ -86,6 +76,7 @@ def of_arms(report: Report, cell: CellReport) -> Iterator[str]:
 
 
 def _said(one: Several) -> str:
+    """What Friedman's test says, and from where on two of them differ."""
     found = one.found
     if one.refused:
         return f"no verdict on them, for {one.refused}"

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from functools import partial
 
 from bench.analysis.comparison import Comparison, log_ratios
 from bench.analysis.numbers import label, plural
 from bench.analysis.stats.quantiles import FEWEST, Quantiles, correlation, quantiles
-from bench.reports.document import CellView, Section
+from bench.reports.document import CellView
 from bench.reports.drawing.axes import Axis
 from bench.reports.drawing.picture import Look, Picture, upper
 from bench.reports.drawing.svg import LEFT, RIGHT, Canvas
 
 _TOP, _BOTTOM = 34, 250
-
-
-def sections(view: CellView) -> Iterator[Section]:
-    """A picture."""
-    yield Section(draw=partial(pictures, view))
 
 
 def pictures(view: CellView) -> Iterator[Picture]:

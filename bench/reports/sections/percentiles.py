@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 from bench.analysis.numbers import plain, scale_for
 from bench.analysis.rows import MetricRow
-from bench.reports.document import CellView, Section
+from bench.reports.document import CellView
 from bench.reports.drawing.axes import Axis, spread_out, ticks
 from bench.reports.drawing.picture import Picture, upper
 from bench.reports.drawing.svg import LEFT, RIGHT, Canvas
 
 _PERCENTILE = re.compile(r"_p(\d+)(_|$)")
-
-
-def sections(view: CellView) -> Iterator[Section]:
-    """A picture for each kind of latency."""
-    yield Section(draw=partial(pictures, view))
 
 
 def pictures(view: CellView) -> Iterator[Picture]:

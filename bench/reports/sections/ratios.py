@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 from bench.analysis import Report
 from bench.analysis.numbers import label, percent, plural, ratio
 from bench.analysis.rows import MetricRow
-from bench.reports.document import CellView, Section
+from bench.reports.document import CellView
 from bench.reports.drawing.axes import Axis
 from bench.reports.drawing.picture import Picture
 from bench.reports.drawing.svg import RIGHT, Canvas
@@ -20,12 +19,7 @@ _REACH = (
 )
 
 
-def sections(view: CellView) -> Iterator[Section]:
-    """A picture."""
-    yield Section(draw=partial(of_cell, view))
-
-
-def of_cell(view: CellView) -> Iterator[Picture]:
+def pictures(view: CellView) -> Iterator[Picture]:
     """Every metric that is compared."""
     cell = view.cell
     rows = [(label(row.metric), row) for row in (*cell.rows, *cell.usage) if row.comparison]

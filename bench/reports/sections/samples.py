@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 from bench.analysis.numbers import label, plural, scale_for
 from bench.analysis.rows import MetricRow
 from bench.model import Run, Sample
-from bench.reports.document import CellView, Section
+from bench.reports.document import CellView
 from bench.reports.drawing.axes import Axis, log_note, ticks, value_axis
 from bench.reports.drawing.picture import Picture, better
 from bench.reports.drawing.svg import LEFT, RIGHT, Canvas
 
 MOST_RUNS = 8
 _STRIP = 150  # height of one run's strip
-
-
-def sections(view: CellView) -> Iterator[Section]:
-    """Two pictures."""
-    yield Section(draw=partial(pictures, view))
 
 
 def pictures(view: CellView) -> Iterator[Picture]:

@@ -35,26 +35,19 @@ def chapters(report: Report, _: Sequence[Run] = ()) -> Iterator[Chapter]:
     """A chapter an experiment that was run with several numbers of workers."""
     for experiment in dict.fromkeys(ladder.experiment for ladder in report.ladders):
         those = [ladder for ladder in report.ladders if ladder.experiment == experiment]
+        cards = [
+            Section(
+                title=title(ladder),
+                table=table(ladder),
+                notes=tuple(notes(ladder)),
+                source="medians over blocks; speed-ups inside the blocks; intervals of the law by drawing blocks",
+            )
+            for ladder in those
+        ]
         best = tuple(at_best(those))
-        yield Chapter(
-            title=f"{experiment}: how it grows with {those[0].parameter}",
-            sections=(
-                *(
-                    Section(
-                        title=title(ladder),
-                        table=table(ladder),
-                        notes=tuple(notes(ladder)),
-                        source="medians over blocks; speed-ups inside the blocks; intervals of the law by drawing blocks",
-                    )
-                    for ladder in those
-                ),
-                Section(
-                    title="each arm at its best" if best else "",
-                    notes=best,
-                    draw=partial(pictures, report, experiment),
-                ),
-            ),
-        )
+        drawn = partial(pictures, report, experiment)
+        last = Section(title="each arm at its best" if best else "", notes=best, draw=drawn)
+        yield Chapter(title=f"{experiment}: how it grows with {those[0].parameter}", sections=(*cards, last))
 
 
 def title(ladder: Ladder) -> str:

@@ -13,9 +13,8 @@ from bench.model import Metric
 from bench.reports import tables
 from bench.reports.document import CellView, Section
 from bench.reports.drawing.axes import Axis, log_note, spread_out, ticks, value_axis
-from bench.reports.drawing.lines import DASHES, MOST_ARMS, name_arms
 from bench.reports.drawing.picture import Look, Picture, better, upper
-from bench.reports.drawing.svg import LEFT, RIGHT, Canvas
+from bench.reports.drawing.svg import DASHES, LEFT, MOST_ARMS, RIGHT, Canvas
 from bench.reports.tables import NOTHING, Cell, Table
 
 MOST_POINTS = 4  # named in a note
@@ -128,7 +127,7 @@ def _picture(rows: Sequence[MetricRow], points: Sequence[str], view: CellView) -
     canvas = Canvas(height=300)
     canvas.left_axis(up, ticks(scale), right=RIGHT, divisor=scale.divisor)
     canvas.legend(view.look.legend())
-    name_arms(canvas, kept)
+    canvas.legend_of_arms(kept)
     place = spread_out(points, LEFT, RIGHT)
     every = -(-len(points) * 60 // int(RIGHT - LEFT)) or 1
     for number, point in enumerate(points):

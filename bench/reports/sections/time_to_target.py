@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.analysis.cells import CellReport
 from bench.analysis.numbers import percent, quantity
 from bench.analysis.reached import Reached
 from bench.metrics import seconds
 from bench.reports import tables
 from bench.reports.document import CellView, Section
-from bench.reports.tables import Table
 
 TITLE = "Trainings that reached the target; the others count as longer than they were watched"
 SOURCE = "Kaplan and Meier's median; of the share, Clopper and Pearson's 95 % interval"
@@ -19,14 +17,11 @@ _SECONDS = seconds("reached")
 
 
 def sections(view: CellView) -> Iterator[Section]:
-    """Where trainings have a target."""
-    if view.cell.reached:
-        yield Section(title=TITLE, table=table(view.cell), source=SOURCE)
-
-
-def table(cell: CellReport) -> Table:
     """A row an arm and topology."""
-    return tables.table(HEADS, [tables.row(_cells(each)) for each in cell.reached])
+    if reached := view.cell.reached:
+        yield Section(
+            title=TITLE, table=tables.table(HEADS, [tables.row(_cells(each)) for each in reached]), source=SOURCE
+        )
 
 
 def _cells(each: Reached) -> list[str]:
