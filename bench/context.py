@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from bench.model import STEADY_TURNS, Arm, Interval, Metric, Sample
-
-if TYPE_CHECKING:
-    from bench.faults import Kind
 
 T = TypeVar("T")
 
@@ -155,8 +152,8 @@ class Context(Protocol):
         """Declare that the run goes on without nodes that are lost: the experiment, and nobody else, then says what of it."""
         ...
 
-    def befalls(self, *, struck: Callable[[Kind, str], None], fill: Callable[[], None]) -> None:
-        """Say who is to be told of each strike of chaos and its node, and what fills the disk. See `bench/experiments/toolkit/fault_injector.py`."""
+    def handle_faults(self, *, on_fault: Callable[[str, str], None], fill_disk: Callable[[], None]) -> None:
+        """Set what is called with the kind and node of each injected fault, and what fills the disk. See `bench/experiments/toolkit/faults.py`."""
         ...
 
     def reuses_work(self) -> None:
@@ -175,7 +172,7 @@ class Context(Protocol):
         ...
 
     def progress(self, done: float, total: float) -> None:
-        """Say how far long work is, and let strikes of chaos come. Most calls do nothing but look at the clock."""
+        """Say how far long work is, and let faults be injected. Most calls do nothing but look at the clock."""
         ...
 
     @property

@@ -52,7 +52,7 @@ Chaos = Annotated[
     str,
     typer.Option(
         metavar="PLAN",
-        help="What befalls the run on purpose, as in worker:5+driver:3; for experiments that get over it. See docs/experiments/clustering.md.",
+        help="Faults to inject, e.g. worker:5+driver:3; for experiments that tolerate them. See docs/experiments/clustering.md.",
     ),
 ]
 TopologyName = Annotated[

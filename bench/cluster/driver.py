@@ -22,7 +22,7 @@ from bench.cluster.recorder import Recorder
 from bench.data import seeded
 from bench.errors import RunInvalid
 from bench.experiments import Experiment, load
-from bench.experiments.toolkit.fault_injector import Mishaps, Survives
+from bench.experiments.toolkit.faults import FaultInjector, ToleratedFaults
 from bench.identity import CALLERS_CODE, IMAGES, code_hash
 from bench.machine.effective_cpus import effective_cpus, is_enough
 from bench.model import Facts, NodeFacts, Spec, from_json
@@ -84,7 +84,7 @@ def run(spec: Spec, experiment: Experiment, recorder: Recorder) -> list[str]:
         spec=spec,
         probes=probes,
         recorder=recorder,
-        mishaps=planned_mishaps(spec, experiment, probes),
+        faults=planned_faults(spec, experiment, probes),
         # The answers of probes and what was recorded have used some of the quota of the period that they fall into, more
         # of it before a watched interval than before another: each begins with a whole one.
         pause_seconds=0.0 if effective_cpus().quota is None else QUOTA_PERIOD_SECONDS,
@@ -126,14 +126,14 @@ def work_not_done(
     return reasons + work_checks.credit_reasons(counted, experiment.METRICS[0])
 
 
-def planned_mishaps(spec: Spec, experiment: Experiment, probes: list[NodeProbe]) -> Mishaps | None:
-    """What is to befall the run, where its Spec asks for it."""
+def planned_faults(spec: Spec, experiment: Experiment, probes: list[NodeProbe]) -> FaultInjector | None:
+    """The faults to inject, where the Spec plans any."""
     if not spec.faults:
         return None
-    survives: Survives = experiment.CHAOS  # type: ignore[attr-defined]  # who has the param has this too
-    return Mishaps(
+    tolerated: ToleratedFaults = experiment.CHAOS  # type: ignore[attr-defined]  # who has the param has this too
+    return FaultInjector(
         plan=spec.faults,
-        workers=survives.workers,
+        workers=tolerated.workers,
         seed=spec.seed,
         attempt=spec.attempt,
         nodes=[probe.slot for probe in probes],

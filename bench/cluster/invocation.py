@@ -17,8 +17,7 @@ from typing import Any, TypeVar
 from bench.cluster import work_checks
 from bench.cluster.recorder import Recorder
 from bench.context import Measured, NodeSlot
-from bench.experiments.toolkit.fault_injector import Mishaps
-from bench.faults import Kind
+from bench.experiments.toolkit.faults import FaultInjector
 from bench.model import Arm, Clock, Interval, NodeUsage, Sample, Spec
 from bench.record.store import DATA, DONE, FILES
 
@@ -52,7 +51,7 @@ class Invocation:
     spec: Spec
     probes: Sequence[NodeProbe]
     recorder: Recorder
-    mishaps: Mishaps | None = None  # what befalls the run on purpose
+    faults: FaultInjector | None = None
     reasons: list[str] = field(default_factory=list)
     idle_by_plan: set[str] = field(default_factory=set)
     may_lose_nodes: bool = False
@@ -131,12 +130,12 @@ class Invocation:
         if now - self._told >= PROGRESS_SECONDS or done >= total:
             self._told = now
             self.recorder.progress(done, total)
-        if self.mishaps:
-            self.mishaps.came(done, total)
+        if self.faults:
+            self.faults.progress(done, total)
 
-    def befalls(self, *, struck: Callable[[Kind, str], None], fill: Callable[[], None]) -> None:
-        if self.mishaps:
-            self.mishaps.struck, self.mishaps.fill = struck, fill
+    def handle_faults(self, *, on_fault: Callable[[str, str], None], fill_disk: Callable[[], None]) -> None:
+        if self.faults:
+            self.faults.on_fault, self.faults.fill_disk = on_fault, fill_disk
 
     @property
     def folder(self) -> Path:
@@ -161,9 +160,9 @@ class Invocation:
     ) -> Measured[T]:
         """See Turn.measure. How many passes fill a sample is learnt from the turns before."""
         passes, self._reuses_work = self._passes.get((arm.name, point), 1), False
-        mishaps = self.mishaps if arm.role == "subject" and not turn.warmup and not point else None
-        if mishaps:
-            mishaps.begin()
+        faults = self.faults if arm.role == "subject" and not turn.warmup and not point else None
+        if faults:
+            faults.begin()
         if arm.probed:
             self._begin_probes()
             sleep(self.pause_seconds)
@@ -172,7 +171,7 @@ class Invocation:
             with self._silence():
                 sleep(self.pause_seconds)
                 results, interval = _timed(work, passes)
-        for reason in mishaps.end() if mishaps else ():
+        for reason in faults.end() if faults else ():
             self.invalid(reason)
         measured = Measured(
             results=results, interval=interval, arm=arm.name, turn=turn.number, warmup=turn.warmup, point=point

@@ -4,7 +4,7 @@ An experiment says so, if it has to, in `check_fits(params, topology)`, which ra
 `breaks_cluster(params)`: whether it takes nodes away or adds some on purpose, in `ray_settings(params)`: what its nodes are
 started with, in `busy_workers(params, topology)`: how many workers compute at once, where params say so, in `without_effect(params)`:
 which params change nothing beside the others, and in `check_input(params)`, which raises where a file of the user's own on this machine is not good. One that has `CHAOS` takes a plan of
-`bench/faults.py`: see `bench/experiments/toolkit/fault_injector.py`.
+faults: see `bench/experiments/toolkit/faults.py`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bench import faults
 from bench.cluster import profiling
 from bench.data import seeded
 from bench.errors import BadInput, did_you_mean
 from bench.experiments import NAMES, load
-from bench.experiments.toolkit.fault_injector import Survives
+from bench.experiments.toolkit import faults
 from bench.model import Spec, Topology
 from bench.stacks import PROFILERS
 
@@ -85,14 +84,14 @@ def check_profiler(name: str, target: str) -> None:
 
 
 def check_chaos(name: str, plan: str = "") -> None:
-    """Raise BadInput where the experiment `name` does not get over all kinds of `plan`: its `CHAOS` says which it does."""
-    survives: Survives | None = getattr(load(name), "CHAOS", None)
-    if survives is None:
+    """Raise BadInput where the experiment `name` does not tolerate all kinds of `plan`: its `CHAOS` says which it does."""
+    tolerated: faults.ToleratedFaults | None = getattr(load(name), "CHAOS", None)
+    if tolerated is None:
         allow = [each for each in NAMES if getattr(load(each), "CHAOS", None)]
         raise BadInput(
             f"--chaos: {name} allows none, for any loss makes its run invalid.", f"These allow it: {', '.join(allow)}."
         )
-    faults.read_plan(plan, survives.kinds)
+    faults.read_plan(plan, tolerated.kinds)
 
 
 def without_effect(experiment: Any, params: Any) -> Collection[str]:

@@ -21,7 +21,7 @@ from bench.cluster.driver import (
     check_resources,
     check_versions,
     idle_nodes,
-    planned_mishaps,
+    planned_faults,
     refuse_large_functions,
     work_not_done,
 )
@@ -179,8 +179,8 @@ def test_a_node_with_other_code_than_the_callers_is_named(monkeypatch: pytest.Mo
 
 
 def test_faults_are_injected_as_the_spec_plans_them_into_what_the_experiment_tolerates() -> None:
-    assert planned_mishaps(a_spec(), load("inference"), []) is None
+    assert planned_faults(a_spec(), load("inference"), []) is None
     spec = a_spec(experiment="clustering", faults="worker:2", seed=5, attempt=3)
-    planned = planned_mishaps(spec, load("clustering"), [])
+    planned = planned_faults(spec, load("clustering"), [])
     assert planned is not None
     assert (planned.plan, planned.workers, planned.seed, planned.attempt) == ("worker:2", "Worker.do", 5, 3)

@@ -15,7 +15,7 @@ from builders import a_sample, a_spec
 from bench.cluster import invocation as invocation_module
 from bench.cluster.invocation import QUIET, Invocation, InvocationTurn, look_at_clock
 from bench.cluster.recorder import Recorder
-from bench.experiments.toolkit.fault_injector import Mishaps
+from bench.experiments.toolkit.faults import FaultInjector
 from bench.model import Arm, Spec
 from bench.record.store import DONE, FILES, SAMPLES, read_lines
 
@@ -97,30 +97,30 @@ def test_the_credit_of_every_interval_is_kept_to_be_compared_with_the_headline(f
     assert invocation.total_work == 15.0
 
 
-def test_strikes_come_while_the_subject_is_at_work_and_in_no_warm_up(folder: Path) -> None:
+def test_faults_are_injected_while_the_subject_is_at_work_and_in_no_warm_up(folder: Path) -> None:
     begun: list[int] = []
     came: list[float] = []
 
-    class Told(Mishaps):
+    class Told(FaultInjector):
         def begin(self) -> None:
             begun.append(1)
 
-        def came(self, done: float, total: float) -> None:
+        def progress(self, done: float, total: float) -> None:
             came.append(done / total)
 
         def end(self) -> Iterator[str]:
-            yield "a strike never came"
+            yield "a fault was not injected"
 
-    mishaps = Told(plan="worker:1", workers="Worker", seed=1, attempt=1, nodes=())
+    faults = Told(plan="worker:1", workers="Worker", seed=1, attempt=1, nodes=())
     spec = a_spec(warmups=1, samples=1, sample_seconds=0.0)
-    invocation = Invocation(spec=spec, probes=(), recorder=Recorder(folder, spec), mishaps=mishaps)
+    invocation = Invocation(spec=spec, probes=(), recorder=Recorder(folder, spec), faults=faults)
     warmup, counted = invocation.turns()
     warmup.measure(RAY, lambda: None, nobody)
     counted.measure(PEER, lambda: None, nobody)
     counted.measure(RAY, lambda: None, nobody, point="70 % poisson")
     assert (begun, invocation.reasons) == ([], [])
     counted.measure(RAY, lambda: invocation.progress(1, 4), nobody)
-    assert (begun, came, invocation.reasons) == ([1], [0.25], ["a strike never came"])
+    assert (begun, came, invocation.reasons) == ([1], [0.25], ["a fault was not injected"])
 
 
 def test_every_arm_waits_alike_for_a_whole_quota_before_its_interval_and_not_in_it(

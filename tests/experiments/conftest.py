@@ -14,8 +14,7 @@ import pytest
 from bench.cluster import work_checks
 from bench.cluster.driver import refuse_large_functions
 from bench.context import Measured, NodeSlot
-from bench.experiments.toolkit.fault_injector import Mishaps, Survives
-from bench.faults import Kind
+from bench.experiments.toolkit.faults import FaultInjector, ToleratedFaults
 from bench.model import Arm, Interval, Sample
 from bench.runner import quiet_check
 
@@ -28,7 +27,7 @@ class LocalTurn:
     warmup: bool
     watch: Callable[[str, Mapping[str, float]], None]
     passes: int = 2
-    mishaps: Mishaps | None = None
+    faults: FaultInjector | None = None
     invalid: Callable[[str], None] = print
 
     def order(self, arms: Sequence[Arm]) -> Sequence[Arm]:
@@ -37,14 +36,14 @@ class LocalTurn:
     def measure(
         self, arm: Arm, work: Callable[[], T], credit: Callable[[T], Mapping[str, float]], *, point: str = ""
     ) -> Measured[T]:
-        mishaps = self.mishaps if arm.role == "subject" and not self.warmup and not point else None
-        if mishaps:
-            mishaps.begin()
+        faults = self.faults if arm.role == "subject" and not self.warmup and not point else None
+        if faults:
+            faults.begin()
         begin = monotonic()
         results = [work() for _ in range(self.passes)]
         interval = Interval(begin, monotonic())
         assert not work_checks.unresolved(results)
-        for reason in mishaps.end() if mishaps else ():
+        for reason in faults.end() if faults else ():
             self.invalid(reason)
         for result in results:
             self.watch(arm.name, credit(result))
@@ -72,7 +71,7 @@ class LocalContext:
     idle: list[str] = field(default_factory=list)
     may_lose_nodes: bool = False
     reused: int = 0  # passes
-    mishaps: Mishaps | None = None
+    faults: FaultInjector | None = None
     sets: dict[str, str] = field(default_factory=dict)
     credits: dict[str, list[dict[str, float]]] = field(default_factory=dict)
 
@@ -92,7 +91,7 @@ class LocalContext:
                 warmup=number <= self.warmups,
                 watch=self.keep_credit,
                 passes=self.passes,
-                mishaps=self.mishaps,
+                faults=self.faults,
                 invalid=self.invalid,
             )
 
@@ -119,17 +118,17 @@ class LocalContext:
 
     def progress(self, done: float, total: float) -> None:
         self.steps.append((done, total))
-        if self.mishaps:
-            self.mishaps.came(done, total)
+        if self.faults:
+            self.faults.progress(done, total)
 
-    def befalls(self, *, struck: Callable[[Kind, str], None], fill: Callable[[], None]) -> None:
-        if self.mishaps:
-            self.mishaps.struck, self.mishaps.fill = struck, fill
+    def handle_faults(self, *, on_fault: Callable[[str, str], None], fill_disk: Callable[[], None]) -> None:
+        if self.faults:
+            self.faults.on_fault, self.faults.fill_disk = on_fault, fill_disk
 
-    def strike(self, plan: str, survives: Survives) -> None:
-        """Let this befall the run, as the frame of a job does."""
-        self.mishaps = Mishaps(
-            plan=plan, workers=survives.workers, seed=self.seed, attempt=self.attempt, nodes=self.nodes
+    def inject(self, plan: str, tolerated: ToleratedFaults) -> None:
+        """Inject these faults into the run, as the driver of a job does."""
+        self.faults = FaultInjector(
+            plan=plan, workers=tolerated.workers, seed=self.seed, attempt=self.attempt, nodes=self.nodes
         )
 
     def keep_credit(self, arm: str, credit: Mapping[str, float]) -> None:

@@ -133,7 +133,7 @@ def test_input_from_a_disk_is_what_a_worker_would_make_itself(tmp_path: Path) ->
 
 def run(context: Any, **fields: Any) -> list[Sample]:
     if "chaos" in fields:
-        context.strike(fields["chaos"], clustering.CHAOS)
+        context.inject(fields["chaos"], clustering.CHAOS)
     return list(clustering.run(Params(**fields), context))
 
 
@@ -363,7 +363,7 @@ address, folder, params, earlier = sys.argv[2], Path(sys.argv[3]), json.loads(sy
 ray.init(address=address, log_to_driver=False, logging_level="ERROR")
 nodes = [NodeSlot(name="head", node_id=ray.nodes()[0]["NodeID"], cpus=2, threads=2)]
 context = LocalContext(nodes=nodes, folder=folder, earlier=[Path(each) for each in earlier], passes=1)
-context.strike(params["chaos"], clustering.CHAOS)
+context.inject(params["chaos"], clustering.CHAOS)
 samples = list(clustering.run(clustering.Params(**params), context))
 said = {sample.metric: sample.value for sample in samples if sample.arm == "ray" and sample.node is None}
 (folder / "said.json").write_text(json.dumps({"reasons": context.reasons, **said}))

@@ -1,18 +1,20 @@
-"""What befalls a clustering on purpose is drawn from the seed, comes once, and is refused where it cannot be meant."""
+"""Faults are drawn from the seed, injected once, and refused where they make no sense."""
 
 from __future__ import annotations
 
 import resource
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from outcomes import a_journal, an_outcome
 
-from bench import faults
 from bench.errors import BadInput, RunFailed
 from bench.experiments.clustering import Params
+from bench.experiments.toolkit import faults
+from bench.experiments.toolkit.faults import FaultInjector
 from bench.experiments.toolkit.journal import HALF_A_ROW_BYTES
 from bench.planning import plan
 from bench.planning.plan import Wish
@@ -20,10 +22,10 @@ from bench.record.store import DONE
 
 
 def test_a_chaos_plan_is_the_same_for_the_same_seed_and_in_order() -> None:
-    found = faults.strikes("worker:5+driver:3", 1)
-    assert Counter(strike.kind for strike in found) == {"worker": 5, "driver": 3}
-    assert found == faults.strikes("worker:5+driver:3", 1) != faults.strikes("worker:5+driver:3", 2)
-    assert [strike.share for strike in found] == sorted(strike.share for strike in found)
+    found = faults.draw_faults("worker:5+driver:3", 1)
+    assert Counter(fault.kind for fault in found) == {"worker": 5, "driver": 3}
+    assert found == faults.draw_faults("worker:5+driver:3", 1) != faults.draw_faults("worker:5+driver:3", 2)
+    assert [fault.share for fault in found] == sorted(fault.share for fault in found)
 
 
 @pytest.mark.parametrize("text", ["worker:0", "worker:x", "wolf", "worker:5;driver", "worker:1000"])
@@ -33,55 +35,41 @@ def test_a_chaos_plan_that_is_none_is_refused_with_the_kinds_there_are(text: str
     assert "worker, raylet, pause, driver, head, fill-disk, join" in refused.value.way_out
 
 
-def test_strikes_that_came_before_do_not_come_again() -> None:
-    struck: list[int] = []
-
-    class Striker:
-        class kill:  # noqa: N801, as Ray's methods look
-            remote = staticmethod(struck.append)
-
-    done = [0.0]
-    strikes = faults.strikes("worker:4", 1)
-    there = faults.Chaos(
-        left=strikes,
-        done=lambda: done[0],
-        workers=lambda: [("head", 42), ("head", 43)],
-        standing=set,
-        strikers={"head": Striker},
-        fill=list,
-    )
-    done[0] = strikes[1].share
-    there.skip(attempt=1)
-    done[0] = 1.0
-    there.tick()
-    assert sorted(struck) == [42, 43]  # and the first one not twice, though it is listed until it is buried
+def an_injector(plan: str, monkeypatch: pytest.MonkeyPatch, *, attempt: int = 1, agent: Any = None) -> FaultInjector:
+    """In an interval, with two workers on the head."""
+    injector = FaultInjector(plan=plan, workers="Nobody", seed=1, attempt=attempt, nodes=())
+    injector._agents["head"] = agent
+    monkeypatch.setattr(injector, "_worker_processes", lambda: [("head", 42), ("head", 43)])
+    injector.begin()
+    return injector
 
 
-def test_a_disk_is_not_filled_when_nothing_more_will_be_written() -> None:
+def test_faults_that_were_injected_before_are_not_injected_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed: list[int] = []
+    agent = SimpleNamespace(kill=SimpleNamespace(remote=killed.append))
+    injector = an_injector("worker:4", monkeypatch, agent=agent)
+    injector.progress(faults.draw_faults("worker:4", 1)[1].share, 1.0)
+    injector.progress(1.0, 1.0)
+    assert sorted(killed) == [42, 43]  # and the first one not twice, though it is listed until Ray has noticed
+
+
+def test_a_disk_is_not_filled_when_nothing_more_will_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
     filled: list[str] = []
-    done = [1.0]
-    there = faults.Chaos(
-        left=faults.strikes("fill-disk", 1),
-        done=lambda: done[0],
-        workers=list,
-        standing=set,
-        strikers={"head": None},
-        fill=lambda: filled.append("once"),
-    )
-    there.tick()
-    assert (len(there.left), filled) == (1, [])  # and so the run says that the strike never came
-    done[0] = 0.95
-    there.tick()
-    assert (there.left, filled) == ([], ["once"])
+    injector = an_injector("fill-disk", monkeypatch)
+    injector.fill_disk = lambda: filled.append("once")
+    injector.progress(1.0, 1.0)
+    assert filled == []  # and so the run says that the fault was not injected
+    injector.progress(0.95, 1.0)
+    assert filled == ["once"]
+    assert list(injector.end()) == []
 
 
-def test_every_attempt_has_one_strike_behind_it_that_ended_the_one_before() -> None:
-    strikes = faults.strikes("driver:2+head:1+worker:1", 3)
+def test_every_attempt_has_one_fault_behind_it_that_ended_the_one_before() -> None:
+    plan = faults.draw_faults("driver:2+head:1+worker:1", 3)
     for attempt, ends in ((1, 3), (2, 2), (4, 0), (5, 0)):
-        there = faults.Chaos(left=strikes, done=lambda: 0.0, workers=list, standing=set, strikers={}, fill=list)
-        there.skip(attempt)
-        assert len(there.left) == ends + 1
-        assert [each.share for each in there.left] == sorted(each.share for each in there.left)
+        left = faults.still_to_come(plan, attempt, 0.0)
+        assert len(left) == ends + 1
+        assert [each.share for each in left] == sorted(each.share for each in left)
 
 
 def a_wish(*, target: str = "local", **fields: Any) -> Wish:

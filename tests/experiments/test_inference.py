@@ -122,7 +122,7 @@ def test_failed_calls_are_counted_and_give_no_rate() -> None:
     assert values(found, "success_ratio") == [0.75]
     assert values(found, "throughput_inputs_per_second") == [None]
     assert {sample.reason for sample in found if sample.reason} == {"2 calls failed, and 0 actors were replaced"}
-    assert inference._fault(calls, are_struck=True) is None  # of strikes it is what they cost
+    assert inference._fault(calls, is_faulty=True) is None  # of injected faults it is what they cost
 
 
 @pytest.mark.parametrize(

@@ -281,7 +281,7 @@ def test_an_answer_that_went_with_its_node_is_made_again() -> None:
     st.lists(st.sampled_from([0.01, 0.5, 1.0, 4.0, 40.0]), min_size=7, max_size=7),
     st.floats(0.0, 20.0),
 )
-def test_whatever_befalls_them_every_part_is_told_of_once(
+def test_whatever_happens_to_workers_every_item_is_answered_once(
     count: int, deaths: list[float], seconds: list[float], joins_at: float
 ) -> None:
     names = ("head/0", "worker-1/1", "head/2", "worker-1/3", "head/4")

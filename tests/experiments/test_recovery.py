@@ -1,18 +1,18 @@
-"""A strike is got over when what it took is back, and not before."""
+"""A fault is recovered from when what it took is back, and not before."""
 
 from __future__ import annotations
 
 import pytest
 
+from bench.experiments.toolkit.faults import PAUSE_SECONDS, Kind
 from bench.experiments.toolkit.recovery import Recoveries, Recovery
-from bench.faults import PAUSE_SECONDS, Kind
 
 THERE = ["head/0", "worker-1/1", "worker-1/2"]
 
 
 def after(kind: Kind, node: str = "worker-1") -> Recoveries:
     found = Recoveries(workers=lambda: THERE)
-    found.struck(kind, node, 100.0)
+    found.injected(kind, node, 100.0)
     return found
 
 
@@ -30,17 +30,17 @@ def test_a_worker_is_back_when_the_one_in_its_place_has_done_a_part() -> None:
     assert seconds(found) == [3.5]
 
 
-def test_one_worker_is_the_recovery_of_one_strike() -> None:
+def test_one_worker_is_the_recovery_of_one_fault() -> None:
     found = after("worker")
-    found.struck("worker", "worker-1", 101.0)
+    found.injected("worker", "worker-1", 101.0)
     found.saw("worker-1", "worker-1/3", 103.0)
     found.saw("worker-1", "worker-1/3", 103.1)
     assert seconds(found) == [3.0, None]
 
 
-def test_a_node_that_joins_is_the_recovery_of_one_strike_however_many_its_workers_are() -> None:
+def test_a_node_that_joins_is_the_recovery_of_one_fault_however_many_its_workers_are() -> None:
     found = after("join", "")
-    found.struck("join", "", 101.0)
+    found.injected("join", "", 101.0)
     found.saw("joined-1", "joined-1/3", 103.0)
     found.saw("joined-1", "joined-1/4", 103.5)
     found.saw("joined-2", "joined-2/5", 105.0)

@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from bench import faults
 from bench.context import Context
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import Profile
@@ -19,7 +18,7 @@ from bench.experiments.clustering.kernels import Kernel
 from bench.experiments.clustering.metrics import CHECKED_SHARE, JOBS_PER_SECOND, METRICS, of_pool, of_round
 from bench.experiments.clustering.site import Source
 from bench.experiments.clustering.work import Given, Job, Kind
-from bench.experiments.toolkit import fault_injector
+from bench.experiments.toolkit import faults
 from bench.model import Arm, Sample, Topology
 
 __all__ = [
@@ -41,7 +40,7 @@ EMPTY_PARTS = Arm(name="empty-parts", help="As many parts without any job in the
 TASKS = Arm(name="tasks", help="A task of Ray for each part.")
 POOL = Arm(name="pool", help="A multiprocessing.Pool on each node, the parts dealt out by CPUs.")
 SERIAL = Arm(name="serial", help="One process of the first node: the base case.")
-CHAOS = fault_injector.Survives(kinds=faults.KINDS, workers="Worker.do")
+CHAOS = faults.ToleratedFaults(kinds=faults.KINDS, workers="Worker.do")
 ARMS = (RAY, EMPTY_PARTS, TASKS, POOL, SERIAL)
 
 
@@ -90,7 +89,7 @@ class Params:
             ge=0, le=1_000, description="That fail at every try, to see what becomes of them.", extra={"unit": "JOBS"}
         ),
     ] = 0
-    chaos: fault_injector.Choice = ""
+    chaos: faults.Choice = ""
 
     def __post_init__(self) -> None:
         faults.read_plan(self.chaos)
@@ -194,7 +193,7 @@ PROFILES = {
         deadline_seconds=3 * 3600.0,
     ),
     "chaos": Profile(
-        help="One kind of mishap after another, each in the midst of 3,000 jobs of 10 ms; then `bench resume` where it asks.",
+        help="One kind of fault after another, each in the midst of 3,000 jobs of 10 ms; then `bench resume` where it asks.",
         grids=(
             {"jobs": (3_000,), "job": ("spin",), "peers": ("none",), "chaos": ("", "worker:5", "pause:1", "raylet:1")},
         ),
@@ -208,9 +207,9 @@ PROFILES = {
 
 def check_fits(params: Params, topology: Topology) -> None:
     """Raise DoesNotFit where the chaos needs a node besides the head's."""
-    if topology.nodes == 1 and faults.needs_others(params.chaos):
+    if topology.nodes == 1 and faults.needs_other_nodes(params.chaos):
         raise DoesNotFit(
-            f"chaos={params.chaos} strikes nodes besides the head, and {topology.name} has none.",
+            f"chaos={params.chaos} needs nodes besides the head, and {topology.name} has none.",
             "Take --topology multi, or another plan.",
         )
 

@@ -65,7 +65,7 @@ CHECKED_SHARE = ratio(
 KEPT = count("jobs_kept", "jobs", "That earlier attempts had done; not in any rate.", better=None)
 RECOVERY_SECONDS = seconds(
     "recovery_seconds",
-    "From a strike of chaos to its recovery, by kind: see bench/experiments/toolkit/recovery.py for what that is.",
+    "From an injected fault to its recovery, by kind: see bench/experiments/toolkit/recovery.py for what that is.",
 )
 WASTED_WORK = ratio(
     "wasted_work",
@@ -237,7 +237,7 @@ def of_pool(measured: Measured[Round]) -> Iterator[Sample]:
 
 
 def _recoveries(measured: Measured[Round], found: Sequence[Recovery]) -> Iterator[Sample]:
-    """One figure a kind: the mean over its strikes that were got over before the work was."""
+    """One figure a kind: the mean over the faults that were recovered from before the work was done."""
     for kind in dict.fromkeys(each.kind for each in found):
         seconds = [each.seconds for each in found if each.kind == kind and each.seconds is not None]
         of_kind = replace(measured, point=kind)

@@ -12,7 +12,6 @@ from secrets import token_hex
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from bench import faults
 from bench.context import Context, NodeSlot
 from bench.errors import DataMissing, RunFailed
 from bench.experiments.clustering import peers, site, split, work
@@ -20,7 +19,7 @@ from bench.experiments.clustering.metrics import Account, Round
 from bench.experiments.clustering.reference import Reference
 from bench.experiments.clustering.split import Part
 from bench.experiments.clustering.work import Given, Job, Outcome
-from bench.experiments.toolkit import recovery
+from bench.experiments.toolkit import faults, recovery
 from bench.experiments.toolkit.journal import Journal
 from bench.experiments.toolkit.placement import Place, get_in_time, on
 from bench.experiments.toolkit.pool import Answer, Counts, WorkerPool
@@ -122,8 +121,8 @@ class Rounds:
     startup_seconds: float  # from this attempt's beginning until all were ready
     turn: int = 0
     passes: int = 0
-    _is_watched: bool = False  # whether strikes may come in this turn
-    _is_back: bool = False  # whether this attempt has got over what ended the one before
+    _is_watched: bool = False  # whether faults are injected in this turn
+    _is_back: bool = False  # whether this attempt has recovered from what ended the one before
     _recoveries: recovery.Recoveries | None = None
 
     def begin(self, turn: int, *, is_warmup: bool) -> None:
@@ -139,9 +138,9 @@ class Rounds:
             return self._of_nothing
         return lambda: self._by_peers(arm)
 
-    def struck(self, kind: faults.Kind, node: str) -> None:
+    def on_fault(self, kind: str, node: str) -> None:
         if self._recoveries:
-            self._recoveries.struck(kind, node, monotonic())
+            self._recoveries.injected(kind, node, monotonic())
 
     def judge(self, arm: str, rounds: Sequence[Round]) -> None:
         """What every round must be: all jobs but those set aside, each once, with results that agree."""
@@ -223,10 +222,10 @@ class Rounds:
         if not self._is_watched:
             return
         self._recoveries = recovery.Recoveries(workers=lambda: {worker.name for worker in self.pool.workers})
-        plan = faults.strikes(self.params.chaos, self.context.seed)
-        ended = faults.ended_the_last(plan, self.context.attempt)
+        plan = faults.draw_faults(self.params.chaos, self.context.seed)
+        ended = faults.ended_last_attempt(plan, self.context.attempt)
         if ended and not self._is_back:  # rounds that had been done before, and other arms, are no part of it
-            self._recoveries.struck(ended, "", monotonic() - self.startup_seconds)
+            self._recoveries.injected(ended, "", monotonic() - self.startup_seconds)
 
     def _missing(self, parts: set[int]) -> Iterable[Part]:
         known = frozenset(parts)
@@ -360,7 +359,7 @@ def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: 
         reference=Reference(job=job, jobs=params.jobs, jobs_per_part=jobs_per_part),
         startup_seconds=monotonic() - begun,
     )
-    context.befalls(struck=rounds.struck, fill=journal.fill_disk)
+    context.handle_faults(on_fault=rounds.on_fault, fill_disk=journal.fill_disk)
     return rounds
 
 

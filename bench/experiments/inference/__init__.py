@@ -20,7 +20,7 @@ from bench.experiments.inference import load as inference_load
 from bench.experiments.inference import mlp
 from bench.experiments.inference.peers import Peers, start_peers
 from bench.experiments.inference.predictors import Answers, DataPath, Predictors, success_rate
-from bench.experiments.toolkit import fault_injector, parts, response_times
+from bench.experiments.toolkit import faults, parts, response_times
 from bench.experiments.toolkit.placement import Place, Span, places, spans
 from bench.metrics import rate, ratio, seconds, size
 from bench.model import Arm, Interval, Metric, Sample, Topology, Value
@@ -69,7 +69,7 @@ ALL_CPUS = Arm(
 POOL = Arm(name="pool", help="multiprocessing.Pool, a process per CPU, the same batches by value.")
 UNWATCHED = Arm(name="ray-unwatched", help="As ray, while raymeter does not watch.", role="control", probed=False)
 ARMS = (RAY, EMPTY_CALLS, BARE_CALLS, ONE_BY_ONE, ALL_CPUS, POOL, UNWATCHED)
-CHAOS = fault_injector.Survives(kinds=("worker",), workers="Predictor")
+CHAOS = faults.ToleratedFaults(kinds=("worker",), workers="Predictor")
 
 SPAN_BYTES = 16  # two integers, in place of the rows
 ANSWER_BYTES = 1
@@ -95,7 +95,7 @@ class Params:
     dtype: Annotated[mlp.Dtype, Meta(description="Type of inputs and weights.")] = "float64"
     open_loop: response_times.Choice = "poisson"
     open_loop_seconds: response_times.Seconds = 0.5
-    chaos: fault_injector.Choice = ""
+    chaos: faults.Choice = ""
 
     def __post_init__(self) -> None:
         if self.batch > self.inputs:
@@ -200,7 +200,7 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
         ends.callback(peers.processes.close)
         peers.ready()
         vow.same_weights(predictors.ready())
-        work = _work(predictors, peers, batches, expected, strike=context.progress if params.chaos else None)
+        work = _work(predictors, peers, batches, expected, progress=context.progress if params.chaos else None)
         request_bytes = params.batch * payload_bytes_per_input(params)
         responses = inference_load.response_times(
             RAY, predictors, expected, params=params, context=context, bytes_per_request=request_bytes
@@ -312,13 +312,13 @@ def _work(
     peers: Peers,
     batches: Sequence[Span],
     expected: bytes,
-    strike: Callable[[float, float], None] | None,
+    progress: Callable[[float, float], None] | None,
 ) -> dict[str, Work]:
-    """How each arm does one pass, and how much of it each node did. `strike`, told how far the network is, may end actors."""
-    fault = partial(_fault, are_struck=strike is not None)
+    """How each arm does one pass, and how much of it each node did. `progress` is told how far the network is, and may inject faults."""
+    fault = partial(_fault, is_faulty=progress is not None)
 
     def with_network() -> Pass:
-        calls = predictors.predict(batches, strike)
+        calls = predictors.predict(batches, progress)
         answers = b"".join(calls.values)
         return Pass(problem=check(answers, expected) or fault(calls), digest=_digest(answers), calls=calls)
 
@@ -376,8 +376,8 @@ def _sample(measured: Measured[Any], metric: Metric, value: float, problem: str 
     return measured.sample(metric, value) if problem is None else measured.missing(metric, problem)
 
 
-def _fault(calls: Answers, *, are_struck: bool = False) -> str | None:
-    if are_struck or not calls.failures:
+def _fault(calls: Answers, *, is_faulty: bool = False) -> str | None:
+    if is_faulty or not calls.failures:
         return None
     return f"{calls.failures} calls failed, and {calls.replaced} actors were replaced"
 

@@ -12,7 +12,7 @@ from bench.experiments.parameter_server.params import (
     without_effect,
 )
 from bench.experiments.parameter_server.run import run
-from bench.experiments.toolkit import fault_injector
+from bench.experiments.toolkit import faults
 
 __all__ = [
     "ARMS",
@@ -28,4 +28,4 @@ __all__ = [
     "without_effect",
 ]
 
-CHAOS = fault_injector.Survives(kinds=("worker",), workers="TrainingWorker.train")
+CHAOS = faults.ToleratedFaults(kinds=("worker",), workers="TrainingWorker.train")

@@ -14,7 +14,7 @@ from bench.errors import BadInput, DoesNotFit
 from bench.experiments import Profile
 from bench.experiments.parameter_server import models, wire
 from bench.experiments.parameter_server.arms import ASYNC
-from bench.experiments.toolkit import fault_injector
+from bench.experiments.toolkit import faults
 from bench.model import Arm, Topology, Value
 
 SNAPSHOTS_BYTES = 1536 * 2**20  # that a server may keep of one training
@@ -110,7 +110,7 @@ class Params:
     crowded: Annotated[
         bool, Meta(description="Run more workers than there are CPUs, too; the report says so.", extra={"unit": "FLAG"})
     ] = False
-    chaos: fault_injector.Choice = ""
+    chaos: faults.Choice = ""
 
     def __post_init__(self) -> None:
         if self.chaos and self.transport == "compressed":

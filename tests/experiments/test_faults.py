@@ -1,4 +1,4 @@
-"""Strikes come from one frame, at the actors that an experiment names as data, and what did not come is told."""
+"""Faults are injected in one place, into the actors that an experiment names, and a fault that was not is reported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,14 +20,14 @@ from bench.experiments.clustering.site import Worker
 from bench.experiments.inference.predictors import Predictor
 from bench.experiments.parameter_server import training
 from bench.experiments.parameter_server.worker import TrainingWorker
-from bench.experiments.toolkit.fault_injector import Mishaps
-from bench.experiments.toolkit.striker import Striker
+from bench.experiments.toolkit.faults import FaultInjector
+from bench.experiments.toolkit.node_faults import NodeAgent
 from bench.planning import needs, plan
 from bench.planning.plan import Wish
 
 
-def some_mishaps(text: str) -> Mishaps:
-    return Mishaps(plan=text, workers="Nobody", seed=1, attempt=1, nodes=())
+def an_injector(text: str) -> FaultInjector:
+    return FaultInjector(plan=text, workers="Nobody", seed=1, attempt=1, nodes=())
 
 
 def a_wish(name: str, chaos: str) -> Wish:
@@ -45,13 +44,13 @@ def test_the_actors_that_an_experiment_names_are_there(name: str, actor: type[An
 
 
 @pytest.mark.parametrize("name", sorted({*NAMES} - {"clustering", "inference", "parameter-server"}))
-def test_an_experiment_that_gets_over_nothing_refuses_every_plan(name: str) -> None:
+def test_an_experiment_that_tolerates_no_fault_refuses_every_plan(name: str) -> None:
     with pytest.raises(BadInput, match=f"{name} allows none") as refused:
         needs.check_chaos(name, "worker:1")
     assert "inference, parameter-server, clustering" in refused.value.way_out
 
 
-def test_a_kind_that_an_experiment_does_not_get_over_is_refused_with_those_that_it_does() -> None:
+def test_a_kind_that_an_experiment_does_not_tolerate_is_refused_with_those_that_it_does() -> None:
     assert plan.make(a_wish("parameter-server", "worker:2")).specs
     with pytest.raises(BadInput, match="raylet:1 is no part") as refused:
         plan.make(a_wish("parameter-server", "worker:1+raylet:1"))
@@ -63,31 +62,31 @@ def test_what_half_precision_lost_is_lost_with_its_worker() -> None:
         parameter_server.Params(chaos="worker:1", transport="compressed")
 
 
-def test_outside_an_interval_nothing_is_struck_and_nothing_is_missed() -> None:
-    there = some_mishaps("worker:1")
-    there.came(1.0, 1.0)
-    assert list(there.end()) == []
+def test_outside_an_interval_nothing_is_injected_and_nothing_is_missed() -> None:
+    injector = an_injector("worker:1")
+    injector.progress(1.0, 1.0)
+    assert list(injector.end()) == []
 
 
 def test_a_node_that_did_not_join_is_told_with_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = some_mishaps("join:1")
-    there._chaos = SimpleNamespace(left=[])  # type: ignore[assignment]
-    monkeypatch.setattr(there, "_ask", lambda *_: [["no port is free"], []])
-    assert list(there.end()) == ["a node that was to join did not: no port is free"]
+    injector = an_injector("join:1")
+    injector._left = []
+    monkeypatch.setattr(injector, "_ask", lambda *_: [["no port is free"], []])
+    assert list(injector.end()) == ["a node that was to join did not: no port is free"]
 
 
 def test_a_join_that_ended_has_last_words_and_one_that_goes_on_has_none(tmp_path: Path) -> None:
-    striker = Striker()
+    agent = NodeAgent()
     for number, code in enumerate(
         ("raise SystemExit('no room')", "import time; time.sleep(60)", "raise SystemExit(3)")
     ):
         said = tmp_path / str(number)
         with said.open("wb") as log:
-            striker._joins.append((subprocess.Popen([sys.executable, "-c", code], stdout=log, stderr=log), said))
-    ends, goes_on, is_silent = (process for process, _ in striker._joins)
+            agent._joins.append((subprocess.Popen([sys.executable, "-c", code], stdout=log, stderr=log), said))
+    ends, goes_on, is_silent = (process for process, _ in agent._joins)
     ends.wait(30)
     is_silent.wait(30)
-    assert striker.failed_joins() == ["no room", "it ended with 3 and said nothing"]
+    assert agent.failed_joins() == ["no room", "exit code 3, and its log is empty"]
     goes_on.kill()
     goes_on.wait(30)
 
@@ -95,34 +94,34 @@ def test_a_join_that_ended_has_last_words_and_one_that_goes_on_has_none(tmp_path
 def test_actors_are_known_by_their_titles_and_those_at_a_method_by_it_too() -> None:
     titles = ("ray::Worker", "ray::Worker.do", "ray::Worker.ready", "ray::Worker2.do", "ray::IDLE")
     processes = [subprocess.Popen([title, "60"], executable="/bin/sleep") for title in titles]
-    striker = Striker()
-    striker._raylet = os.getpid()
+    agent = NodeAgent()
+    agent._raylet = os.getpid()
     at = {process.pid: title for process, title in zip(processes, titles, strict=True)}
-    assert {at[each] for each in striker.workers("Worker")} == {"ray::Worker", "ray::Worker.do", "ray::Worker.ready"}
-    assert [at[each] for each in striker.workers("Worker.do")] == ["ray::Worker.do"]
-    striker.kill(processes[1].pid)
+    assert {at[each] for each in agent.workers("Worker")} == {"ray::Worker", "ray::Worker.do", "ray::Worker.ready"}
+    assert [at[each] for each in agent.workers("Worker.do")] == ["ray::Worker.do"]
+    agent.kill(processes[1].pid)
     assert processes[1].wait(30) == -signal.SIGKILL
-    assert striker.workers("Worker.do") == []
+    assert agent.workers("Worker.do") == []
     for process in processes:
         process.kill()
         process.wait(30)
 
 
 @pytest.mark.ray
-def test_where_there_is_nothing_to_strike_the_run_is_told_so(local_ray: Sequence[NodeSlot]) -> None:
-    there = replace(some_mishaps("worker:1"), nodes=local_ray)
-    there.begin()
-    there.came(0.0, 1.0)
-    there.came(1.0, 1.0)
-    assert list(there.end()) == ["strikes that never came, for want of something to strike: worker"]
-    assert list(there.end()) == []
+def test_where_there_is_nothing_to_inject_into_the_run_is_told_so(local_ray: Sequence[NodeSlot]) -> None:
+    injector = replace(an_injector("worker:1"), nodes=local_ray)
+    injector.begin()
+    injector.progress(0.0, 1.0)
+    injector.progress(1.0, 1.0)
+    assert list(injector.end()) == ["faults that were not injected, as there was nothing to inject them into: worker"]
+    assert list(injector.end()) == []
 
 
 @pytest.mark.ray
 @pytest.mark.timeout(60)
 def test_actors_that_are_killed_are_replaced_and_their_batches_answered_again(context: Any) -> None:
     context.passes = 1
-    context.strike("worker:2", inference.CHAOS)
+    context.inject("worker:2", inference.CHAOS)
     params = inference.Params(actors=2, batch=1, inputs=600, open_loop="off", chaos="worker:2")
     samples = list(inference.run(params, context))
     assert not context.is_invalid, context.reasons  # all answers are right, and there are as many as inputs
@@ -136,7 +135,7 @@ def test_actors_that_are_killed_are_replaced_and_their_batches_answered_again(co
 def test_a_worker_that_is_killed_in_training_changes_no_weight(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "TICK_SECONDS", 0.02)
     context.passes = 1
-    context.strike("worker:1", parameter_server.CHAOS)
+    context.inject("worker:1", parameter_server.CHAOS)
     params = parameter_server.Params(
         data="mnist-small-32",
         batch=20,
@@ -150,7 +149,7 @@ def test_a_worker_that_is_killed_in_training_changes_no_weight(context: Any, mon
     samples = list(parameter_server.run(params, context))
     assert not context.is_invalid, (
         context.reasons
-    )  # the arm that is not watched has had no strike: its weights are the same
+    )  # the arm that is not watched has had no fault: its weights are the same
     replaced = {each.arm: each.value for each in samples if each.metric == "replaced_workers"}
     assert replaced["ray-sync"] == 1.0
     rates = {each.arm: each.value for each in samples if each.metric == "throughput_samples_per_second"}

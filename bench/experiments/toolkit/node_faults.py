@@ -1,4 +1,4 @@
-"""What strikes a node from within: an actor that ends, stops or adds processes there when it is told to."""
+"""Injects faults from inside a node: an actor that ends, stops or adds processes there."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from bench.record.files import last_line
 JOINED_STORE_BYTES = 80 * 2**20  # Ray asks for 75 MiB at least
 
 
-class Striker:
-    """Sits on a node; its parent is the node's raylet."""
+class NodeAgent:
+    """An actor on a node; its parent is the node's raylet."""
 
     def __init__(self) -> None:
-        self._raylet = os.getppid()  # once it is gone, the parent is somebody else
-        self._joins: list[tuple[subprocess.Popen[bytes], Path]] = []  # and where each says what it does
+        self._raylet = os.getppid()  # once it is gone, the parent is another process
+        self._joins: list[tuple[subprocess.Popen[bytes], Path]] = []  # and its log
 
     def ready(self) -> None:
-        """Says that it is there."""
+        """Return when the agent has started."""
 
     def workers(self, of: str) -> list[int]:
         """The process ids of this node's actors of a class, or at a method of it: Ray writes both into their titles."""
@@ -75,20 +75,23 @@ class Striker:
             "min-worker-port": 0,  # any: those of a range may be the other raylet's
             "max-worker-port": 0,
         }
-        said = session / "logs" / f"joined-{len(self._joins)}-{os.getpid()}.txt"
-        with said.open("wb") as log:
+        log_path = session / "logs" / f"joined-{len(self._joins)}-{os.getpid()}.txt"
+        with log_path.open("wb") as log:
             process = subprocess.Popen(
                 [*command, *(f"--{name}={value}" for name, value in options.items())],
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
             )
-        self._joins.append((process, said))
+        self._joins.append((process, log_path))
 
     def failed_joins(self) -> list[str]:
         """The last line of each node that was to join and ended meanwhile."""
-        ended = [(process, said) for process, said in self._joins if process.poll() is not None]
-        return [last_line(said) or f"it ended with {process.returncode} and said nothing" for process, said in ended]
+        ended = [(process, log_path) for process, log_path in self._joins if process.poll() is not None]
+        return [
+            last_line(log_path) or f"exit code {process.returncode}, and its log is empty"
+            for process, log_path in ended
+        ]
 
     def pause(self, seconds: float) -> None:
         """Stop all of this node's processes but this one, its raylet too, and let them go on after so many seconds."""
