@@ -64,4 +64,6 @@ def to_clean_json(value: object) -> bytes:
 def from_clean_json(text: bytes, kind: type[T]) -> T:
     """The noun that `text` holds, with clean text. Raises msgspec.ValidationError or msgspec.DecodeError."""
     value = from_json(text, kind)
-    return msgspec.convert(clean_value(msgspec.json.decode(text)), kind) if _SUSPECT.search(text) else value
+    if _SUSPECT.search(text):
+        value = msgspec.convert(clean_value(msgspec.json.decode(text)), kind, str_keys=True)
+    return value

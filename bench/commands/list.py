@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from bench.errors import BadInput, did_you_mean
-from bench.history import session_index
-from bench.history.session_index import Entry, Filters
+from bench.history import summaries
+from bench.history.summaries import Entry, Filters
 from bench.model import Status as Ending
 from bench.record import store
 from bench.record_options import DEFAULT_OUT, AsJson, Out, Since
@@ -62,7 +62,7 @@ def command(
             raise BadInput(f"No run is {status}.", f"{did_you_mean(status, STATUSES)}There are: {', '.join(STATUSES)}.")
         wanted = Filters(experiment=experiment, target=target, profile=profile, since=since, status=status)
         store.check_there(out)
-        found = session_index.entries(out, wanted)[-last:]
+        found = summaries.entries(out, wanted)[-last:]
         if as_json:
             say_json("sessions", found)
             return

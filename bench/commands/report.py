@@ -51,6 +51,7 @@ def command(
     Example: bench report latest --format html -o report.html
     """
     from bench import analysis, reports
+    from bench.history import report_file, summaries
 
     if format not in reports.FORMATS:
         raise BadInput(
@@ -61,15 +62,18 @@ def command(
     if as_json:
         refuse_beside_json(format, output)
     folder = store.find(out, session)
-    planned = store.load_session(folder)
+    stored = store.load_session(folder)
     planned = replace(
-        planned,
-        allow_noise=planned.allow_noise or allow_noise,
-        allow_unequal=planned.allow_unequal or allow_unequal,
-        price_per_cpu_hour=price_of(price_per_cpu_hour) if price_per_cpu_hour else planned.price_per_cpu_hour,
+        stored,
+        allow_noise=stored.allow_noise or allow_noise,
+        allow_unequal=stored.allow_unequal or allow_unequal,
+        price_per_cpu_hour=price_of(price_per_cpu_hour) if price_per_cpu_hour else stored.price_per_cpu_hour,
     )
+    summary = summaries.read(folder)
     runs = store.load_runs(folder, planned)
     found = analysis.build(planned, runs)
+    if planned == stored:
+        report_file.keep(folder, summary, found)
     if as_json:
         say_json("report", found)
         return

@@ -14,7 +14,7 @@ import typer
 
 from bench.analysis.numbers import plural
 from bench.errors import DoesNotFit, NothingMeasured, RecordDamaged, RunFailed, RunInvalid, Stopped
-from bench.history import past_runs
+from bench.history import past_runs, summaries
 from bench.model import Run, Session
 from bench.options import AsJson, as_options, asking, typed_command
 from bench.planning import budget, plan
@@ -145,13 +145,15 @@ def is_precise(folder: Path, session: Session) -> bool:
 
 
 def report(folder: Path, session: Session, runs: list[Run]) -> str:
-    """What the session means, left in its folder too, once with pictures."""
+    """What the session means, left in its folder too, with pictures and for programs."""
     from bench import analysis, reports
+    from bench.history import report_file
 
     found = analysis.build(session, runs)
     text = reports.render("text", found, runs)
     store.write_whole(folder / "report.txt", text.encode())
     store.write_whole(folder / "report.html", reports.render("html", found, runs).encode())
+    report_file.keep(folder, summaries.read(folder), found)
     return text
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.errors import BadInput, RecordDamaged, did_you_mean
-from bench.history import session_index
-from bench.model import Better, Kind, Metric, to_json
-from bench.record import store
+from bench.history import report_file, summaries
+from bench.history.summaries import Summary
+from bench.model import Metric, to_json
 
 if TYPE_CHECKING:
+    from bench.analysis import Report
     from bench.analysis.stats.estimates import Estimate
 
 Series = tuple[str, str, str]
@@ -85,77 +85,68 @@ def of_metric(
 
     Raises BadInput where no session has the metric, and says which there are.
     """
-    with session_index.opened(out) as index:
-        new = session_index.unnumbered(index)
-        if new:
-            reading(len(new))
-        for folder in new:
-            try:
-                session_index.keep_numbers(index, folder, list(numbers(out / folder)))
-            except RecordDamaged:
-                continue  # `bench list sessions` and `bench show` say so
-        rows = index.execute(
-            "select n.*, s.id as session, s.created from numbers n join sessions s using (folder)"  # noqa: S608, it is ours
-            f" where {session_index.NO_COPY} and n.metric = ? and s.created >= ? and (? = '' or n.experiment = ?)"
-            " order by s.created, n.rowid",
-            (metric, since, experiment, experiment),
-        ).fetchall()
-        if not rows:
-            known = [row[0] for row in index.execute("select distinct metric from numbers order by metric")]
-            there = (
-                f"{did_you_mean(metric, known)}There are: {', '.join(known)}."
-                if known
-                else f"No session in {out} has numbers."
-            )
-            raise BadInput(
-                f"No session has the metric {metric}{' that is asked for' if metric in known else ''}.", there
-            )
-    return [_number(row) for row in rows]
+    sessions = _sessions(out)
+    if new := sum(not report_file.is_kept(summary) for summary in sessions):
+        reading(new)
+    known: set[str] = set()
+    found = []
+    for number in _numbers(out, sessions):
+        known.add(number.metric.name)
+        if number.metric.name == metric and number.created >= since and experiment in ("", number.experiment):
+            found.append(number)
+    if not found:
+        there = (
+            f"{did_you_mean(metric, known)}There are: {', '.join(sorted(known))}."
+            if known
+            else f"No session in {out} has numbers."
+        )
+        raise BadInput(f"No session has the metric {metric}{' that is asked for' if metric in known else ''}.", there)
+    return found
 
 
-def _number(row: sqlite3.Row) -> Number:
-    better: Better | None = row["better"]
-    kind: Kind = row["kind"]
-    return Number(
-        metric=Metric(name=row["metric"], unit=row["unit"], better=better, kind=kind),
-        **{
-            name: row[name]
-            for name in (
-                *("session", "created", "experiment", "cell", "params", "topology"),
-                *("value", "low", "high", "level", "n", "verdict"),
-            )
-        },
-    )
+def _sessions(out: Path) -> list[Summary]:
+    """Those that may have numbers, oldest first; of a session and its copies the one in the folder with its name."""
+    found: dict[str, Summary] = {}
+    for name, summary in summaries.read_all(out):
+        entry = summary.entry
+        if entry.ok and (name == entry.id or entry.id not in found):
+            found[entry.id] = summary
+    return sorted(found.values(), key=lambda summary: summary.entry.created)
 
 
-def numbers(folder: Path) -> Iterator[dict[str, object]]:
-    """Of a session's report: each metric on each topology, and the ratio with its verdict."""
-    from bench import analysis
+def _numbers(out: Path, sessions: Sequence[Summary]) -> Iterator[Number]:
+    for summary in sessions:
+        try:
+            report = report_file.load(out / summary.entry.folder, summary)
+        except RecordDamaged:  # `bench list sessions` and `bench show` say so
+            continue
+        yield from numbers(report)
 
-    session = store.load_session(folder)
-    for cell in analysis.build(session, store.load_runs(folder, session)).cells:
+
+def numbers(report: Report) -> Iterator[Number]:
+    """Each metric of a report on each topology, and the ratio with its verdict."""
+    for cell in report.cells:
+        params = to_json(dict(cell.params)).decode()
         for row in (*cell.rows, *cell.usage):
             found = row.comparison
             named: dict[str, tuple[Estimate | None, str]] = {n: (side.estimate, "") for n, side in row.sides.items()}
             if found and found.ratio:
-                said = "refused" if found.refused else found.verdict or ""
-                named[f"{found.candidate}/{found.baseline}"] = (found.ratio, said)
+                judged = "refused" if found.refused else found.verdict or ""
+                named[f"{found.candidate}/{found.baseline}"] = (found.ratio, judged)
             for topology, (estimate, verdict) in named.items():
                 if estimate:
-                    yield {
-                        "experiment": cell.experiment,
-                        "cell": cell.cell,
-                        "params": to_json(dict(cell.params)).decode(),
-                        "metric": row.metric.name,
-                        "unit": row.metric.unit,
-                        "kind": row.metric.kind,
-                        "better": row.metric.better,
-                        "headline": row.headline,
-                        "topology": topology,
-                        "value": estimate.value,
-                        "low": estimate.low,
-                        "high": estimate.high,
-                        "level": estimate.level,
-                        "n": estimate.n,
-                        "verdict": verdict,
-                    }
+                    yield Number(
+                        session=report.session,
+                        created=report.created,
+                        experiment=cell.experiment,
+                        cell=cell.cell,
+                        params=params,
+                        metric=row.metric,
+                        topology=topology,
+                        value=estimate.value,
+                        low=estimate.low,
+                        high=estimate.high,
+                        level=estimate.level,
+                        n=estimate.n,
+                        verdict=verdict,
+                    )

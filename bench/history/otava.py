@@ -11,19 +11,19 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from bench.errors import BadInput
 from bench.history import metric_history
+from bench.history.metric_history import Number
+from bench.model import Better
 from bench.record import store
 
 CONFIG = "otava.yaml"
 ABOUT = ("time", "session", "revision", "params")
-DIRECTIONS = {
-    "higher": 1,
-    "lower": -1,
-}  # Otava's words for which way is better; 1 where neither is, as it knows no third
+# Otava's words for which way is better; 1 where neither is, as it knows no third.
+DIRECTIONS: dict[Better | None, int] = {"higher": 1, "lower": -1, None: 1}
 
 
 def add(session_folder: Path, into: Path) -> list[Path]:
@@ -31,9 +31,12 @@ def add(session_folder: Path, into: Path) -> list[Path]:
 
     Raises BadInput where a table has other columns: its metrics were others then.
     """
+    from bench import analysis
+
     session = store.load_session(session_folder)
     about = {"time": session.created, "session": session.id, "revision": session.revision}
-    rows, better = of_session(metric_history.numbers(session_folder), about)
+    report = analysis.build(session, store.load_runs(session_folder, session))
+    rows, better = of_session(metric_history.numbers(report), about)
     into.mkdir(parents=True, exist_ok=True)
     texts = {}
     for name, row in rows.items():
@@ -48,18 +51,18 @@ def add(session_folder: Path, into: Path) -> list[Path]:
 
 
 def of_session(
-    numbers: Iterator[dict[str, object]], about: Mapping[str, str]
-) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]]:
+    numbers: Iterable[Number], about: Mapping[str, str]
+) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, Better | None]]]:
     """By name of series: its row, and which way each of its metrics is better. Ratios of topologies are left out."""
     rows: dict[str, dict[str, str]] = {}
-    better: dict[str, dict[str, str]] = {}
+    better: dict[str, dict[str, Better | None]] = {}
     for number in numbers:
-        topology, params, metric = (str(number[name]) for name in ("topology", "params", "metric"))
-        if "/" in topology:
+        if "/" in number.topology:
             continue
-        name = f"{number['experiment']}-{hashlib.sha256(params.encode()).hexdigest()[:8]}-{topology}"
-        rows.setdefault(name, {**about, "params": params})[metric] = repr(number["value"])
-        better.setdefault(name, {})[metric] = str(number["better"])
+        digest = hashlib.sha256(number.params.encode()).hexdigest()[:8]
+        name = f"{number.experiment}-{digest}-{number.topology}"
+        rows.setdefault(name, {**about, "params": number.params})[number.metric.name] = repr(number.value)
+        better.setdefault(name, {})[number.metric.name] = number.metric.better
     return rows, better
 
 
@@ -80,7 +83,7 @@ def with_row(table: str, row: Mapping[str, str], name: str) -> str:
     return page.getvalue()
 
 
-def described(file: str, table: str, better: Mapping[str, str]) -> dict[str, object]:
+def described(file: str, table: str, better: Mapping[str, Better | None]) -> dict[str, object]:
     """What Otava must know of a table: its file, its columns, which way each metric is better."""
     lines = list(csv.DictReader(io.StringIO(table)))
     whole = [name for name in better if all(line.get(name) for line in lines)]
@@ -89,5 +92,5 @@ def described(file: str, table: str, better: Mapping[str, str]) -> dict[str, obj
         "file": file,
         "time_column": "time",
         "attributes": [name for name in ABOUT if name != "time"],
-        "metrics": {name: {"column": name, "direction": DIRECTIONS.get(better[name], 1)} for name in whole},
+        "metrics": {name: {"column": name, "direction": DIRECTIONS[better[name]]} for name in whole},
     }

@@ -57,10 +57,10 @@ def open_plain(path: Path) -> BufferedReader:
     return os.fdopen(descriptor, "rb")
 
 
-def read_plain(path: Path) -> bytes:
-    """The content of a regular file. Raises OSError for anything else, without waiting."""
+def read_plain(path: Path, *, most_bytes: int = -1) -> bytes:
+    """The content of a regular file, or its first `most_bytes`. Raises OSError for anything else, without waiting."""
     with open_plain(path) as file:
-        return file.read()
+        return file.read(most_bytes)
 
 
 def last_line(log: Path) -> str:

@@ -26,7 +26,7 @@ BEFORE, SAME, SLOW, SHAPED = (f"2026010{n}-100000-inference-lab-000{n}" for n in
 @pytest.fixture
 def bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Typed:
     monkeypatch.setattr(session, "POLL_SECONDS", 0.01)
-    monkeypatch.setattr(identity, "code_hash", lambda: "0123456789abcdef")
+    monkeypatch.setattr(identity, "code_hash", lambda *_: "0123456789abcdef")
     out = tmp_path / "results"
     a_session_on_disk(out, BEFORE, blocks=6)
     a_session_on_disk(out, SAME, blocks=6, seed=8)
@@ -177,7 +177,7 @@ def test_a_fresh_session_elsewhere_is_not_the_candidate_anew(bench: Typed, head:
 def test_another_raymeter_cannot_confirm_and_nothing_is_run(
     bench: Typed, target: FakeTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(identity, "code_hash", lambda: "fedc")
+    monkeypatch.setattr(identity, "code_hash", lambda *_: "fedc")
     code, _, err = bench("compare", BEFORE, SLOW, "--confirm")
     assert (code, target.ups) == (11, [])
     assert "was measured by code 0123456789abcdef, and this is fedc" in err

@@ -11,10 +11,25 @@ from made_up_sessions import a_session_on_disk
 
 from bench.errors import BadInput
 from bench.history import otava
+from bench.history.metric_history import Number
+from bench.model import Metric
 
 NUMBERS = [
-    {"experiment": "inference", "params": '{"batch":10}', "topology": topology, "metric": metric, "better": better}
-    | {"value": value}
+    Number(
+        session="s1",
+        created="2026-01-05T10:00:00+00:00",
+        experiment="inference",
+        cell="c01",
+        params='{"batch":10}',
+        metric=Metric(name=metric, unit="", better=better, kind="rate"),
+        topology=topology,
+        value=value,
+        low=None,
+        high=None,
+        level=None,
+        n=1,
+        verdict="",
+    )
     for topology, metric, better, value in (
         ("single", "throughput_inputs_per_second", "higher", 15201.5),
         ("single", "startup_seconds", "lower", 1.25),
@@ -30,12 +45,12 @@ NAME = "inference-86d5d13f-single"
 
 
 def a_row(**changes: str) -> dict[str, str]:
-    rows, _ = otava.of_session(iter(NUMBERS), ABOUT)
+    rows, _ = otava.of_session(NUMBERS, ABOUT)
     return next(iter(rows.values())) | changes
 
 
 def test_a_session_is_a_row_in_the_table_of_each_topology_with_time_and_attributes_first() -> None:
-    rows, better = otava.of_session(iter(NUMBERS), ABOUT)
+    rows, better = otava.of_session(NUMBERS, ABOUT)
     assert list(rows) == [NAME]
     assert otava.with_row("", rows[NAME], NAME) == GOLDEN
     assert otava.described("t.csv", GOLDEN, better[NAME]) == {

@@ -201,14 +201,15 @@ def test_a_record_of_a_newer_schema_is_refused_by_its_number_whatever_else_it_ha
     assert "damaged: " in bench("list", "sessions")[1].splitlines()[0]
 
 
-@pytest.mark.parametrize("name", ["session.json", "baselines.json", ".index.sqlite"])
+@pytest.mark.parametrize("name", ["session.json", "baselines.json", "summary.json", "report.json"])
 def test_a_pipe_in_the_place_of_any_file_of_the_results_is_not_waited_for(
     folder: Path, bench: Typed, name: str
 ) -> None:
-    place = folder if name == "session.json" else folder.parent
+    place = folder.parent if name == "baselines.json" else folder
     (place / name).unlink(missing_ok=True)
     os.mkfifo(place / name)
     assert bench("list", "sessions")[0] == 0
+    assert bench("history", "throughput_inputs_per_second")[0] == 0
     assert bench("report", SESSION)[0] in ((0,) if name != "session.json" else (2, 8))
     assert bench("compare", OTHER, OTHER)[0] in (0, 8)
 
