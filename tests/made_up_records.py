@@ -9,6 +9,7 @@ from builders import a_spec, a_topology
 
 from bench.cluster.recorder import Recorder
 from bench.experiments import inference
+from bench.experiments.inference import arms, metrics
 from bench.model import Arm, Interval, Metric, NodeUsage, Sample, Spec
 
 SINGLE, MULTI = a_topology(), a_topology("multi", nodes=2)
@@ -30,8 +31,8 @@ class MadeUpRun:
         self.recorder = Recorder(records / spec.session / "runs" / spec.folder, spec)
 
     def start_up(self) -> None:
-        for metric in (inference.STARTUP, inference.FIRST_RESULT, inference.END_TO_END):
-            self._sample(metric, inference.RAY, 1.5, turn=0)
+        for metric in (metrics.STARTUP, metrics.FIRST_RESULT, metrics.END_TO_END):
+            self._sample(metric, arms.RAY, 1.5, turn=0)
 
     def turn(self, number: int, *, throttled: int = 0) -> None:
         warmup = number <= self.spec.warmups
@@ -39,9 +40,9 @@ class MadeUpRun:
         for arm in inference.ARMS:
             if arm.probed:
                 self._usage(arm, number, warmup, throttled)
-            self._sample(inference.THROUGHPUT, arm, 1000.0 + number, turn=number)
-        for metric in (*inference.LATENCIES.values(), inference.SUCCESS, inference.PAYLOAD):
-            self._sample(metric, inference.RAY, 0.25, turn=number)
+            self._sample(metrics.THROUGHPUT, arm, 1000.0 + number, turn=number)
+        for metric in (*metrics.LATENCIES.values(), metrics.SUCCESS, metrics.PAYLOAD):
+            self._sample(metric, arms.RAY, 0.25, turn=number)
 
     def close(self, status: Any = "ok") -> None:
         self.recorder.close(status, ())

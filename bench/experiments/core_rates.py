@@ -17,7 +17,7 @@ from msgspec import Meta
 from bench.context import Context, Measured, NodeSlot
 from bench.experiments import Profile
 from bench.experiments.toolkit import response_times
-from bench.experiments.toolkit.open_loop import RayCalls
+from bench.experiments.toolkit.load import RayCalls
 from bench.experiments.toolkit.placement import get_in_time, on
 from bench.experiments.toolkit.response_times import ResponseTimes, Subject
 from bench.metrics import rate

@@ -11,10 +11,10 @@ from bench import params as parameters
 from bench.context import Measured
 from bench.errors import BadInput
 from bench.experiments import inference, load
-from bench.experiments.inference import Params
-from bench.experiments.inference import load as inference_load
+from bench.experiments.inference import Params, arms, metrics
 from bench.experiments.inference.peers import Peers
 from bench.experiments.inference.predictors import Answers, Predictors
+from bench.experiments.inference.run import _fault, check, most_outstanding
 from bench.experiments.toolkit import response_times
 from bench.experiments.toolkit.process_pool import PeerProcesses
 from bench.model import Interval, Sample
@@ -30,7 +30,7 @@ def some_calls(*latencies: float, failures: int = 0) -> Answers:
     return Answers(values=[], latencies=list(latencies), nodes=[], failures=failures, replaced=0)
 
 
-def measured(*passes: inference.Pass, seconds: float = 2.0, arm: str = "ray") -> Measured[inference.Pass]:
+def measured(*passes: metrics.Pass, seconds: float = 2.0, arm: str = "ray") -> Measured[metrics.Pass]:
     return Measured(results=passes, interval=Interval(10.0, 10.0 + seconds), arm=arm, turn=1, warmup=False)
 
 
@@ -83,14 +83,14 @@ def test_lab_has_the_two_steps_of_the_study_and_what_it_confounds() -> None:
 
 
 def test_throughput_counts_every_input_of_every_pass() -> None:
-    done = inference.Pass(problem=None, digest="d", calls=some_calls(0.1))
-    found = list(inference.samples(inference.RAY, measured(done, done, done), Params(inputs=500)))
+    done = metrics.Pass(problem=None, digest="d", calls=some_calls(0.1))
+    found = list(metrics.samples(arms.RAY, measured(done, done, done), Params(inputs=500)))
     assert values(found, "throughput_inputs_per_second") == [3 * 500 / 2.0]
 
 
 def test_peers_have_a_throughput_and_nothing_else() -> None:
-    done = inference.Pass(problem=None, digest="d")
-    found = list(inference.samples(inference.POOL, measured(done, arm="pool"), Params(inputs=500)))
+    done = metrics.Pass(problem=None, digest="d")
+    found = list(metrics.samples(arms.POOL, measured(done, arm="pool"), Params(inputs=500)))
     assert [(sample.metric, sample.value) for sample in found] == [("throughput_inputs_per_second", 250.0)]
 
 
@@ -98,31 +98,31 @@ def test_peers_have_a_throughput_and_nothing_else() -> None:
     ("count", "share", "expected"), [(1, 50, 1), (2, 50, 1), (100, 90, 90), (1_000, 99, 990), (1_001, 99, 991)]
 )
 def test_a_percentile_is_a_value_that_was_measured(count: int, share: int, expected: float) -> None:
-    assert inference.percentile([float(value) for value in range(1, count + 1)], share) == expected
+    assert metrics.percentile([float(value) for value in range(1, count + 1)], share) == expected
 
 
 def test_a_percentile_of_few_calls_is_missing_with_the_reason() -> None:
-    done = inference.Pass(problem=None, digest="d", calls=some_calls(*[0.1] * 99))
-    found = list(inference.latencies([measured(done)]))
+    done = metrics.Pass(problem=None, digest="d", calls=some_calls(*[0.1] * 99))
+    found = list(metrics.latencies([measured(done)]))
     assert values(found, "closed_loop_latency_p50_seconds") == [0.1]
     (missing,) = [sample for sample in found if sample.metric == "closed_loop_latency_p90_seconds"]
     assert (missing.value, missing.reason) == (None, "99 calls; p90 needs 100")
 
 
 def test_percentiles_are_of_all_calls_of_an_invocation_and_never_averaged() -> None:
-    quick, slow = (inference.Pass(problem=None, digest="d", calls=some_calls(*[each] * 500)) for each in (1.0, 3.0))
-    p50, p90, p99 = inference.latencies([measured(quick), measured(quick), measured(slow)])
+    quick, slow = (metrics.Pass(problem=None, digest="d", calls=some_calls(*[each] * 500)) for each in (1.0, 3.0))
+    p50, p90, p99 = metrics.latencies([measured(quick), measured(quick), measured(slow)])
     assert (p50.value, p90.value, p99.value) == (1.0, 3.0, 3.0)
 
 
 def test_failed_calls_are_counted_and_give_no_rate() -> None:
     calls = some_calls(*[0.1] * 6, failures=2)
-    done = inference.Pass(problem=inference._fault(calls), digest="d", calls=calls)
-    found = list(inference.samples(inference.RAY, measured(done), Params(inputs=500)))
+    done = metrics.Pass(problem=_fault(calls), digest="d", calls=calls)
+    found = list(metrics.samples(arms.RAY, measured(done), Params(inputs=500)))
     assert values(found, "success_ratio") == [0.75]
     assert values(found, "throughput_inputs_per_second") == [None]
     assert {sample.reason for sample in found if sample.reason} == {"2 calls failed, and 0 actors were replaced"}
-    assert inference._fault(calls, is_faulty=True) is None  # of injected faults it is what they cost
+    assert _fault(calls, is_faulty=True) is None  # of injected faults it is what they cost
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_failed_calls_are_counted_and_give_no_rate() -> None:
     ],
 )
 def test_payload_is_what_the_calls_carry(changes: dict[str, Any], expected: float) -> None:
-    assert inference.payload_bytes_per_input(Params(**changes)) == expected
+    assert metrics.payload_bytes_per_input(Params(**changes)) == expected
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_payload_is_what_the_calls_carry(changes: dict[str, Any], expected: floa
 def test_requests_without_an_answer_fit_into_the_object_store(
     request_bytes: float, in_flight: int, expected: int
 ) -> None:
-    assert inference_load.most_outstanding(request_bytes, in_flight) == expected
+    assert most_outstanding(request_bytes, in_flight) == expected
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_requests_without_an_answer_fit_into_the_object_store(
     ],
 )
 def test_answers_are_checked_one_by_one(answers: bytes, expected: str | None) -> None:
-    assert inference.check(answers, b"\1\2\3") == expected
+    assert check(answers, b"\1\2\3") == expected
 
 
 # real runs

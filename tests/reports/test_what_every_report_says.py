@@ -10,7 +10,7 @@ import pytest
 from analysis.made_up import made_up
 
 from bench import analysis
-from bench.experiments import inference
+from bench.experiments.inference import metrics
 from bench.model import Gate
 from bench.reports import render
 
@@ -40,7 +40,7 @@ FIELDS = {
     "command": "command",
 }
 USED = ("cpu_seconds_per_input", "wire_bytes_per_input")
-PHASES = (inference.STARTUP, inference.FIRST_RESULT, inference.END_TO_END, inference.THROUGHPUT)
+PHASES = (metrics.STARTUP, metrics.FIRST_RESULT, metrics.END_TO_END, metrics.THROUGHPUT)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_a_report_says_what_a_unit_of_work_used_on_each_topology(said: Any, name
 
 
 def test_the_bytes_that_must_cross_stand_beside_those_that_did(said: Any) -> None:
-    (row,) = [each for each in said["cells"][0]["rows"] if each["metric"]["name"] == inference.PAYLOAD.name]
+    (row,) = [each for each in said["cells"][0]["rows"] if each["metric"]["name"] == metrics.PAYLOAD.name]
     assert row["sides"]["multi"]["estimate"]["value"] == 784.0
 
 
@@ -92,11 +92,11 @@ def test_a_slow_start_changes_no_other_phase() -> None:
     session, runs = made_up(cells=1, blocks=6)
 
     def slower(run: Any) -> Any:
-        changed = (replace(s, value=s.value * 10) if s.metric == inference.STARTUP.name else s for s in run.samples)
+        changed = (replace(s, value=s.value * 10) if s.metric == metrics.STARTUP.name else s for s in run.samples)
         return replace(run, samples=tuple(changed))
 
     before, after = (
         {row.metric.name: row.sides["single"].estimate for row in analysis.build(session, those).cells[0].rows}
         for those in (runs, [slower(run) for run in runs])
     )
-    assert {name for name in before if before[name] != after[name]} == {inference.STARTUP.name}
+    assert {name for name in before if before[name] != after[name]} == {metrics.STARTUP.name}

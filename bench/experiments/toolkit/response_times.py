@@ -1,4 +1,4 @@
-"""Response times of an experiment's calls under open-loop load, at shares of what its closed loop did in the same turn.
+"""Measures response times of an experiment's calls under open-loop load, at shares of what its closed loop did in the same turn.
 
 Each load is a point of a sweep. Percentiles are of all calls of an invocation: histograms of its turns are added up, and
 each percentile has enough calls or the reason that it is missing. The histograms are in the run's `response_times.jsonl`.
@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from bench.context import Context, Measured, Turn, over_turns
 from bench.experiments.toolkit.histograms import added, calls_needed, encoded, histogram, seconds_at
-from bench.experiments.toolkit.open_loop import Calls, Load, Schedule, closed_loop, due_seconds, open_loop
+from bench.experiments.toolkit.load import Calls, Load, Schedule, closed_loop, due_seconds, open_loop
 from bench.metrics import rate, seconds
 from bench.model import Arm, Interval, Sample
 

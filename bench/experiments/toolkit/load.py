@@ -1,4 +1,4 @@
-"""Load that comes at times set beforehand, whether or not answers come: what response times are measured under.
+"""Generates load: calls at times set beforehand, whether or not answers come, or in a closed loop.
 
 A closed loop sends its next call when one is answered: while a server stands still it is asked nothing, and the wait that
 others would have had is in none of its latencies. Here a call has a time at which it is due, and its response time counts

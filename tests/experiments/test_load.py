@@ -19,7 +19,7 @@ from sweeping import SweepContext
 from bench.context import Measured, over_turns
 from bench.errors import RunFailed
 from bench.experiments.toolkit.histograms import added, decoded, encoded, histogram, seconds_at
-from bench.experiments.toolkit.open_loop import Answer, RayCalls, closed_loop, due_seconds, open_loop
+from bench.experiments.toolkit.load import Answer, RayCalls, closed_loop, due_seconds, open_loop
 from bench.experiments.toolkit.response_times import (
     LATE,
     RESPONSES,

@@ -1,0 +1,110 @@
+"""Declares what can be varied in inference, and what follows from it before a run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from bench.data import digits
+from bench.errors import BadInput
+from bench.experiments import Profile
+from bench.experiments.inference import mlp
+from bench.experiments.inference.predictors import DataPath
+from bench.experiments.toolkit import faults, response_times
+from bench.model import Topology, Value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """What can be varied."""
+
+    actors: Annotated[int, Meta(ge=1, le=1_000, description="Actors, the nodes in turn.", extra={"unit": "ACTORS"})] = 2
+    batch: Annotated[int, Meta(ge=1, le=100_000, description="Inputs in one call.", extra={"unit": "INPUTS"})] = 10
+    inputs: Annotated[int, Meta(ge=1, le=100_000_000, description="Inputs in one pass.", extra={"unit": "INPUTS"})] = (
+        10_000
+    )
+    data: Annotated[digits.Source, Meta(description="Handwritten digits, or random grey values.")] = "mnist"
+    data_path: Annotated[
+        DataPath,
+        Meta(description="by-value: the driver sends each batch; by-reference: put once; local: made by each actor."),
+    ] = "by-value"
+    in_flight: Annotated[
+        int, Meta(ge=1, le=1_000, description="Calls that one actor has in flight, at most.", extra={"unit": "CALLS"})
+    ] = 4
+    dtype: Annotated[mlp.Dtype, Meta(description="Type of inputs and weights.")] = "float64"
+    open_loop: response_times.Choice = "poisson"
+    open_loop_seconds: response_times.Seconds = 0.5
+    chaos: faults.Choice = ""
+
+    def __post_init__(self) -> None:
+        if self.batch > self.inputs:
+            raise BadInput(
+                f"A batch of {self.batch} does not fit into {self.inputs} inputs.", "Lower batch, or raise inputs."
+            )
+
+
+_LAB: tuple[Mapping[str, tuple[Value, ...]], ...] = (
+    # The study's two steps, 1 actor unbatched and 10 actors x 10, are corners of this; it changed both at once.
+    {"actors": (1, 10), "batch": (1, 10, 100, 1_000), "inputs": (100_000,), "open_loop_seconds": (3.0,)},
+    {"actors": (10,), "batch": (1_000,), "inputs": (100_000,), "data_path": ("by-reference", "local")},
+    {"actors": (10,), "batch": (10,), "inputs": (1_000_000,)},  # long enough for a reading of CPU and network
+)
+PROFILES = {
+    "tiny": Profile(
+        help="Minutes: unbatched by value, and batches of 1,000 by reference.",
+        grids=(
+            {"actors": (2,), "batch": (1,), "inputs": (500,)},
+            {"actors": (2,), "batch": (1_000,), "inputs": (10_000,), "data_path": ("by-reference",)},
+        ),
+        blocks=6,
+        warmups=1,
+        samples=2,
+        sample_seconds=0.25,
+    ),
+    "lab": Profile(
+        help="Hours: 1 and 10 actors by batches of 1 to 1,000; 100,000 inputs, and 1,000,000 once.",
+        grids=_LAB,
+        blocks=6,
+        warmups=1,
+        samples=5,
+        sample_seconds=1.0,
+        deadline_seconds=4 * 3600.0,
+    ),
+    "full": Profile(
+        help="Days: as lab, and sizes about Ray's inline limit, data paths, float32 and calls in flight.",
+        grids=(
+            *_LAB,
+            # 16 float64 inputs go with the call, 17 through the object store; 32 and 33 of float32.
+            {"actors": (1, 2, 4), "batch": (1, 10, 16, 17, 100, 1_000), "inputs": (100_000,)},
+            {"actors": (1, 2, 4), "batch": (10_000,), "inputs": (100_000,), "in_flight": (1,)},  # 63 MB a call
+            {"actors": (2,), "batch": (32, 33, 1_000), "inputs": (100_000,), "dtype": ("float32",)},
+            {"actors": (2,), "batch": (10, 1_000), "inputs": (100_000,), "data_path": ("by-reference", "local")},
+            {"actors": (2,), "batch": (1, 10), "inputs": (100_000,), "in_flight": (1, 2, 8)},
+        ),
+        blocks=12,
+        warmups=1,
+        samples=5,
+        sample_seconds=1.0,
+        deadline_seconds=4 * 3600.0,
+    ),
+}
+
+
+def busy_workers(params: Params, _: Topology) -> int:
+    """Every actor answers at once."""
+    return params.actors
+
+
+def without_effect(params: Params) -> Collection[str]:
+    """How long a load lasts that never comes."""
+    return ("open_loop_seconds",) if params.open_loop == "off" else ()
+
+
+def guess_pass_seconds(params: Params) -> float:
+    """One pass of every arm, on two cores: calls cost a millisecond each and inputs what numpy takes for them."""
+    calls = -(-params.inputs // params.batch)
+    load = response_times.turn_seconds(params.open_loop, params.open_loop_seconds)
+    return calls * 0.0033 + params.inputs * 0.00013 + load
