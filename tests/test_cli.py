@@ -179,13 +179,13 @@ def test_a_folder_that_refuses_is_one_line_wherever_that_is_met(  # type: ignore
 
 
 def test_a_target_that_cannot_be_asked_hides_no_other(bench, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    ledger = tmp_path / "state/raymeter/appliances/raymeter/ledger.json"
-    ledger.parent.mkdir(parents=True)
-    ledger.write_text("spoilt")
+    state = tmp_path / "state/raymeter/local/raymeter/state.json"
+    state.parent.mkdir(parents=True)
+    state.write_text("spoilt")
 
     code, out, err = bench("status")
     assert (code, out) == (4, "docker: nothing is up\nk8s: nothing is up\n")
-    assert err.startswith(f"bench: {ledger} says what this appliance has made, and cannot be read")
+    assert err.startswith(f"bench: {state} says what this deployment has made, and cannot be read")
     assert err.count("\n") == 1
 
     code, out, _ = bench("status", "--json")

@@ -1,20 +1,20 @@
-"""Whether a cluster answers: its Jobs API, its nodes, their agents and its exporter."""
+"""Waits until a Ray cluster, or the monitoring beside it, answers: one loop and one list of checks for every target."""
 
 from __future__ import annotations
 
 import json
-import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bench import http_client
-from bench.errors import TargetFailed
-from bench.record.files import last_line
-from bench.targets.state import Home, Ledger, Node
+from bench.errors import BenchError, TargetFailed
+from bench.model import Topology
 
-POLL_SECONDS = 0.1
 EXPORTER = "exporter"
+TOLERANCE = 0.01  # of a node's resources: Ray takes the store's headers off, and rounds
+HEALTH = {"prometheus": "/-/ready", "grafana": "/api/health"}
+MONITORING_ASK_SECONDS = 2.0
 
 
 def get(url: str, token: str = "", timeout_seconds: float = 10.0) -> tuple[int, bytes]:
@@ -26,60 +26,90 @@ def get(url: str, token: str = "", timeout_seconds: float = 10.0) -> tuple[int, 
     return answer.status_code, answer.content
 
 
-def missing(ledger: Ledger, token: str) -> list[str]:
-    """The processes that are not ready yet, by name: nodes, and the exporter."""
-    late = [node.name for node in ledger.nodes if not _is_ready(ledger, node, _alive(ledger, token))]
-    if get(f"{ledger.exporter_url}/healthz")[0] != 200:
+def wait_until_ready(
+    missing: Callable[[], Sequence[str]],
+    *,
+    look: Callable[[Sequence[str]], None],
+    too_late: Callable[[Sequence[str]], BenchError],
+    until: float,
+    poll_seconds: float,
+    look_seconds: float = 0.0,
+) -> None:
+    """Return once nothing is missing; at `until`, of the monotonic clock, raise what `too_late` makes of what is.
+
+    `look` is given what is missing, at most every `look_seconds`, and raises what no waiting mends.
+    """
+    look_at = time.monotonic() + look_seconds
+    while late := missing():
+        if time.monotonic() >= look_at:
+            look(late)
+            look_at = time.monotonic() + look_seconds
+        if time.monotonic() > until:
+            raise too_late(late)
+        time.sleep(poll_seconds)
+
+
+def missing_nodes(
+    topology: Topology,
+    addresses: Mapping[str, str],
+    *,
+    dashboard_url: str,
+    exporter_url: str,
+    token: str,
+    agent_answers: Callable[[str], bool] = lambda _name: True,
+) -> list[str]:
+    """Nodes of `addresses` that are not ready, and the exporter, by name. Raises TargetFailed for a node of another size.
+
+    Until a node's agent listens, a submission is answered "No available agent": `agent_answers` says whether it does.
+    """
+    alive = _alive(dashboard_url, token)
+    late = []
+    for name, address in addresses.items():
+        if address in alive:
+            _check_size(topology, name, alive[address])
+        if address not in alive or not agent_answers(name):
+            late.append(name)
+    if not exporter_url or get(f"{exporter_url}/healthz")[0] != 200:
         late.append(EXPORTER)
     return late
 
 
-def in_words(late: Sequence[str]) -> str:
-    """Who does not answer; empty where all do."""
+def missing_monitoring(urls: Mapping[str, str | None]) -> list[str]:
+    """Those of Prometheus and Grafana, by name and address, that do not answer."""
+    return [
+        name
+        for name, url in urls.items()
+        if url is None or get(f"{url}{HEALTH[name]}", timeout_seconds=MONITORING_ASK_SECONDS)[0] != 200
+    ]
+
+
+def describe(late: Sequence[str]) -> str:
+    """A sentence on what does not answer; empty where all do."""
     return f"{', '.join(late)} {'does' if len(late) == 1 else 'do'} not answer" if late else ""
 
 
-def wait(ledger: Ledger, home: Home, started: Mapping[str, subprocess.Popen[bytes]], deadline_seconds: float) -> None:
-    """Return when all is ready. Raises TargetFailed when a process ends, or at the deadline."""
-    deadline = time.monotonic() + deadline_seconds
-    token = home.token()
-    late = list(started)
-    while True:
-        for name, process in started.items():
-            if process.poll() is not None:
-                raise TargetFailed(
-                    f"{name} ended while it was starting, exit code {process.returncode}:"
-                    f" {last_line(home.log(name)) or 'it said nothing'}."
-                )
-        late = missing(ledger, token)
-        if not late:
-            return
-        if time.monotonic() > deadline:
-            raise TargetFailed(_too_late(ledger, home, late, deadline_seconds))
-        time.sleep(POLL_SECONDS)
+def describe_joined(topology: Topology, late: Sequence[str]) -> str:
+    """How many nodes have joined where `late` have not."""
+    return f"{topology.nodes - sum(name != EXPORTER for name in late)} of {topology.nodes} nodes joined"
 
 
-def _alive(ledger: Ledger, token: str) -> dict[str, dict[str, Any]]:
-    if get(f"{ledger.dashboard_url}/api/jobs/", token)[0] != 200:
+def _alive(dashboard_url: str, token: str) -> dict[str, Mapping[str, float]]:
+    """Resources of the nodes that have registered, by address; none where the Jobs API does not answer."""
+    if not dashboard_url or get(f"{dashboard_url}/api/jobs/", token)[0] != 200:
         return {}
-    status, body = get(f"{ledger.dashboard_url}/api/v0/nodes", token)
+    status, body = get(f"{dashboard_url}/api/v0/nodes", token)
     if status != 200:
         return {}
-    nodes = json.loads(body)["data"]["result"]["result"]
-    return {node["node_ip"]: node for node in nodes if node["state"] == "ALIVE"}
+    nodes: list[dict[str, Any]] = json.loads(body)["data"]["result"]["result"]
+    return {node["node_ip"]: node["resources_total"] for node in nodes if node["state"] == "ALIVE"}
 
 
-def _is_ready(ledger: Ledger, node: Node, alive: Mapping[str, Mapping[str, Any]]) -> bool:
-    if node.address not in alive:
-        return False
-    cpus = alive[node.address]["resources_total"].get("CPU", 0)
-    if cpus != ledger.topology.cpus_per_node:
-        raise TargetFailed(f"{node.name} has {cpus:g} CPUs, and not {ledger.topology.cpus_per_node}.")
-    # Until a node's agent listens, a submission is answered "No available agent".
-    return get(f"http://{node.address}:{node.ports.agent}/api/healthz")[0] == 200
-
-
-def _too_late(ledger: Ledger, home: Home, late: list[str], deadline_seconds: float) -> str:
-    joined = len(ledger.nodes) - sum(name != EXPORTER for name in late)
-    last = "; ".join(f"{name}: {last_line(home.log(name)) or 'it said nothing'}" for name in late)
-    return f"{joined} of {len(ledger.nodes)} nodes joined in {deadline_seconds:.0f} s. {last}."
+def _check_size(topology: Topology, name: str, has: Mapping[str, float]) -> None:
+    wanted = {
+        "CPU": ("CPUs", topology.cpus_per_node),
+        "memory": ("bytes of memory", topology.memory_bytes_per_node),
+        "object_store_memory": ("bytes of object store", topology.object_store_bytes_per_node),
+    }
+    for resource, (unit, amount) in wanted.items():
+        if abs(has.get(resource, 0) - amount) > TOLERANCE * amount:
+            raise TargetFailed(f"{name} has {has.get(resource, 0):.0f} {unit}, and not {amount}.")

@@ -1,159 +1,77 @@
-"""What an appliance is about to start, written to disk before any of it exists.
-
-Every name in a ledger follows from its id, so that `down` finds all that there can be, whatever moment the one who
-wrote it died at.
-"""
+"""Keeps the state of a deployment on disk, written before anything that it names is made, with a lock beside it."""
 
 from __future__ import annotations
 
-import os
-import secrets
 import shutil
-import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Generic, TypeVar
 
-from filelock import FileLock
+import msgspec
+from filelock import FileLock, Timeout
+from platformdirs import user_state_dir
 
-from bench.model import Topology
-from bench.targets import state_folder
+from bench.errors import CannotWrite, TargetFailed
+from bench.model import from_json, to_json
 
-KEPT_IN = "appliances"
+STATE = "state.json"
+LOCK_SECONDS = 15.0
 
-
-@dataclass(frozen=True, kw_only=True)
-class Ports:
-    """Where the processes of one node listen. 0: any free port will do."""
-
-    gcs: int = 6379
-    dashboard: int = 8265
-    exporter: int = 8090
-    metrics: int = 8080
-    agent: int = 52365
-    agent_grpc: int = 0
-    dashboard_metrics: int = 44227
-    node_manager: int = 0
-    object_manager: int = 0
-    runtime_env_agent: int = 0
-    workers: tuple[int, int] = (10002, 19999)
+S = TypeVar("S")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Node:
-    """One node that is to be: its name, where it is and what it may use."""
-
-    name: str  # head, worker-1
-    index: int
-    address: str
-    cpus: tuple[int, ...]  # empty where this system cannot pin
-    ports: Ports
-    cgroup: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ledger:
-    """All that one `up` makes, by name."""
-
-    id: str
-    appliance: str
-    boot_id: str
-    created: float  # seconds since the epoch
-    isolation: Literal["namespace", "loopback"]
-    link: str
-    link_rate: str | None
-    subnet: str | None
-    run_folder: str  # see local/run_folders.py
-    topology: Topology
-    nodes: tuple[Node, ...]
-    ray_settings: Mapping[str, str] = field(default_factory=dict)  # Ray's own, without the RAY_ before them
-
-    @property
-    def head(self) -> Node:
-        return self.nodes[0]
-
-    @property
-    def dashboard_url(self) -> str:
-        return f"http://{self.head.address}:{self.head.ports.dashboard}"
-
-    @property
-    def exporter_url(self) -> str:
-        return f"http://{self.head.address}:{self.head.ports.exporter}"
-
-
-def new_id() -> str:
-    """An id that no other appliance on this machine has."""
-    return secrets.token_hex(4)
-
-
-def run_folder(ledger_id: str, parent: str) -> str:
-    """The folder that Ray's own files of this ledger go to."""
-    return str(Path(parent) / f"rm-{ledger_id}")
-
-
-def boot_id() -> str:
-    """What changes when the machine starts anew, and with it every process and link is gone."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
+def folder(target: str) -> Path:
+    """The folder of all deployments of a target."""
+    return Path(user_state_dir("raymeter")) / target
 
 
 @dataclass(frozen=True)
-class Home:
-    """The folder of one appliance."""
+class StateFolder(Generic[S]):
+    """The folder of one deployment on one target. Every method that writes raises CannotWrite."""
 
-    appliance: str
+    target: str
+    deployment: str
+    kind: type[S]  # of its state
+    fix: str  # what to do where the state cannot be read
 
     @property
     def path(self) -> Path:
-        return state_folder.folder(KEPT_IN) / self.appliance
-
-    @property
-    def token_path(self) -> Path:
-        return self.path / "token"
-
-    @property
-    def records(self) -> Path:
-        return self.path / "records"
-
-    @property
-    def ray_home(self) -> Path:
-        return self.path / "home"
+        return folder(self.target) / self.deployment
 
     def log(self, process: str) -> Path:
-        """Where what `process` prints goes."""
-        return self.path / "logs" / f"{process}.log"
+        """The file of what `process` prints."""
+        path = self.path / "logs" / f"{process}.log"
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return path
 
-    def token(self) -> str:
-        """The token, or nothing where there is none yet."""
+    def read(self) -> S | None:
+        """The state, or None where nothing was ever written. Raises TargetFailed where it cannot be read."""
         try:
-            return self.token_path.read_text().strip()
-        except OSError:
-            return ""
+            return from_json((self.path / STATE).read_bytes(), self.kind)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, msgspec.MsgspecError) as error:
+            raise TargetFailed(
+                f"{self.path / STATE} says what this deployment has made, and cannot be read: {error}.", self.fix
+            ) from error
 
-    def read(self) -> Ledger | None:
-        """The ledger, or None where nothing was ever written."""
-        mend = f"If no process has RAYMETER_APPLIANCE={self.appliance} in its environment, delete {self.path}."
-        return state_folder.read_ledger(self.path, Ledger, mend=mend)
-
-    def write(self, ledger: Ledger) -> None:
-        """Put the ledger on disk, before anything that it names is made."""
+    def write(self, state: S) -> None:
+        """Put the state on disk, whole or not at all, for its owner's eyes only."""
         try:
-            for folder in (self.path / "logs", self.records, self.ray_home):
-                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            _write_private(self.token_path, secrets.token_hex(32))
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            new = self.path / f"{STATE}.new"
+            new.touch(mode=0o600)
+            new.write_bytes(to_json(state))
+            new.replace(self.path / STATE)
         except OSError as error:
-            raise state_folder.cannot_write(self.path, error) from error
-        state_folder.write_ledger(self.path, ledger)
+            raise cannot_write(self.path, error) from error
 
     def remove(self) -> None:
-        """Delete the folder, the ledger last, so that a crash here can be mended by another `down`."""
+        """Delete the folder, the state last, so that another `down` can follow a crash here."""
         if not self.path.exists():
             return
         for entry in self.path.iterdir():
-            if entry.name == state_folder.LEDGER:
+            if entry.name == STATE:
                 continue
             if entry.is_dir() and not entry.is_symlink():
                 shutil.rmtree(entry, ignore_errors=True)
@@ -162,18 +80,20 @@ class Home:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def lock(self) -> FileLock:
-        """Held by the one `up` or `down` at a time."""
-        return state_folder.lock(KEPT_IN, self.appliance)
+        """The lock that one `up` or `down` holds at a time; the system frees it when its holder dies. Raises TargetFailed."""
+        parent = folder(self.target)
+        try:
+            parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            return FileLock(parent / f".{self.deployment}.lock", timeout=LOCK_SECONDS).acquire().lock
+        except Timeout as error:
+            raise TargetFailed(
+                f"Another raymeter is standing the deployment {self.deployment!r} up or taking it down.",
+                "Wait for it, or use another --name.",
+            ) from error
+        except OSError as error:
+            raise cannot_write(parent, error) from error
 
 
-def now() -> float:
-    """Seconds since the epoch: kept on disk, and compared with when files were made."""
-    return time.time()
-
-
-def _write_private(path: Path, text: str) -> None:
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+def cannot_write(path: Path, error: OSError) -> CannotWrite:
+    """The error to raise where `path` refuses to be written."""
+    return CannotWrite(f"Cannot write to {path}: {error.strerror}.", "Set XDG_STATE_HOME to a folder that is yours.")

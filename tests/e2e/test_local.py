@@ -63,7 +63,7 @@ def nothing_is_left(bench: Bench) -> bool:
     mine = str(bench.folder).encode()
     environs = (path for path in Path("/proc").glob("[0-9]*/environ"))
     marked = [path for path in environs if _holds(path, mine) and int(path.parent.name) != os.getpid()]
-    return not marked and not list((bench.folder / "state/raymeter/appliances").glob("[!.]*"))
+    return not marked and not list((bench.folder / "state/raymeter/local").glob("[!.]*"))
 
 
 def _holds(path: Path, mine: bytes) -> bool:

@@ -31,7 +31,9 @@ def test_the_same_seed_gives_the_same_list_within_the_bounds_of_the_study(
 @given(SEEDS)
 def test_another_seed_gives_another_list(seed: int) -> None:
     for search in ("random", "grid"):
-        assert fingerprint(draw(search, 27, seed)) != fingerprint(draw(search, 27, seed + 1))  # 8 points have 40,320 orders
+        assert fingerprint(draw(search, 27, seed)) != fingerprint(
+            draw(search, 27, seed + 1)
+        )  # 8 points have 40,320 orders
 
 
 def test_sixteen_trials_begin_with_the_ten() -> None:

@@ -116,7 +116,7 @@ def test_a_cluster_with_a_token_works_in_the_worst_surroundings_and_the_token_st
         try:
             up = bench("up", *A_CPU)
             assert up.code == 0, up.err
-            (token_file,) = temporary.glob(f"raymeter-home-*/.local/state/raymeter/appliances/{NAME}/token")
+            (token_file,) = temporary.glob(f"raymeter-home-*/.local/state/raymeter/local/{NAME}/token")
             token = token_file.read_text().strip()
             assert len(token) == 64
             ran = bench("run", *A_RUN, *A_CPU)

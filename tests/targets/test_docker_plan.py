@@ -24,7 +24,7 @@ from bench.targets.docker import plan
 from bench.targets.docker import target as docker
 from bench.targets.docker.engine import File
 from bench.targets.local import ray_node
-from bench.targets.state import Home, Ledger, Node, Ports
+from bench.targets.local.state import Node, Ports, State, folder_of
 
 TOKEN = "a-token-of-the-tests"
 
@@ -99,14 +99,14 @@ def test_everything_carries_the_appliances_label_and_the_nodes_their_topology() 
 def test_ray_has_the_same_settings_as_on_the_target_local() -> None:
     topology = a_topology()
     node = Node(name="head", index=0, address="127.0.0.2", cpus=(0,), ports=Ports())
-    ledger = Ledger(
+    state = State(
         id="1", appliance="a", boot_id="", created=0.0, isolation="loopback", link="", link_rate=None, subnet=None,
         run_folder="/tmp", topology=topology, nodes=(node,), ray_settings={"max_direct_call_object_size": "1"},
     )  # fmt: skip
-    local = ray_node.environment(ledger, node, Home("a"), {})
-    here = plan.environment(replace(a_plan(topology), ray_settings=ledger.ray_settings), "head")
+    local = ray_node.environment(state, node, folder_of("a"), {})
+    here = plan.environment(replace(a_plan(topology), ray_settings=state.ray_settings), "head")
     assert here["RAY_max_direct_call_object_size"] == "1"
-    places = {"HOME", "RAY_AUTH_TOKEN_PATH", "RAYMETER_RECORDS", "RAYMETER_LINK", "RAYMETER_LEDGER",
+    places = {"HOME", "RAY_AUTH_TOKEN_PATH", "RAYMETER_RECORDS", "RAYMETER_LINK", "RAYMETER_DEPLOYMENT_ID",
               "RAYMETER_RUN_FOLDER", "TMPDIR",
               "RAYMETER_NODE_CGROUP", "RAYMETER_IMAGE_DIGEST", "DASHBOARD_METRIC_PORT"}  # fmt: skip
     assert {k: v for k, v in local.items() if k not in places} == {k: v for k, v in here.items() if k not in places}
@@ -230,9 +230,8 @@ def test_where_something_was_started_a_silent_engine_is_told_of(
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     target = docker.create(Options(name="once"))
-    target._note.parent.mkdir(parents=True, exist_ok=True)
-    target._note.touch()
+    target._state_folder.write(docker.State(created=1.0))
     assert "does not answer" in target.status().leftovers[0]
     with pytest.raises(TargetFailed, match="does not answer"):
         target.down()
-    target._note.unlink()
+    target._state_folder.remove()

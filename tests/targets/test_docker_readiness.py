@@ -10,7 +10,7 @@ import pytest
 from builders import a_topology
 
 from bench.errors import TargetFailed
-from bench.targets.docker import readiness as docker_readiness
+from bench.targets import readiness
 from bench.targets.docker.readiness import Watch, raise_for_ended
 
 HEAD_PORTS = {"8265/tcp": [{"HostPort": "1"}], "8090/tcp": [{"HostPort": "2"}]}
@@ -35,13 +35,17 @@ def a_container(address: str = "172.18.0.2", *, agent: int = 0, **changes: Any) 
 def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[int, bytes]]:
     """What the head answers, by path; 0 to all else."""
     said: dict[str, tuple[int, bytes]] = {}
-    monkeypatch.setattr(docker_readiness, "get", lambda url, token="": said.get("/" + url.split("/", 3)[3], (0, b"")))
+    monkeypatch.setattr(readiness, "get", lambda url, token="": said.get("/" + url.split("/", 3)[3], (0, b"")))
     return said
 
 
 def ray_nodes(**cpus_by_address: float) -> tuple[int, bytes]:
     nodes = [
-        {"node_ip": address.removeprefix("n").replace("_", "."), "state": "ALIVE", "resources_total": {"CPU": cpus}}
+        {
+            "node_ip": address.removeprefix("n").replace("_", "."),
+            "state": "ALIVE",
+            "resources_total": {"CPU": cpus, "memory": 2**31, "object_store_memory": 2**29},
+        }
         for address, cpus in cpus_by_address.items()
     ]
     return 200, json.dumps({"data": {"result": {"result": nodes}}}).encode()

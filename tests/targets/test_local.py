@@ -23,7 +23,7 @@ from bench.model import Topology, to_json
 from bench.targets import Cluster, Options, create, processes
 from bench.targets.local import namespaces, run_folders
 from bench.targets.local import target as local
-from bench.targets.state import Home, Ledger, Node, Ports, boot_id, run_folder
+from bench.targets.local.state import Node, Ports, State, boot_id, folder_of, run_folder
 
 ONE_NODE = replace(a_topology(cpus=1), memory_bytes_per_node=2 * 2**30, object_store_bytes_per_node=100 * 2**20)
 TWO_NODES = replace(ONE_NODE, name="multi", nodes=2)
@@ -70,10 +70,10 @@ def pair(isolated: None) -> Iterator[Cluster]:
     target = create("local", Options(name="pair", isolation="namespace"))
     try:
         yield target.up(TWO_NODES)
-        ledger_id = ledger_of("pair").id
+        deployment_id = state_of("pair").id
     finally:
         target.down()
-    assert_nothing_left("pair", ledger_id)
+    assert_nothing_left("pair", deployment_id)
 
 
 @pytest.mark.root
@@ -87,7 +87,7 @@ class TestAPair:
         assert status(f"{pair.exporter_url}/healthz") == 200
 
     def test_the_token_is_for_nobody_else_and_is_not_shown(self, pair: Cluster):
-        assert Home("pair").token_path.stat().st_mode & 0o777 == 0o600
+        assert folder_of("pair").token_path.stat().st_mode & 0o777 == 0o600
         assert pair.token not in repr(pair)
 
     def test_who_waits_for_cpus_and_who_holds_them_is_told(self, pair: Cluster):
@@ -151,10 +151,10 @@ class TestAPair:
             assert cluster.dashboard_url != pair.dashboard_url
             assert status(f"{cluster.dashboard_url}/api/jobs/", cluster.token) == 200
             assert status(f"{cluster.dashboard_url}/api/jobs/", pair.token) == 403
-            ledger_id = ledger_of("other").id
+            deployment_id = state_of("other").id
         finally:
             other.down()
-        assert_nothing_left("other", ledger_id)
+        assert_nothing_left("other", deployment_id)
         assert create("local", Options(name="pair")).status().cluster == pair
 
 
@@ -169,9 +169,9 @@ def test_a_crash_at_any_moment_leaves_nothing_after_down(moment: str, isolated: 
     time.sleep(earliest + random.uniform(0, 0.4))
     child.kill()
     child.wait()
-    ledger = Home("crash").read()
+    state = folder_of("crash").read()
     create("local", Options(name="crash")).down()
-    assert_nothing_left("crash", ledger and ledger.id)
+    assert_nothing_left("crash", state and state.id)
     assert set(listing("/dev/shm")) <= shm
     assert create("local", Options(name="crash")).status().leftovers == ()
 
@@ -207,7 +207,7 @@ def test_an_ordinary_user_gets_loopback(tmp_path: Path):
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 0
     assert not of_appliance("ordinary")
-    assert not list((tmp_path / "state" / "raymeter" / "appliances").glob("[!.]*"))
+    assert not list((tmp_path / "state" / "raymeter" / "local").glob("[!.]*"))
 
 
 @pytest.mark.ray
@@ -218,16 +218,16 @@ def test_on_loopback_two_nodes_take_the_place_of_one():
     target = create("local", Options(name="loop", isolation="loopback"))
     try:
         target.up(ONE_NODE)
-        replaced = ledger_of("loop").id
+        replaced = state_of("loop").id
         cluster = target.up(TWO_NODES)
         assert not processes.find("loop", replaced)
         assert not Path(run_folder(replaced, run_folders.choose().path)).exists()
         assert cluster.nodes == ("head", "worker-1")
         assert cluster.link == "loopback, no bytes counted"
-        ledger_id = ledger_of("loop").id
+        deployment_id = state_of("loop").id
     finally:
         target.down()
-    assert_nothing_left("loop", ledger_id)
+    assert_nothing_left("loop", deployment_id)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_an_option_that_cannot_be_meant_is_refused(options: dict[str, str], word
 def test_a_topology_that_does_not_fit_is_refused(change: dict[str, int], error: type[Exception], words: str):
     with pytest.raises(error, match=words):
         create("local", Options(name="refused", isolation="loopback")).check(replace(ONE_NODE, **change))
-    assert not Home("refused").path.exists()
+    assert not folder_of("refused").path.exists()
 
 
 def test_too_little_shared_memory_is_refused_with_both_numbers(monkeypatch: pytest.MonkeyPatch):
@@ -353,16 +353,16 @@ def run_job(cluster: Cluster, entrypoint: str) -> str:
     return log
 
 
-def ledger_of(appliance: str) -> Ledger:
-    ledger = Home(appliance).read()
-    assert ledger is not None
-    return ledger
+def state_of(appliance: str) -> State:
+    state = folder_of(appliance).read()
+    assert state is not None
+    return state
 
 
 def by_node() -> dict[str, list[psutil.Process]]:
     """The processes of `pair`, by the session of the node that they belong to."""
     found: dict[str, list[psutil.Process]] = {}
-    everyone = processes.find("pair", ledger_of("pair").id)
+    everyone = processes.find("pair", state_of("pair").id)
     sessions = {os.getsid(p.pid): p.environ()["RAYMETER_NODE"] for p in everyone if p.environ()}
     for process in everyone:
         found.setdefault(sessions[os.getsid(process.pid)], []).append(process)
@@ -376,7 +376,7 @@ def network(pid: int | str) -> int:
 
 def eth0(index: int) -> tuple[int, int]:
     """Bytes received and sent by a node of `pair`."""
-    namespace = namespaces.node_name(ledger_of("pair").id, index)
+    namespace = namespaces.node_name(state_of("pair").id, index)
     text = subprocess.check_output([*namespaces.inside(namespace), "cat", "/proc/net/dev"], text=True)
     fields = next(line.split(":")[1].split() for line in text.splitlines() if "eth0:" in line)
     return int(fields[0]), int(fields[8])
@@ -391,14 +391,14 @@ def of_appliance(appliance: str) -> list[psutil.Process]:
     ]
 
 
-def assert_nothing_left(appliance: str, ledger_id: str | None) -> None:
+def assert_nothing_left(appliance: str, deployment_id: str | None) -> None:
     assert not of_appliance(appliance)
-    assert not Home(appliance).path.exists()
-    if ledger_id is not None:
-        assert not namespaces.existing(ledger_id, 2)
-        assert not Path(run_folder(ledger_id, run_folders.choose().path)).exists()
+    assert not folder_of(appliance).path.exists()
+    if deployment_id is not None:
+        assert not namespaces.existing(deployment_id, 2)
+        assert not Path(run_folder(deployment_id, run_folders.choose().path)).exists()
         for controller in ("cpu", "cpuacct", "memory", "."):
-            assert f"{appliance}-{ledger_id}" not in listing(f"/sys/fs/cgroup/{controller}/raymeter")
+            assert f"{appliance}-{deployment_id}" not in listing(f"/sys/fs/cgroup/{controller}/raymeter")
 
 
 def listing(folder: str) -> list[str]:
@@ -412,7 +412,7 @@ def test_status_says_why_what_was_stood_up_is_not_up(boot: str, words: str):
     silent = Ports(dashboard=1, exporter=1, agent=1)  # nobody listens there
     names = enumerate(("head", "worker-1"))
     nodes = tuple(Node(name=name, index=i, address="127.0.0.1", cpus=(), ports=silent) for i, name in names)
-    gone = Ledger(
+    gone = State(
         id="gone0000",
         appliance="gone",
         boot_id=boot,
@@ -425,7 +425,7 @@ def test_status_says_why_what_was_stood_up_is_not_up(boot: str, words: str):
         topology=TWO_NODES,
         nodes=nodes,
     )
-    Home("gone").write(gone)
+    folder_of("gone").write(gone)
     assert words in create("local", Options(name="gone")).status().lack
     create("local", Options(name="gone")).down()
 
@@ -433,12 +433,12 @@ def test_status_says_why_what_was_stood_up_is_not_up(boot: str, words: str):
 @pytest.fixture
 def sleeper(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
     """A process of a deployment `elsewhere`, with the state folder and the run folder that it was started with."""
-    state, ran_in = tmp_path / "other state" / "raymeter" / "appliances" / "elsewhere", tmp_path / "rm-0123abcd"
+    state, ran_in = tmp_path / "other state" / "raymeter" / "local" / "elsewhere", tmp_path / "rm-0123abcd"
     state.mkdir(parents=True)
     ran_in.mkdir()
     marks = {
         processes.APPLIANCE: "elsewhere",
-        processes.LEDGER: "0123abcd",
+        processes.DEPLOYMENT_ID: "0123abcd",
         "RAYMETER_NODE": "head",
         "RAYMETER_RECORDS": str(state / "records"),
         "RAYMETER_RUN_FOLDER": str(ran_in),
@@ -453,7 +453,7 @@ def sleeper(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
 
 def test_what_another_state_folder_knows_of_is_told_and_not_ended(sleeper: tuple[Path, Path]):
     state, ran_in = sleeper
-    (state / "ledger.json").write_text("{}")
+    (state / "state.json").write_text("{}")
     target = create("local", Options(name="elsewhere"))
     assert target.status().leftovers == ()
     assert "started with another state folder" in target.status().lack

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bench.errors import BadInput, TargetFailed
 from bench.targets.local import namespaces
-from bench.targets.state import new_id
+from bench.targets.local.state import new_id
 
 SEND = """
 import socket, sys, time
@@ -72,17 +72,17 @@ def test_what_is_no_rate_is_refused(text: str):
 
 @pytest.fixture
 def lan(isolated: None) -> Iterator[str]:
-    ledger_id = new_id()
+    deployment_id = new_id()
     with namespaces.subnet_lock():
         subnet = namespaces.free_subnet(namespaces.taken())
-        namespaces.create_lan(ledger_id, subnet)
+        namespaces.create_lan(deployment_id, subnet)
     try:
         for index in range(2):
-            namespaces.create_node(ledger_id, subnet, index, None)
-        yield ledger_id
+            namespaces.create_node(deployment_id, subnet, index, None)
+        yield deployment_id
     finally:
-        namespaces.remove(ledger_id, 2)
-        assert not namespaces.existing(ledger_id, 2)
+        namespaces.remove(deployment_id, 2)
+        assert not namespaces.existing(deployment_id, 2)
 
 
 @pytest.mark.root
@@ -111,16 +111,16 @@ def test_a_slow_link_lets_little_more_through_after_a_pause_than_its_rate(lan: s
 
 @pytest.mark.root
 def test_what_is_half_made_is_removed(isolated: None):
-    ledger_id = new_id()
-    subprocess.run(["ip", "netns", "add", namespaces.node_name(ledger_id, 1)], check=True)
-    assert namespaces.existing(ledger_id, 2)
-    namespaces.remove(ledger_id, 2)
-    assert not namespaces.existing(ledger_id, 2)
+    deployment_id = new_id()
+    subprocess.run(["ip", "netns", "add", namespaces.node_name(deployment_id, 1)], check=True)
+    assert namespaces.existing(deployment_id, 2)
+    namespaces.remove(deployment_id, 2)
+    assert not namespaces.existing(deployment_id, 2)
 
 
-def interfaces(ledger_id: str, index: int) -> dict[str, tuple[int, int]]:
+def interfaces(deployment_id: str, index: int) -> dict[str, tuple[int, int]]:
     """Bytes received and sent of each interface of a node."""
-    command = [*namespaces.inside(namespaces.node_name(ledger_id, index)), "cat", "/proc/net/dev"]
+    command = [*namespaces.inside(namespaces.node_name(deployment_id, index)), "cat", "/proc/net/dev"]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[2:]
     found = {}
     for line in lines:
@@ -130,10 +130,10 @@ def interfaces(ledger_id: str, index: int) -> dict[str, tuple[int, int]]:
     return {name: value for name, value in found.items() if name in ("lo", "eth0") or any(value)}
 
 
-def bytes_per_second(ledger_id: str, *, seconds: float) -> float:
+def bytes_per_second(deployment_id: str, *, seconds: float) -> float:
     """What node 0 can send to node 1."""
-    to = address_of(ledger_id, 1)
-    there, here = (namespaces.inside(namespaces.node_name(ledger_id, index)) for index in (1, 0))
+    to = address_of(deployment_id, 1)
+    there, here = (namespaces.inside(namespaces.node_name(deployment_id, index)) for index in (1, 0))
     receiver = subprocess.Popen([*there, sys.executable, "-c", RECEIVE], stdout=subprocess.PIPE, text=True)
     try:
         assert receiver.stdout is not None
@@ -145,6 +145,6 @@ def bytes_per_second(ledger_id: str, *, seconds: float) -> float:
         receiver.wait()
 
 
-def address_of(ledger_id: str, index: int) -> str:
-    command = [*namespaces.inside(namespaces.node_name(ledger_id, index)), "ip", "-4", "-o", "addr", "show", "eth0"]
+def address_of(deployment_id: str, index: int) -> str:
+    command = [*namespaces.inside(namespaces.node_name(deployment_id, index)), "ip", "-4", "-o", "addr", "show", "eth0"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[3].split("/")[0]

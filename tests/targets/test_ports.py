@@ -6,7 +6,7 @@ import pytest
 
 from bench.errors import TargetFailed
 from bench.targets.local import ports
-from bench.targets.state import Ports
+from bench.targets.local.state import Ports
 
 
 def test_no_port_is_given_twice():

@@ -97,19 +97,23 @@ def test_shared_memory_of_the_ended_goes_with_them_and_that_of_others_stays(star
 
 
 def run(
-    appliance: str, ledger_id: str, folder: Path, code: str = "import time; time.sleep(60)", cpus: tuple[int, ...] = ()
+    appliance: str,
+    deployment_id: str,
+    folder: Path,
+    code: str = "import time; time.sleep(60)",
+    cpus: tuple[int, ...] = (),
 ) -> subprocess.Popen[bytes]:
     return processes.start(
         [sys.executable, "-c", code],
-        environment=marked(appliance, ledger_id),
+        environment=marked(appliance, deployment_id),
         cpus=cpus,
-        log=folder / f"{appliance}-{ledger_id}.log",
+        log=folder / f"{appliance}-{deployment_id}.log",
         folder=folder,
     )
 
 
-def marked(appliance: str, ledger_id: str) -> Mapping[str, str]:
-    return {**os.environ, processes.APPLIANCE: appliance, processes.LEDGER: ledger_id}
+def marked(appliance: str, deployment_id: str) -> Mapping[str, str]:
+    return {**os.environ, processes.APPLIANCE: appliance, processes.DEPLOYMENT_ID: deployment_id}
 
 
 def first_line(log: Path) -> str:

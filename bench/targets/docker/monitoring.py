@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from bench.errors import TargetFailed
 from bench.identity import SOURCE
 from bench.prometheus import scraping
+from bench.targets import readiness
 from bench.targets.docker import engine
 from bench.targets.docker.engine import File
 from bench.targets.docker.plan import (
@@ -23,7 +24,6 @@ from bench.targets.docker.plan import (
     resource_name,
     window_settings,
 )
-from bench.targets.readiness import get
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -34,6 +34,7 @@ GRAFANA_IMAGE = "grafana/grafana:12.2.0"
 PORTS = {"prometheus": 9090, "grafana": 3000}
 BOARDS = SOURCE.parent / "grafana"
 READY_SECONDS = 60.0
+POLL_SECONDS = 0.2
 
 _CONFIG = "io.raymeter.config"
 _GRAFANA = {
@@ -53,12 +54,11 @@ _GRAFANA = {
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """One of the two: what it is made of, and how it is asked whether it is ready."""
+    """One of the two: what it is made of."""
 
     name: str
     image: str
     port: int
-    health: str
     environment: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, File] = field(default_factory=dict)  # where these differ it is made anew
     other_files: Mapping[str, File] = field(default_factory=dict)  # these may be another's each time
@@ -84,7 +84,6 @@ def windows(appliance: str, nodes: Sequence[str]) -> tuple[Window, ...]:
         name="prometheus",
         image=PROMETHEUS_IMAGE,
         port=PORTS["prometheus"],
-        health="/-/ready",
         other_files=config,
         is_reloaded=True,
     )
@@ -92,7 +91,6 @@ def windows(appliance: str, nodes: Sequence[str]) -> tuple[Window, ...]:
         name="grafana",
         image=GRAFANA_IMAGE,
         port=PORTS["grafana"],
-        health="/api/health",
         environment=_GRAFANA,
         files=boards,
     )
@@ -137,25 +135,33 @@ def ensure(client: DockerClient, appliance: str, nodes: Sequence[str]) -> None:
             engine.start(client, settings, aliases=(window.name,), files={**window.files, **window.other_files})
 
 
-def wait(client: DockerClient, appliance: str, nodes: Sequence[str]) -> dict[str, str | None]:
-    """Where the windows are reached, by the names of Cluster's fields, once they answer. Raises TargetFailed."""
-    deadline = time.monotonic() + READY_SECONDS
-    while True:
+def wait(client: DockerClient, appliance: str, nodes: Sequence[str]) -> None:
+    """Return once Prometheus and Grafana answer. Raises TargetFailed."""
+    names = [window.name for window in windows(appliance, nodes)]
+
+    def missing() -> list[str]:
+        there = urls(find(client, appliance))
+        return readiness.missing_monitoring({name: there[f"{name}_url"] for name in names})
+
+    def raise_for_ended(late: Sequence[str]) -> None:
         there = find(client, appliance)
-        where = urls(there)
-        late = [
-            window.name
-            for window in windows(appliance, nodes)
-            if get(f"{where[f'{window.name}_url']}{window.health}", timeout_seconds=2.0)[0] != 200
-        ]
-        if not late:
-            return where
         for name in late:
-            status = there[name].status if name in there else "removed"
-            if status != "running" or time.monotonic() > deadline:
-                said = engine.last_line(there[name]) if name in there else ""
-                raise TargetFailed(f"{name.capitalize()} does not answer, it is {status}: {said or 'it said nothing'}.")
-        time.sleep(0.2)
+            if name not in there or there[name].status != "running":
+                raise _does_not_answer(name, there.get(name))
+
+    readiness.wait_until_ready(
+        missing,
+        look=raise_for_ended,
+        too_late=lambda late: _does_not_answer(late[0], find(client, appliance).get(late[0])),
+        until=time.monotonic() + READY_SECONDS,
+        poll_seconds=POLL_SECONDS,
+    )
+
+
+def _does_not_answer(name: str, container: Container | None) -> TargetFailed:
+    status = container.status if container else "removed"
+    said = engine.last_line(container) if container else ""
+    return TargetFailed(f"{name.capitalize()} does not answer, it is {status}: {said or 'it said nothing'}.")
 
 
 def find(client: DockerClient, appliance: str) -> dict[str, Container]:

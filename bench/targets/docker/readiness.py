@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bench.errors import TargetFailed
 from bench.model import Topology
-from bench.targets import node_names
+from bench.targets import node_names, readiness
 from bench.targets.docker import engine
 from bench.targets.docker.plan import (
     AGENT_PORT,
@@ -20,7 +19,6 @@ from bench.targets.docker.plan import (
     labels,
     published_url,
 )
-from bench.targets.readiness import EXPORTER, get
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -57,56 +55,43 @@ class Watch:
     def missing(self, there: Mapping[str, Container], topology: Topology) -> list[str]:
         """Who is not ready yet, by name. Raises TargetFailed where a node is not what it should be."""
         head = there.get("head")
-        base = published_url(head.attrs, DASHBOARD_PORT) if head else ""
-        alive = self._alive(base) if base else {}
-        late = [
-            name
-            for name in node_names(topology)
-            if name not in there or not self._is_ready(there[name], name, alive, topology)
-        ]
-        exporter = published_url(head.attrs, EXPORTER_PORT) if head else ""
-        if not exporter or get(f"{exporter}/healthz")[0] != 200:
-            late.append(EXPORTER)
-        return late
+        return readiness.missing_nodes(
+            topology,
+            {name: _address(there[name]) if name in there else "" for name in node_names(topology)},
+            dashboard_url=published_url(head.attrs, DASHBOARD_PORT) if head else "",
+            exporter_url=published_url(head.attrs, EXPORTER_PORT) if head else "",
+            token=self.token,
+            agent_answers=lambda name: self._agent_answers(there[name]),
+        )
 
     def wait(self, topology: Topology, deadline_seconds: float) -> dict[str, Container]:
         """All of it, once it is ready. Raises TargetFailed when a container ends, or at the deadline."""
-        deadline = time.monotonic() + deadline_seconds
-        while True:
+
+        def too_late(late: Sequence[str]) -> TargetFailed:
             there = self.containers()
-            raise_for_ended(there)
-            late = self.missing(there, topology)
-            if not late:
-                return there
-            if time.monotonic() > deadline:
-                joined = topology.nodes - sum(name != EXPORTER for name in late)
-                said = "; ".join(f"{name}: {_said(there[name]) if name in there else 'gone'}" for name in late)
-                raise TargetFailed(f"{joined} of {topology.nodes} nodes joined in {deadline_seconds:.0f} s. {said}.")
-            time.sleep(POLL_SECONDS)
+            said = "; ".join(f"{name}: {_said(there[name]) if name in there else 'gone'}" for name in late)
+            joined = readiness.describe_joined(topology, late)
+            return TargetFailed(f"{joined} in {deadline_seconds:.0f} s. {said}.")
 
-    def _alive(self, base: str) -> dict[str, dict[str, Any]]:
-        if get(f"{base}/api/jobs/", self.token)[0] != 200:
-            return {}
-        status, body = get(f"{base}/api/v0/nodes", self.token)
-        if status != 200:
-            return {}
-        nodes = json.loads(body)["data"]["result"]["result"]
-        return {node["node_ip"]: node for node in nodes if node["state"] == "ALIVE"}
+        readiness.wait_until_ready(
+            lambda: self.missing(self.containers(), topology),
+            look=lambda _late: raise_for_ended(self.containers()),
+            too_late=too_late,
+            until=time.monotonic() + deadline_seconds,
+            poll_seconds=POLL_SECONDS,
+        )
+        return self.containers()
 
-    def _is_ready(
-        self, container: Container, name: str, alive: Mapping[str, Mapping[str, Any]], topology: Topology
-    ) -> bool:
-        networks = container.attrs["NetworkSettings"]["Networks"].values()
-        registered = [alive[network["IPAddress"]] for network in networks if network["IPAddress"] in alive]
-        if not registered:
-            return False
-        cpus = registered[0]["resources_total"].get("CPU", 0)
-        if cpus != topology.cpus_per_node:
-            raise TargetFailed(f"{name} has {cpus:g} CPUs, and not {topology.cpus_per_node}.")
+    def _agent_answers(self, container: Container) -> bool:
         identity = str(container.id)
         if identity not in self._with_agent and _agent_answers(container):
             self._with_agent.add(identity)
         return identity in self._with_agent
+
+
+def _address(container: Container) -> str:
+    networks = container.attrs["NetworkSettings"]["Networks"].values()
+    return next((str(network["IPAddress"]) for network in networks if network["IPAddress"]), "")
 
 
 def raise_for_ended(there: Mapping[str, Container]) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from bench.errors import BadInput, BenchError, CannotWrite, DoesNotFit, TargetFailed
+from bench.errors import BadInput, BenchError, DoesNotFit, TargetFailed
 from bench.identity import CALLERS_CODE, code_hash
 from bench.machine.cores import Cpu
 from bench.model import Topology, from_json
@@ -18,8 +18,8 @@ from bench.targets.bounds import check_sizes, mib
 from bench.targets.docker import engine, monitoring, plan
 from bench.targets.docker.plan import LINK, Plan
 from bench.targets.docker.readiness import Watch, raise_for_ended, why_ended
-from bench.targets.readiness import in_words
-from bench.targets.state import Home
+from bench.targets.readiness import describe
+from bench.targets.state import StateFolder
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -34,9 +34,16 @@ def create(options: Options) -> DockerTarget:
     return DockerTarget(options)
 
 
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """Notes that the engine has something of a deployment; labels of the engine's own objects say what."""
+
+    created: float  # seconds since the epoch
+
+
 @dataclass(frozen=True)
 class DockerTarget:
-    """N containers, whose labels say of which deployment and user. A note on disk says that an engine must be asked for them."""
+    """N containers, whose labels say of which deployment and user. Its state on disk says that an engine must be asked for them."""
 
     options: Options
     name: str = "docker"
@@ -55,7 +62,7 @@ class DockerTarget:
         check_sizes(topology)
         client = engine.connect()
         planned = replace(self._plan(client, topology), ray_settings=ray_settings)
-        with self._home.lock():
+        with self._state_folder.lock():
             self._take_name(client)
             try:
                 engine.remove(client, plan.labels(self.options.name, "cluster"))
@@ -69,7 +76,7 @@ class DockerTarget:
         client = self._engine_that_has_it()
         if client is None:
             return ()
-        with self._home.lock():
+        with self._state_folder.lock():
             return self._end(client)
 
     def status(self) -> Standing:
@@ -137,22 +144,18 @@ class DockerTarget:
         try:
             client = engine.connect()
         except BenchError:
-            if self._note.exists():
+            if self._state_folder.read():
                 raise
             return None
-        return client if self._note.exists() or engine.leftovers(client, plan.labels(self.options.name)) else None
+        return client if self._state_folder.read() or engine.leftovers(client, plan.labels(self.options.name)) else None
 
     @property
-    def _home(self) -> Home:
-        return Home(self.options.name)
-
-    @property
-    def _note(self) -> Path:
-        return self._home.path.parent / f".{self.options.name}.docker"
+    def _state_folder(self) -> StateFolder[State]:
+        return StateFolder("docker", self.options.name, State, "Delete that folder, then try `bench down` again.")
 
     def _take_name(self, client: DockerClient) -> None:
         """Note, before anything is made, that this name is ours on this engine. Raises TargetFailed or CannotWrite."""
-        if self._note.exists():
+        if self._state_folder.read():
             return
         mine = {name for name, _ in engine.leftovers(client, plan.labels(self.options.name))}
         for name, _ in engine.leftovers(client, {engine.APPLIANCE: self.options.name}):
@@ -161,10 +164,7 @@ class DockerTarget:
                     f"The Docker engine has {name}, of a deployment {self.options.name!r} of another user.",
                     "Use another --name.",
                 )
-        try:
-            self._note.touch(mode=0o600)
-        except OSError as error:
-            raise CannotWrite(f"Cannot write {self._note}: {error.strerror}.", "Set XDG_STATE_HOME.") from error
+        self._state_folder.write(State(created=time.time()))
 
     def _check_options(self) -> None:
         if self.options.isolation != "auto":
@@ -239,7 +239,7 @@ class DockerTarget:
         try:
             token = engine.read_file(head, plan.TOKEN_PATH).decode().strip()
             topology = from_json(head.labels[plan.TOPOLOGY], Topology)
-            lack = in_words(Watch(client, self.options.name, token).missing(there, topology))
+            lack = describe(Watch(client, self.options.name, token).missing(there, topology))
         except TargetFailed as error:
             lack = error.what.rstrip(".")
         if lack:
@@ -250,7 +250,7 @@ class DockerTarget:
 
     def _end(self, client: DockerClient) -> tuple[str, ...]:
         ended = engine.remove(client, plan.labels(self.options.name))
-        self._note.unlink(missing_ok=True)
+        self._state_folder.remove()
         return ended
 
 

@@ -10,7 +10,8 @@ from bench.errors import BadInput, TargetFailed, did_you_mean
 from bench.targets import Options
 from bench.targets.k8s import kind
 from bench.targets.k8s.kubectl import Kubectl, command, contexts, laptop_context
-from bench.targets.k8s.state import Home, Ledger
+from bench.targets.k8s.state import State
+from bench.targets.state import StateFolder
 
 
 @dataclass(frozen=True)
@@ -18,15 +19,15 @@ class Where:
     """The cluster of one appliance."""
 
     options: Options
-    home: Home
+    state_folder: StateFolder[State]
     kind_configuration: Path
 
     def context(self) -> str | None:
         """The user's context to use, None where kind has to make a cluster first. Raises BadInput and TargetFailed."""
         known, _ = contexts()
-        ledger, asked = self.home.read(), self.options.context
-        if ledger is not None and ledger.context in known and asked in (None, ledger.context):
-            return ledger.context
+        state, asked = self.state_folder.read(), self.options.context
+        if state is not None and state.context in known and asked in (None, state.context):
+            return state.context
         if asked is None:
             # The current context may be anybody's cluster: only one of a laptop is taken without being named.
             return laptop_context()
@@ -42,7 +43,7 @@ class Where:
         )
 
     def cluster(self) -> Kubectl:
-        """A cluster that answers, made if need be; in the ledger before it is made."""
+        """A cluster that answers, made if need be; in the state before it is made."""
         context = self.context()
         return self._new_of_kind() if context is None else self._of_user(context)
 
@@ -54,7 +55,7 @@ class Where:
                 "Start a cluster, install them, or use another target: --target local.",
             )
         kind.check_engine()
-        name, made = self.options.name, self.home.read()
+        name, made = self.options.name, self.state_folder.read()
         if name in kind.clusters() and (made is None or made.kind_cluster != name):
             raise TargetFailed(
                 f"kind has a cluster {name} that does not answer, and that raymeter did not make.",
@@ -70,22 +71,22 @@ class Where:
             )
 
     def _of_user(self, context: str) -> Kubectl:
-        ledger = self.home.read()
-        if ledger is not None and ledger.context != context and ledger.context in contexts()[0]:
+        state = self.state_folder.read()
+        if state is not None and state.context != context and state.context in contexts()[0]:
             raise TargetFailed(
-                f"The appliance {self.options.name!r} is in {ledger.context}, and not in {context}.",
+                f"The appliance {self.options.name!r} is in {state.context}, and not in {context}.",
                 "Take it down first, or use another --name.",
             )
-        if ledger is None or ledger.context != context:
+        if state is None or state.context != context:
             self.check_namespace(Kubectl(context))  # before it counts as ours, and `down` may delete it
-            self.home.write(Ledger(context=context, kubeconfig=os.environ.get("KUBECONFIG")))
+            self.state_folder.write(State(context=context, kubeconfig=os.environ.get("KUBECONFIG")))
         return Kubectl(context)
 
     def _new_of_kind(self) -> Kubectl:
         self.check_kind()
         name = self.options.name
         context = kind.context(name)
-        self.home.write(Ledger(context=context, kubeconfig=os.environ.get("KUBECONFIG"), kind_cluster=name))
+        self.state_folder.write(State(context=context, kubeconfig=os.environ.get("KUBECONFIG"), kind_cluster=name))
         if name in kind.clusters():
             kind.delete(name)
         _, previous = contexts()

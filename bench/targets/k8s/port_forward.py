@@ -1,6 +1,6 @@
 """A process that outlives the command: it keeps `kubectl port-forward` going, which ends at a connection's first mishap.
 
-The way into a pod by a port-forward ends on the pod's loopback: what comes home is not counted as the node's traffic.
+The way into a pod by a port-forward ends on the pod's loopback: what comes state_folder is not counted as the node's traffic.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def start(
             *(sys.executable, "-m", "bench.targets.k8s.port_forward", "--context", context, "--namespace", namespace),
             *(subject, *(f"{local}:{remote}" for local, remote in ports.items())),
         ],
-        environment={**os.environ, processes.APPLIANCE: appliance, processes.LEDGER: identity},
+        environment={**os.environ, processes.APPLIANCE: appliance, processes.DEPLOYMENT_ID: identity},
         cpus=(),
         log=log,
         folder=log.parent,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from bench.errors import TargetFailed
 from bench.model import Topology
+from bench.targets import readiness
 from bench.targets.k8s import fitting, kuberay, pod_troubles
 from bench.targets.k8s.kubectl import Kubectl, Object
 from bench.targets.k8s.rendering import RAY_CLUSTER
@@ -35,24 +36,54 @@ class RayPods:
 
     def wait_for_head(self, until: float) -> str:
         """The name of the head's pod, as soon as it runs. Raises TargetFailed and DoesNotFit."""
-        while True:
-            pods, _ = self._look_for_trouble(until, "the head does not run")
-            for pod in pods:
-                if pod_troubles.name_of(pod) == "head" and pod.get("status", {}).get("phase") == "Running":
-                    return str(pod["metadata"]["name"])
-            time.sleep(POLL_SECONDS)
 
-    def wait_until_ready(self, topology: Topology, until: float, *, nodes_wanted: int, lack: Callable[[], str]) -> None:
-        """Return when as many pods as asked for are ready, on as many Kubernetes nodes, and Ray lacks nothing."""
-        missing = "no pod is there"
-        while True:
-            pods, _ = self._look_for_trouble(until, missing)
-            ready = [pod for pod in pods if pod_troubles.is_ready(pod)]
-            missing = f"{len(ready)} of {topology.nodes} pods are ready"
-            if len(ready) == len(pods) == topology.nodes and not (missing := lack()):
-                _check_spread(ready, nodes_wanted)
-                return
-            time.sleep(POLL_SECONDS)
+        def running_heads(pods: Sequence[Object]) -> list[str]:
+            return [
+                str(pod["metadata"]["name"])
+                for pod in pods
+                if pod_troubles.name_of(pod) == "head" and pod.get("status", {}).get("phase") == "Running"
+            ]
+
+        pods = self._wait(lambda pods: [] if running_heads(pods) else ["the head does not run"], until)
+        return running_heads(pods)[0]
+
+    def wait_until_ready(
+        self, topology: Topology, until: float, *, nodes_wanted: int, lack: Callable[[Mapping[str, str]], str]
+    ) -> None:
+        """Return when as many pods as asked for are ready, on as many Kubernetes nodes, and Ray lacks nothing.
+
+        `lack` is given the nodes' addresses by name, and says what does not answer.
+        """
+
+        def missing(pods: Sequence[Object]) -> list[str]:
+            ready = sum(pod_troubles.is_ready(pod) for pod in pods)
+            if not ready == len(pods) == topology.nodes:
+                return [f"{ready} of {topology.nodes} pods are ready" if pods else "no pod is there"]
+            return list(filter(None, [lack(_addresses(pods))]))
+
+        _check_spread(self._wait(missing, until), nodes_wanted)
+
+    def addresses(self) -> dict[str, str]:
+        """The addresses of the pods, by the node's name."""
+        return _addresses(self._look()[0])
+
+    def _wait(self, missing: Callable[[Sequence[Object]], Sequence[str]], until: float) -> list[Object]:
+        """The pods, once nothing is missing of them. One look at the cluster serves all that is asked of it."""
+        last: tuple[list[Object], list[Object]] = ([], [])
+
+        def look_for_missing() -> Sequence[str]:
+            nonlocal last
+            last = self._look()
+            return missing(last[0])
+
+        readiness.wait_until_ready(
+            look_for_missing,
+            look=lambda _late: self._raise_for_trouble(*last, until=until),
+            too_late=lambda late: _too_late(*last, late=late),
+            until=until,
+            poll_seconds=POLL_SECONDS,
+        )
+        return last[0]
 
     def trouble(self) -> pod_troubles.Trouble | None:
         """What is wrong with the pods now, or befell them since they were ready."""
@@ -96,18 +127,13 @@ class RayPods:
         )
         kuberay.wait_gone(self.kubectl, RAY_CLUSTERS, RAY_CLUSTER, time.monotonic() + GONE_SECONDS, *where)
 
-    def _look_for_trouble(self, until: float, missing: str) -> tuple[list[Object], list[Object]]:
-        """Pods and their events. Raises what no waiting mends, and at the deadline what was last heard."""
-        pods, events = self._look()
-        left = until - time.monotonic()
-        if left < READY_SECONDS - PATIENCE_SECONDS and pod_troubles.trouble(pods, events):
+    def _raise_for_trouble(self, pods: Sequence[Object], events: Sequence[Object], *, until: float) -> None:
+        """Raise what no waiting mends."""
+        is_patient = until - time.monotonic() >= READY_SECONDS - PATIENCE_SECONDS
+        if not is_patient and pod_troubles.trouble(pods, events):
             found = pod_troubles.trouble(pods, events, self.places())
             if found is not None:
                 raise found.error()
-        if left < 0:
-            said = pod_troubles.waiting(pods, events) or ("" if pods else "The operator has made no pod: does it run?")
-            raise TargetFailed(f"After {READY_SECONDS:.0f} s {missing}. {said}".rstrip(". ") + ".", pod_troubles.LOOK)
-        return pods, events
 
     def _look(self) -> tuple[list[Object], list[Object]]:
         found = self.kubectl.get(f"pods,events,{RAY_CLUSTERS}", "--namespace", self.appliance)
@@ -122,6 +148,16 @@ class RayPods:
         return bool(
             metadata["namespace"] == self.appliance and metadata.get("labels", {}).get("ray.io/cluster") == RAY_CLUSTER
         )
+
+
+def _too_late(pods: Sequence[Object], events: Sequence[Object], *, late: Sequence[str]) -> TargetFailed:
+    """At the deadline: what is missing, and what was last heard of it."""
+    said = pod_troubles.waiting(pods, events) or ("" if pods else "The operator has made no pod: does it run?")
+    return TargetFailed(f"After {READY_SECONDS:.0f} s {', '.join(late)}. {said}".rstrip(". ") + ".", pod_troubles.LOOK)
+
+
+def _addresses(pods: Sequence[Object]) -> dict[str, str]:
+    return {pod_troubles.name_of(pod): str(pod.get("status", {}).get("podIP", "")) for pod in pods}
 
 
 def _digest_of_ray(pod: Object) -> str:

@@ -7,20 +7,15 @@ machine that forward ports. The operator is everybody's, and labelled where raym
 from __future__ import annotations
 
 import secrets
-import shutil
 from dataclasses import dataclass, field
-from pathlib import Path
-
-from filelock import FileLock
 
 from bench.model import IdleLoad, Topology
-from bench.targets import Options, state_folder
-
-KEPT_IN = "k8s"
+from bench.targets import Options
+from bench.targets.state import StateFolder
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ledger:
+class State:
     """All that `down` must know."""
 
     context: str
@@ -35,37 +30,10 @@ class Ledger:
     idle_load: IdleLoad | None = None  # measured once, after the first Ray cluster was ready
 
 
-@dataclass(frozen=True)
-class Home:
-    """The folder of one appliance."""
-
-    appliance: str
-
-    @property
-    def path(self) -> Path:
-        return state_folder.folder(KEPT_IN) / self.appliance
-
-    def log(self, what: str) -> Path:
-        """Where what a process prints goes."""
-        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return self.path / f"{what}.log"
-
-    def read(self) -> Ledger | None:
-        """The ledger, or None where nothing was ever written."""
-        mend = f"Delete the namespace {self.appliance} in its cluster, and then {self.path}."
-        return state_folder.read_ledger(self.path, Ledger, mend=mend)
-
-    def write(self, ledger: Ledger) -> None:
-        """Put the ledger on disk."""
-        state_folder.write_ledger(self.path, ledger)
-
-    def remove(self) -> None:
-        """Delete the folder."""
-        shutil.rmtree(self.path, ignore_errors=True)
-
-    def lock(self) -> FileLock:
-        """Held by the one `up` or `down` at a time."""
-        return state_folder.lock(KEPT_IN, self.appliance)
+def folder_of(deployment: str) -> StateFolder[State]:
+    """The folder of a deployment in Kubernetes."""
+    fix = f"Delete the namespace {deployment} in its cluster, and then that folder."
+    return StateFolder("k8s", deployment, State, fix)
 
 
 def new_mark() -> str:

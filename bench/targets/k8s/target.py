@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from bench.errors import BadInput, BenchError, TargetFailed
@@ -24,6 +24,7 @@ from bench.targets import (
     memory_kills,
     node_names,
     processes,
+    readiness,
     worker_starts,
 )
 from bench.targets import image as images
@@ -35,14 +36,13 @@ from bench.targets.k8s import (
     kuberay,
     monitoring,
     port_forward,
-    ray_readiness,
     rendering,
     sent_code,
 )
 from bench.targets.k8s.context import Where, wait_for_nodes
 from bench.targets.k8s.kubectl import Kubectl, Object, contexts, is_of_laptop, kustomize
 from bench.targets.k8s.ray_pods import RayPods
-from bench.targets.k8s.state import Home, Ledger, new_mark
+from bench.targets.k8s.state import State, folder_of, new_mark
 
 MANIFESTS = Path(__file__).resolve().parents[3] / "k8s"
 GONE_SECONDS = 60.0
@@ -62,8 +62,8 @@ class K8sTarget:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._home = Home(options.name)
-        self._where = Where(options, self._home, MANIFESTS / "kind.yaml")
+        self._state_folder = folder_of(options.name)
+        self._where = Where(options, self._state_folder, MANIFESTS / "kind.yaml")
 
     def check(self, topology: Topology) -> None:
         """Refuse what cannot be meant, an image with other code, and what the nodes have no room for."""
@@ -83,7 +83,7 @@ class K8sTarget:
         """Stand `topology` up on a fresh Ray cluster; whatever else is right already stays as it is."""
         self._check_options()
         self._check_image()
-        with self._home.lock():
+        with self._state_folder.lock():
             # What may fail comes first, and what takes minutes last: a cluster of kind, and the image into its nodes.
             rendered = self.render(topology, ray_settings)
             if self._where.context() is None:
@@ -108,77 +108,77 @@ class K8sTarget:
                 with suppress(BenchError):
                     self._end_ray(kubectl)
                 raise
-            if self._ledger().idle_load is None:
+            if self._state().idle_load is None:
                 pods = RayPods(kubectl, self._options.name)
                 load = idle_load.measure([place.name for place in pods.places()], pods.ask)
-                self._home.write(replace(self._ledger(), idle_load=load))
+                self._state_folder.write(replace(self._state(), idle_load=load))
             return cluster
 
     def down(self) -> tuple[str, ...]:
         """End all that this appliance ever made; says what was ended."""
-        with self._home.lock():
-            ledger = self._home.read() or self._found_by_label()
-            if ledger is None:
-                self._home.remove()
+        with self._state_folder.lock():
+            state = self._state_folder.read() or self._found_by_label()
+            if state is None:
+                self._state_folder.remove()
                 return ()
-            _use_kubeconfig(ledger)
-            ended = self._there(ledger)
-            for mark in filter(None, (ledger.pods, ledger.services)):
+            _use_kubeconfig(state)
+            ended = self._there(state)
+            for mark in filter(None, (state.pods, state.services)):
                 processes.end_all(self._options.name, mark)
-            if ledger.kind_cluster:
-                kind.delete(ledger.kind_cluster)
-            elif ledger.context in contexts()[0]:
-                ended += self._empty(Kubectl(ledger.context))
-            elif not is_of_laptop(ledger.context):  # one of a laptop has gone with all that was in it
+            if state.kind_cluster:
+                kind.delete(state.kind_cluster)
+            elif state.context in contexts()[0]:
+                ended += self._empty(Kubectl(state.context))
+            elif not is_of_laptop(state.context):  # one of a laptop has gone with all that was in it
                 raise TargetFailed(
-                    f"kubectl does not know the context {ledger.context} now, where the namespace {self._options.name} is.",
+                    f"kubectl does not know the context {state.context} now, where the namespace {self._options.name} is.",
                     "Bring its kubeconfig back, and try again.",
                 )
-            self._home.remove()
+            self._state_folder.remove()
             return ended
 
     def status(self) -> Standing:
         """Look, and change nothing."""
-        ledger = self._home.read()
-        if ledger is None:
+        state = self._state_folder.read()
+        if state is None:
             return Standing(cluster=None)
-        _use_kubeconfig(ledger)
-        leftovers = self._there(ledger)
+        _use_kubeconfig(state)
+        leftovers = self._there(state)
         lack = "it was not stood up whole, or its context does not answer"
         with suppress(BenchError):
-            kubectl = Kubectl(ledger.context)
-            if ledger.topology is not None and ledger.ports and kubectl.answers():
-                cluster = self._cluster(kubectl, ledger)
-                lack = self._lack(cluster)
+            kubectl = Kubectl(state.context)
+            if state.topology is not None and state.ports and kubectl.answers():
+                cluster = self._cluster(kubectl, state)
+                lack = self._lack(cluster, RayPods(kubectl, self._options.name).addresses())
                 if not lack:
-                    return Standing(cluster=cluster, leftovers=leftovers, options=ledger.options)
+                    return Standing(cluster=cluster, leftovers=leftovers, options=state.options)
         return Standing(cluster=None, leftovers=leftovers, lack=lack)
 
     def trouble(self) -> str:
         """What pods, events and control groups say befell the nodes."""
         with suppress(BenchError):
-            ledger = self._home.read()
-            if ledger is not None and ledger.topology is not None:
-                found = RayPods(Kubectl(ledger.context), self._options.name).trouble()
+            state = self._state_folder.read()
+            if state is not None and state.topology is not None:
+                found = RayPods(Kubectl(state.context), self._options.name).trouble()
                 return found.what if found else memory_kills.in_words(self.ask_nodes(memory_kills.COMMAND))
         return ""
 
     def ended(self) -> str:
         """Whether a pod has ended, was restarted, or cannot run."""
         with suppress(BenchError):
-            ledger = self._home.read()
-            if ledger is None or ledger.topology is None:
+            state = self._state_folder.read()
+            if state is None or state.topology is None:
                 return "the cluster was taken down"
-            found = RayPods(Kubectl(ledger.context), self._options.name).trouble()
+            found = RayPods(Kubectl(state.context), self._options.name).trouble()
             return found.what if found else ""
         return ""
 
     def idle_load(self) -> IdleLoad | None:
         """What the cluster's own processes, the monitoring and Ray's nodes use at rest, where this machine can see it."""
-        ledger = self._home.read()
-        if ledger is None or ledger.idle_load is None:
+        state = self._state_folder.read()
+        if state is None or state.idle_load is None:
             return None
-        return ledger.idle_load if ledger.topology else replace(ledger.idle_load, ray_cpus=0.0)
+        return state.idle_load if state.topology else replace(state.idle_load, ray_cpus=0.0)
 
     def failed_starts(self) -> str:
         """What the raylets' logs say of workers that did not start."""
@@ -190,8 +190,8 @@ class K8sTarget:
 
     def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:
         """What a command prints in each pod's container of Ray."""
-        ledger = self._home.read()
-        return {} if ledger is None else RayPods(Kubectl(ledger.context), self._options.name).ask(words)
+        state = self._state_folder.read()
+        return {} if state is None else RayPods(Kubectl(state.context), self._options.name).ask(words)
 
     # ---- what was asked for
 
@@ -259,41 +259,41 @@ class K8sTarget:
         """Apply what is not Ray's own, unless that is what was applied last."""
         stays = [each for each in rendered if each["kind"] != "RayCluster"]
         settled = hashlib.sha256(json.dumps(stays, sort_keys=True).encode()).hexdigest()
-        ledger = self._ledger()
-        if ledger.settled != settled or not kubectl.get("namespace", self._options.name):
+        state = self._state()
+        if state.settled != settled or not kubectl.get("namespace", self._options.name):
             # A namespace first: what goes into it is refused as long as it is not there.
             kubectl.apply(each for each in stays if each["kind"] == "Namespace")
             kubectl.apply(each for each in stays if each["kind"] != "Namespace")
-            self._home.write(replace(self._ledger(), settled=settled))
+            self._state_folder.write(replace(self._state(), settled=settled))
         self._forward_services(stays)  # their processes may have ended, though nothing else has changed
 
     def _forward_services(self, objects: Iterable[Object]) -> None:
         """Lead local ports to Prometheus and Grafana, which outlive a Ray cluster."""
-        ledger = self._ledger()
+        state = self._state()
         services = {
             each["metadata"]["name"]: each["spec"]["ports"][0]["port"]
             for each in objects
             if each["kind"] == "Service" and each["metadata"]["name"] in ("prometheus", "grafana")
         }
-        if ledger.services:
-            is_ours = processes.find(self._options.name, ledger.services) and services.keys() <= ledger.ports.keys()
-            if is_ours and all(port_forward.listens(ledger.ports[name]) for name in services):
+        if state.services:
+            is_ours = processes.find(self._options.name, state.services) and services.keys() <= state.ports.keys()
+            if is_ours and all(port_forward.listens(state.ports[name]) for name in services):
                 return
-            processes.end_all(self._options.name, ledger.services)
+            processes.end_all(self._options.name, state.services)
         ports = dict(zip(services, port_forward.free_ports(len(services)), strict=True))
         mark = new_mark()
-        self._home.write(replace(ledger, services=mark, ports={**ledger.ports, **ports}))
+        self._state_folder.write(replace(state, services=mark, ports={**state.ports, **ports}))
         for name, remote in services.items():
             self._forward(f"service/{name}", {ports[name]: remote}, mark, log=name)
 
     def _forward(self, subject: str, ports: dict[int, int], mark: str, *, log: str) -> None:
         port_forward.start(
-            context=self._ledger().context,
+            context=self._state().context,
             namespace=self._options.name,
             subject=subject,
             ports=ports,
             mark=(self._options.name, mark),
-            log=self._home.log(log),
+            log=self._state_folder.log(log),
         )
 
     # ---- what is new for every topology: Ray
@@ -301,17 +301,17 @@ class K8sTarget:
     def _start_ray(
         self, kubectl: Kubectl, topology: Topology, rendered: Iterable[Object], *, nodes_wanted: int
     ) -> Cluster:
-        self._home.write(replace(self._ledger(), topology=topology, options=self._options))
+        self._state_folder.write(replace(self._state(), topology=topology, options=self._options))
         pods = RayPods(kubectl, self._options.name)
         until = pods.start(rendering.ray_cluster(rendered))
         head = pods.wait_for_head(until)
         mark = new_mark()
         local = dict(zip(REMOTE, port_forward.free_ports(len(REMOTE)), strict=True))
-        ledger = replace(self._ledger(), pods=mark)
-        self._home.write(replace(ledger, ports={**ledger.ports, **local}))
+        state = replace(self._state(), pods=mark)
+        self._state_folder.write(replace(state, ports={**state.ports, **local}))
         self._forward(f"pod/{head}", {local[name]: remote for name, remote in REMOTE.items()}, mark, log="head")
-        cluster = self._cluster(kubectl, self._ledger())
-        pods.wait_until_ready(topology, until, nodes_wanted=nodes_wanted, lack=lambda: self._lack(cluster))
+        cluster = self._cluster(kubectl, self._state())
+        pods.wait_until_ready(topology, until, nodes_wanted=nodes_wanted, lack=partial(self._lack, cluster))
         return replace(cluster, environment=self._environment(pods))
 
     def _environment(self, pods: RayPods) -> dict[str, str]:
@@ -320,23 +320,26 @@ class K8sTarget:
         digests = {node: images.digest_fact(identity, is_dev=is_dev) for node, identity in pods.images().items()}
         return {IMAGES: json.dumps(digests), **({} if is_dev else {CALLERS_CODE: code_hash()})}
 
-    def _lack(self, cluster: Cluster) -> str:
-        return ray_readiness.lack(
+    def _lack(self, cluster: Cluster, addresses: Mapping[str, str]) -> str:
+        """What does not answer, in a sentence; empty where all do."""
+        late = readiness.missing_nodes(
             cluster.topology,
+            {name: addresses.get(name, "") for name in cluster.nodes},
             dashboard_url=cluster.dashboard_url,
             exporter_url=cluster.exporter_url,
             token=cluster.token,
         )
+        return readiness.describe(late)
 
-    def _cluster(self, kubectl: Kubectl, ledger: Ledger) -> Cluster:
-        assert ledger.topology is not None  # noqa: S101, written before anything of Ray is made
-        urls = {name: f"http://127.0.0.1:{port}" for name, port in ledger.ports.items()}
+    def _cluster(self, kubectl: Kubectl, state: State) -> Cluster:
+        assert state.topology is not None  # noqa: S101, written before anything of Ray is made
+        urls = {name: f"http://127.0.0.1:{port}" for name, port in state.ports.items()}
         return Cluster(
-            topology=ledger.topology,
+            topology=state.topology,
             dashboard_url=urls["dashboard"],
             exporter_url=urls["exporter"],
             token=RayPods(kubectl, self._options.name).token(),
-            nodes=node_names(ledger.topology),
+            nodes=node_names(state.topology),
             link=LINK,
             prometheus_url=urls.get("prometheus"),
             grafana_url=urls.get("grafana"),
@@ -346,10 +349,10 @@ class K8sTarget:
 
     def _end_ray(self, kubectl: Kubectl) -> None:
         """Delete the Ray cluster that there is, and wait until its pods and its Secret have gone with it."""
-        ledger = self._ledger()
-        if ledger.pods:
-            processes.end_all(self._options.name, ledger.pods)
-        self._home.write(replace(ledger, topology=None, pods=""))
+        state = self._state()
+        if state.pods:
+            processes.end_all(self._options.name, state.pods)
+        self._state_folder.write(replace(state, topology=None, pods=""))
         RayPods(kubectl, self._options.name).end()
 
     def _empty(self, kubectl: Kubectl) -> tuple[str, ...]:
@@ -360,8 +363,8 @@ class K8sTarget:
         kuberay.wait_gone(kubectl, "namespace", self._options.name, until)
         return ("KubeRay's operator",) if kuberay.remove_if_ours_and_idle(kubectl, GONE_SECONDS) else ()
 
-    def _found_by_label(self) -> Ledger | None:
-        """What stands in the cluster by this name, where it was applied by hand or its ledger is lost."""
+    def _found_by_label(self) -> State | None:
+        """What stands in the cluster by this name, where it was applied by hand or its state is lost."""
         context = self._options.context
         # Only where it is named: nobody's cluster is to be searched for leftovers.
         if context is None or context not in contexts()[0] or not Kubectl(context).answers():
@@ -369,30 +372,30 @@ class K8sTarget:
         if not Kubectl(context).get("namespace", self._options.name):
             return None
         self._where.check_namespace(Kubectl(context))
-        return Ledger(context=context, kubeconfig=os.environ.get("KUBECONFIG"))
+        return State(context=context, kubeconfig=os.environ.get("KUBECONFIG"))
 
-    def _there(self, ledger: Ledger) -> tuple[str, ...]:
+    def _there(self, state: State) -> tuple[str, ...]:
         name = self._options.name
         running = [
             f"process {process.pid} ({process.info['name']})"
-            for mark in (ledger.pods, ledger.services)
+            for mark in (state.pods, state.services)
             if mark
             for process in processes.find(name, mark)
         ]
-        if ledger.kind_cluster:
-            return (*running, f"kind cluster {ledger.kind_cluster}")
-        return (*running, f"namespace {name} in {ledger.context}")
+        if state.kind_cluster:
+            return (*running, f"kind cluster {state.kind_cluster}")
+        return (*running, f"namespace {name} in {state.context}")
 
-    def _ledger(self) -> Ledger:
-        ledger = self._home.read()
-        if ledger is None:
+    def _state(self) -> State:
+        state = self._state_folder.read()
+        if state is None:
             raise TargetFailed("The appliance was taken down while it was being stood up.")
-        return ledger
+        return state
 
 
-def _use_kubeconfig(ledger: Ledger) -> None:
+def _use_kubeconfig(state: State) -> None:
     """Let kubectl and kind look where they looked when the appliance was stood up."""
-    if ledger.kubeconfig is None:
+    if state.kubeconfig is None:
         os.environ.pop("KUBECONFIG", None)
     else:
-        os.environ["KUBECONFIG"] = ledger.kubeconfig
+        os.environ["KUBECONFIG"] = state.kubeconfig

@@ -75,24 +75,24 @@ def subnet_lock() -> FileLock:
     return FileLock("/run/raymeter-subnets.lock", timeout=30)
 
 
-def names(ledger_id: str, nodes: int) -> tuple[str, ...]:
-    """The namespaces of a ledger: of each node, and last of the bridge."""
-    return (*(node_name(ledger_id, index) for index in range(nodes)), f"rm-{ledger_id}-lan")
+def names(deployment_id: str, nodes: int) -> tuple[str, ...]:
+    """The namespaces of a state: of each node, and last of the bridge."""
+    return (*(node_name(deployment_id, index) for index in range(nodes)), f"rm-{deployment_id}-lan")
 
 
-def node_name(ledger_id: str, index: int) -> str:
+def node_name(deployment_id: str, index: int) -> str:
     """The namespace of node `index`."""
-    return f"rm-{ledger_id}-n{index}"
+    return f"rm-{deployment_id}-n{index}"
 
 
-def host_link(ledger_id: str) -> str:
+def host_link(deployment_id: str) -> str:
     """The host's end of the link to the bridge; a name of a link has 15 characters at most."""
-    return f"rm{ledger_id}"
+    return f"rm{deployment_id}"
 
 
-def create_lan(ledger_id: str, subnet: str) -> None:
+def create_lan(deployment_id: str, subnet: str) -> None:
     """Make the bridge, in a namespace of its own, and the host's link to it."""
-    lan, link = f"rm-{ledger_id}-lan", host_link(ledger_id)
+    lan, link = f"rm-{deployment_id}-lan", host_link(deployment_id)
     _must(["ip", "netns", "add", lan])
     _must(["ip", "link", "add", link, "type", "veth", "peer", "name", "host", "netns", lan])
     _must(["ip", "address", "add", f"{ipaddress.ip_network(subnet)[HOST_OCTET]}/24", "dev", link])
@@ -100,9 +100,9 @@ def create_lan(ledger_id: str, subnet: str) -> None:
     _batch(lan, ["link add br0 type bridge", "link set br0 up", "link set host master br0", "link set host up"])
 
 
-def create_node(ledger_id: str, subnet: str, index: int, link_rate: str | None) -> None:
+def create_node(deployment_id: str, subnet: str, index: int, link_rate: str | None) -> None:
     """Make the namespace of one node: its eth0 is plugged into the bridge."""
-    lan, node = f"rm-{ledger_id}-lan", node_name(ledger_id, index)
+    lan, node = f"rm-{deployment_id}-lan", node_name(deployment_id, index)
     _must(["ip", "netns", "add", node])
     # Neighbour discovery of IPv6 would be counted as traffic of the benchmark.
     _must([*inside(node), "sh", "-c", "echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6 2>/dev/null || true"])
@@ -138,19 +138,19 @@ def inside(namespace: str) -> tuple[str, ...]:
     return ("nsenter", f"--net={_FOLDER / namespace}")
 
 
-def existing(ledger_id: str, nodes: int) -> list[str]:
-    """Those namespaces and links of a ledger that are there."""
-    found = [f"namespace {name}" for name in names(ledger_id, nodes) if (_FOLDER / name).exists()]
-    if Path("/sys/class/net", host_link(ledger_id)).exists():
-        found.append(f"link {host_link(ledger_id)}")
+def existing(deployment_id: str, nodes: int) -> list[str]:
+    """Those namespaces and links of a state that are there."""
+    found = [f"namespace {name}" for name in names(deployment_id, nodes) if (_FOLDER / name).exists()]
+    if Path("/sys/class/net", host_link(deployment_id)).exists():
+        found.append(f"link {host_link(deployment_id)}")
     return found
 
 
-def remove(ledger_id: str, nodes: int) -> None:
-    """Remove what of a ledger's namespaces and links is there."""
-    if Path("/sys/class/net", host_link(ledger_id)).exists():
-        _run(["ip", "link", "delete", host_link(ledger_id)])
-    for name in names(ledger_id, nodes):
+def remove(deployment_id: str, nodes: int) -> None:
+    """Remove what of a state's namespaces and links is there."""
+    if Path("/sys/class/net", host_link(deployment_id)).exists():
+        _run(["ip", "link", "delete", host_link(deployment_id)])
+    for name in names(deployment_id, nodes):
         path = _FOLDER / name
         if path.exists() and _run(["ip", "netns", "delete", name]).returncode:
             # Its maker died between the file and the mount: a plain file is left.

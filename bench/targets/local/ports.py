@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from bench.errors import TargetFailed
-from bench.targets.state import Ports
+from bench.targets.local.state import Ports
 
 # Below what systems give to outgoing connections, so that no connection takes a port between choice and use.
 FIRST, LAST, BLOCK = 20_000, 32_000, 250

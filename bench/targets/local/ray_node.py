@@ -1,4 +1,4 @@
-"""What a node's processes are started with: their commands and their environment, as pure functions of the ledger."""
+"""What a node's processes are started with: their commands and their environment, as pure functions of the state."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from pathlib import Path
 
 from bench.targets.local import interpreter, namespaces
 from bench.targets.local.running import RUN_FOLDER
-from bench.targets.processes import APPLIANCE, LEDGER
-from bench.targets.state import Home, Ledger, Node
+from bench.targets.local.state import LocalFolder, Node, State
+from bench.targets.processes import APPLIANCE, DEPLOYMENT_ID
 
 # What would steer Ray and what it is made of, or send a node's requests elsewhere.
 _STEERING_PREFIXES = ("RAY_", "RAYMETER_", "GRPC_", "TUNE_")
 _STEERING = ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy", "ftp_proxy", "netrc")  # in either case
 
 
-def ray_command(ledger: Ledger, node: Node) -> list[str]:
+def ray_command(state: State, node: Node) -> list[str]:
     """What starts Ray on `node`."""
-    topology, ports = ledger.topology, node.ports
-    gcs_address = f"{ledger.head.address}:{ledger.head.ports.gcs}"
-    is_head = node is ledger.head
+    topology, ports = state.topology, node.ports
+    gcs_address = f"{state.head.address}:{state.head.ports.gcs}"
+    is_head = node is state.head
     return [
-        *_inside(ledger, node),
-        *(interpreter.path(Path(ledger.run_folder)), "-m", "bench.targets.ray_start"),
+        *_inside(state, node),
+        *(interpreter.path(Path(state.run_folder)), "-m", "bench.targets.ray_start"),
         *([] if is_head else ["--after", gcs_address]),
         *("start", "--block", "--disable-usage-stats"),
-        *(_head_options(ledger) if is_head else [f"--address={gcs_address}"]),
+        *(_head_options(state) if is_head else [f"--address={gcs_address}"]),
         f"--node-ip-address={node.address}",
         f"--num-cpus={topology.cpus_per_node}",
         "--num-gpus=0",
         f"--memory={topology.memory_bytes_per_node}",
         f"--object-store-memory={topology.object_store_bytes_per_node}",
-        f"--temp-dir={temp_dir(ledger, node)}",
+        f"--temp-dir={temp_dir(state, node)}",
         f"--metrics-export-port={ports.metrics}",
         f"--dashboard-agent-listen-port={ports.agent}",
         f"--min-worker-port={ports.workers[0]}",
@@ -49,71 +49,77 @@ def ray_command(ledger: Ledger, node: Node) -> list[str]:
     ]
 
 
-def exporter_command(ledger: Ledger, home: Home) -> list[str]:
+def exporter_command(state: State, state_folder: LocalFolder) -> list[str]:
     """What starts the exporter, beside the head."""
     return [
-        *_inside(ledger, ledger.head),
-        *(interpreter.path(Path(ledger.run_folder)), "-m", "bench.cluster.exporter", "--records", str(home.records)),
-        *("--host", _listens_on(ledger), "--port", str(ledger.head.ports.exporter)),
+        *_inside(state, state.head),
+        *(
+            interpreter.path(Path(state.run_folder)),
+            "-m",
+            "bench.cluster.exporter",
+            "--records",
+            str(state_folder.records),
+        ),
+        *("--host", _listens_on(state), "--port", str(state.head.ports.exporter)),
     ]
 
 
-def environment(ledger: Ledger, node: Node, home: Home, outer: Mapping[str, str]) -> dict[str, str]:
+def environment(state: State, node: Node, state_folder: LocalFolder, outer: Mapping[str, str]) -> dict[str, str]:
     """What every process of `node` inherits: `outer` without what would steer Ray, and our own."""
-    threads = str(ledger.topology.threads_per_node)
+    threads = str(state.topology.threads_per_node)
     kept = {
         name: value
         for name, value in outer.items()
         if not name.startswith(_STEERING_PREFIXES) and name.lower() not in _STEERING
     }
     return kept | {
-        "HOME": str(home.ray_home),
-        "TMPDIR": ledger.run_folder,  # processes of experiments have sockets too
-        APPLIANCE: ledger.appliance,
-        LEDGER: ledger.id,
+        "HOME": str(state_folder.ray_home),
+        "TMPDIR": state.run_folder,  # processes of experiments have sockets too
+        APPLIANCE: state.appliance,
+        DEPLOYMENT_ID: state.id,
         "RAYMETER_NODE": node.name,
-        "RAYMETER_RECORDS": str(home.records),
-        RUN_FOLDER: ledger.run_folder,
-        "RAYMETER_LINK": ledger.link,
+        "RAYMETER_RECORDS": str(state_folder.records),
+        RUN_FOLDER: state.run_folder,
+        "RAYMETER_LINK": state.link,
         "RAYMETER_NODE_CGROUP": node.cgroup,
         "OMP_NUM_THREADS": threads,
         "OPENBLAS_NUM_THREADS": threads,
         "MKL_NUM_THREADS": threads,
         "RAY_AUTH_MODE": "token",
-        "RAY_AUTH_TOKEN_PATH": str(home.token_path),
+        "RAY_AUTH_TOKEN_PATH": str(state_folder.token_path),
         "RAY_metrics_report_interval_ms": "2000",
         "REPORTER_UPDATE_INTERVAL_MS": "1000",
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_DEDUP_LOGS": "0",
         "RAY_GRAFANA_HOST": "DISABLED",
-        "DASHBOARD_METRIC_PORT": str(ledger.head.ports.dashboard_metrics),
-        **{f"RAY_{name}": value for name, value in ledger.ray_settings.items()},
+        "DASHBOARD_METRIC_PORT": str(state.head.ports.dashboard_metrics),
+        **{f"RAY_{name}": value for name, value in state.ray_settings.items()},
     }
 
 
-def temp_dir(ledger: Ledger, node: Node) -> str:
+def temp_dir(state: State, node: Node) -> str:
     """Ray's own folder of `node`: one each, for two raylets that share one spoil each other's files."""
-    return str(Path(ledger.run_folder) / ("h" if node.index == 0 else f"w{node.index}"))
+    return str(Path(state.run_folder) / ("h" if node.index == 0 else f"w{node.index}"))
 
 
-def _head_options(ledger: Ledger) -> list[str]:
-    ports = ledger.head.ports
+def _head_options(state: State) -> list[str]:
+    ports = state.head.ports
     return [
         "--head",
         f"--port={ports.gcs}",
         "--include-dashboard=true",
-        f"--dashboard-host={_listens_on(ledger)}",
+        f"--dashboard-host={_listens_on(state)}",
         f"--dashboard-port={ports.dashboard}",
         "--no-monitor",  # the autoscaler: there is nothing to scale, and its port is the same for every cluster
     ]
 
 
-def _listens_on(ledger: Ledger) -> str:
+def _listens_on(state: State) -> str:
     # In a namespace of its own, "everywhere" is as far as the host's link.
-    return "0.0.0.0" if ledger.isolation == "namespace" else ledger.head.address  # noqa: S104 - see above
+    return "0.0.0.0" if state.isolation == "namespace" else state.head.address  # noqa: S104 - see above
 
 
-def _inside(ledger: Ledger, node: Node) -> tuple[str, ...]:
-    if ledger.isolation == "loopback":
+def _inside(state: State, node: Node) -> tuple[str, ...]:
+    if state.isolation == "loopback":
         return ()
-    return namespaces.inside(namespaces.node_name(ledger.id, node.index))
+    return namespaces.inside(namespaces.node_name(state.id, node.index))

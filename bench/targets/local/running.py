@@ -15,8 +15,7 @@ import psutil
 from bench.errors import TargetFailed
 from bench.targets import processes
 from bench.targets.local import cgroups, namespaces
-from bench.targets.state import KEPT_IN
-from bench.targets.state_folder import LEDGER
+from bench.targets.state import STATE
 
 RUN_FOLDER = "RAYMETER_RUN_FOLDER"
 _RECORDS, _NODE, _CGROUP = "RAYMETER_RECORDS", "RAYMETER_NODE", "RAYMETER_NODE_CGROUP"
@@ -29,7 +28,7 @@ class Running:
 
     name: str
     id: str
-    state_folder: Path  # of this deployment: <XDG_STATE_HOME>/raymeter/appliances/<name>
+    state_folder: Path  # of this deployment: <XDG_STATE_HOME>/raymeter/local/<name>
     run_folder: Path
     nodes: int
     cgroups: tuple[str, ...]
@@ -37,8 +36,8 @@ class Running:
     @property
     def is_kept(self) -> bool:
         """Whether its state is still there, so that a `down` with that state folder ends it."""
-        is_a_state_folder = self.state_folder.parts[-3:] == ("raymeter", KEPT_IN, self.name)
-        return is_a_state_folder and (self.state_folder / LEDGER).is_file()
+        is_a_state_folder = self.state_folder.parts[-3:] == ("raymeter", "local", self.name)
+        return is_a_state_folder and (self.state_folder / STATE).is_file()
 
     def end(self) -> tuple[str, ...]:
         """End all of it; what was ended."""
@@ -64,13 +63,13 @@ def deployments(name: str) -> tuple[Running, ...]:
     found: dict[str, list[dict[str, str]]] = {}
     for process in psutil.process_iter(["environ", "uids", "status"]):
         environment, uids = process.info["environ"] or {}, process.info["uids"]
-        ledger_id = environment.get(processes.LEDGER, "")
+        deployment_id = environment.get(processes.DEPLOYMENT_ID, "")
         is_ours = uids is not None and uids.real == os.getuid() and process.info["status"] != psutil.STATUS_ZOMBIE
-        if is_ours and environment.get(processes.APPLIANCE) == name and _ID.fullmatch(ledger_id):
-            found.setdefault(ledger_id, []).append(environment)
+        if is_ours and environment.get(processes.APPLIANCE) == name and _ID.fullmatch(deployment_id):
+            found.setdefault(deployment_id, []).append(environment)
     return tuple(
-        _running(name, ledger_id, environments)
-        for ledger_id, environments in found.items()
+        _running(name, deployment_id, environments)
+        for deployment_id, environments in found.items()
         if any(_RECORDS in each for each in environments)  # others forward the ports of a Kubernetes cluster
     )
 
@@ -92,13 +91,13 @@ def elsewhere(name: str) -> TargetFailed | None:
     return None
 
 
-def _running(name: str, ledger_id: str, environments: Sequence[dict[str, str]]) -> Running:
+def _running(name: str, deployment_id: str, environments: Sequence[dict[str, str]]) -> Running:
     def values(variable: str) -> list[str]:
         return sorted({each[variable] for each in environments if each.get(variable)})
 
     return Running(
         name=name,
-        id=ledger_id,
+        id=deployment_id,
         state_folder=Path(values(_RECORDS)[0]).parent,
         run_folder=Path((values(RUN_FOLDER) or [""])[0]),
         nodes=len(values(_NODE)),

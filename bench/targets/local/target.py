@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -13,10 +14,11 @@ from typing import Literal
 
 import psutil
 
-from bench.errors import BadInput, BenchError, DoesNotFit
+from bench.errors import BadInput, BenchError, DoesNotFit, TargetFailed
 from bench.machine import cores
 from bench.machine.effective_cpus import effective_cpus
 from bench.model import Topology
+from bench.record.files import last_line
 from bench.targets import (
     RAYS_OWN,
     Cluster,
@@ -31,9 +33,10 @@ from bench.targets import (
 )
 from bench.targets.bounds import check_sizes, mib
 from bench.targets.local import cgroups, interpreter, namespaces, ports, ray_node, run_folders, running
-from bench.targets.state import Home, Ledger, Node, Ports, boot_id, new_id, now, run_folder
+from bench.targets.local.state import Node, Ports, State, boot_id, folder_of, new_id, now, run_folder
 
 DEADLINE_SECONDS = 120.0
+POLL_SECONDS = 0.1
 HEAD_PROCESS = "gcs_server"
 LEAST_FREE_BYTES = 2**30  # of disk, for Ray's own files: a session's logs, and what spills
 OF_OTHERS = ("image", "dev", "context", "load_with", "operator_manifests")  # options of other targets
@@ -51,7 +54,7 @@ class LocalTarget:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._home = Home(options.name)
+        self._state_folder = folder_of(options.name)
         self._started: dict[str, subprocess.Popen[bytes]] = {}
 
     def check(self, topology: Topology) -> None:
@@ -65,7 +68,7 @@ class LocalTarget:
         """Stand `topology` up, in place of whatever this appliance had up."""
         check_sizes(topology)
         isolation = self._isolation()
-        with self._home.lock():
+        with self._state_folder.lock():
             self._end()
             _check_room(topology)
             try:
@@ -76,7 +79,7 @@ class LocalTarget:
 
     def down(self) -> tuple[str, ...]:
         """End all that this appliance ever started; says what was ended."""
-        with self._home.lock():
+        with self._state_folder.lock():
             ended = self._end()
         if not ended and (other := running.elsewhere(self._options.name)):
             raise other
@@ -84,42 +87,42 @@ class LocalTarget:
 
     def status(self) -> Standing:
         """Look, and change nothing."""
-        ledger = self._home.read()
-        if ledger is None:
-            folders = (str(self._home.path),) if self._home.path.exists() else ()
+        state = self._state_folder.read()
+        if state is None:
+            folders = (str(self._state_folder.path),) if self._state_folder.path.exists() else ()
             found = running.deployments(self._options.name)
             remains = (each for orphan in found if not orphan.is_kept for each in orphan.remains())
             other = running.elsewhere(self._options.name)
             return Standing(cluster=None, leftovers=(*folders, *remains), lack=str(other or ""))
-        lack = self._lack(ledger)
+        lack = self._lack(state)
         if not lack:
-            options = replace(self._options, isolation=ledger.isolation, link_rate=ledger.link_rate)
-            return Standing(cluster=self._cluster(ledger), leftovers=self._there(ledger), options=options)
-        return Standing(cluster=None, leftovers=self._there(ledger), lack=lack)
+            options = replace(self._options, isolation=state.isolation, link_rate=state.link_rate)
+            return Standing(cluster=self._cluster(state), leftovers=self._there(state), options=options)
+        return Standing(cluster=None, leftovers=self._there(state), lack=lack)
 
-    def _lack(self, ledger: Ledger) -> str:
-        if ledger.boot_id != boot_id():
+    def _lack(self, state: State) -> str:
+        if state.boot_id != boot_id():
             return "this machine was started anew since"
         try:
-            return readiness.in_words(readiness.missing(ledger, self._home.token()))
+            return readiness.describe(self._missing(state))
         except BenchError as error:
             return error.what.rstrip(".")
 
     def trouble(self) -> str:
         """What the nodes' control groups count; that a process of Ray has ended, a run notices by itself."""
         with suppress(BenchError):
-            ledger, mounts = self._home.read(), cgroups.mounts()
-            nodes = ledger.nodes if ledger else ()
+            state, mounts = self._state_folder.read(), cgroups.mounts()
+            nodes = state.nodes if state else ()
             return memory_kills.in_words({n.name: cgroups.memory_events(mounts, n.cgroup) for n in nodes if n.cgroup})
         return ""
 
     def ended(self) -> str:
         """Whether the head's Ray has ended: `ray start --block` ends with any of its processes."""
         with suppress(BenchError):
-            ledger = self._home.read()
-            if ledger is None:
+            state = self._state_folder.read()
+            if state is None:
                 return "the cluster was taken down"
-            if not any(each.info["name"] == HEAD_PROCESS for each in processes.find(ledger.appliance, ledger.id)):
+            if not any(each.info["name"] == HEAD_PROCESS for each in processes.find(state.appliance, state.id)):
                 return "Ray on head has ended"
         return ""
 
@@ -129,8 +132,8 @@ class LocalTarget:
     def failed_starts(self) -> str:
         """What the raylets' logs say of workers that did not start."""
         with suppress(BenchError):
-            ledger = self._home.read()
-            folders = {node.name: Path(ray_node.temp_dir(ledger, node)) for node in ledger.nodes} if ledger else {}
+            state = self._state_folder.read()
+            folders = {node.name: Path(ray_node.temp_dir(state, node)) for node in state.nodes} if state else {}
             logs = {name: folder / "session_latest" / "logs" for name, folder in folders.items()}
             return worker_starts.describe({name: worker_starts.failed(folder) for name, folder in logs.items()})
         return ""
@@ -167,42 +170,42 @@ class LocalTarget:
         self, topology: Topology, isolation: Literal["namespace", "loopback"], ray_settings: Mapping[str, str]
     ) -> Cluster:
         if isolation == "namespace":
-            ledger = self._plan_namespaces(topology, ray_settings)
-            for node in ledger.nodes:
-                namespaces.create_node(ledger.id, str(ledger.subnet), node.index, ledger.link_rate)
-            self._start(ledger)
+            state = self._plan_namespaces(topology, ray_settings)
+            for node in state.nodes:
+                namespaces.create_node(state.id, str(state.subnet), node.index, state.link_rate)
+            self._start(state)
         else:
             claim = ports.Claim(topology.nodes)
             try:
-                ledger = replace(
+                state = replace(
                     self._plan(topology, "loopback", new_id(), None, claim.ports), ray_settings=ray_settings
                 )
-                self._home.write(ledger)
-                self._start(ledger)
+                self._state_folder.write(state)
+                self._start(state)
             finally:
                 claim.release()
-        return self._cluster(ledger)
+        return self._cluster(state)
 
-    def _plan_namespaces(self, topology: Topology, ray_settings: Mapping[str, str]) -> Ledger:
-        ledger_id = new_id()
+    def _plan_namespaces(self, topology: Topology, ray_settings: Mapping[str, str]) -> State:
+        deployment_id = new_id()
         with namespaces.subnet_lock():
             subnet = namespaces.free_subnet(namespaces.taken())
-            ledger = replace(
-                self._plan(topology, "namespace", ledger_id, subnet, [Ports()] * topology.nodes),
+            state = replace(
+                self._plan(topology, "namespace", deployment_id, subnet, [Ports()] * topology.nodes),
                 ray_settings=ray_settings,
             )
-            self._home.write(ledger)
-            namespaces.create_lan(ledger.id, subnet)
-        return ledger
+            self._state_folder.write(state)
+            namespaces.create_lan(state.id, subnet)
+        return state
 
     def _plan(
         self,
         topology: Topology,
         isolation: Literal["namespace", "loopback"],
-        ledger_id: str,
+        deployment_id: str,
         subnet: str | None,
         node_ports: Sequence[Ports],
-    ) -> Ledger:
+    ) -> State:
         rate = self._options.link_rate
         slices = cores.slices(
             cores.read_cpus(effective_cpus().allowed),
@@ -219,12 +222,12 @@ class LocalTarget:
                 address=namespaces.address(subnet, index) if subnet else f"127.0.0.{index + 2}",
                 cpus=slices[index],
                 ports=node_ports[index],
-                cgroup=f"raymeter/{self._options.name}-{ledger_id}/{name}",
+                cgroup=f"raymeter/{self._options.name}-{deployment_id}/{name}",
             )
             for index, name in enumerate(names)
         )
-        return Ledger(
-            id=ledger_id,
+        return State(
+            id=deployment_id,
             appliance=self._options.name,
             boot_id=boot_id(),
             created=now(),
@@ -232,85 +235,116 @@ class LocalTarget:
             link=(f"veth at {rate}" if rate else "veth") if subnet else "loopback, no bytes counted",
             link_rate=rate,
             subnet=subnet,
-            run_folder=run_folder(ledger_id, run_folders.choose().path),
+            run_folder=run_folder(deployment_id, run_folders.choose().path),
             topology=topology,
             nodes=nodes,
         )
 
-    def _start(self, ledger: Ledger) -> None:
-        ledger = _with_cgroups(ledger)
-        run_folders.make(Path(ledger.run_folder))
-        interpreter.link(Path(ledger.run_folder))
-        for node in ledger.nodes:
-            self._start_one(ledger, node, node.name, ray_node.ray_command(ledger, node))
-        command = ray_node.exporter_command(ledger, self._home)
-        self._start_one(ledger, ledger.head, readiness.EXPORTER, command)
-        readiness.wait(ledger, self._home, self._started, DEADLINE_SECONDS)
+    def _start(self, state: State) -> None:
+        state = _with_cgroups(state)
+        run_folders.make(Path(state.run_folder))
+        interpreter.link(Path(state.run_folder))
+        for node in state.nodes:
+            self._start_one(state, node, node.name, ray_node.ray_command(state, node))
+        command = ray_node.exporter_command(state, self._state_folder)
+        self._start_one(state, state.head, readiness.EXPORTER, command)
+        readiness.wait_until_ready(
+            lambda: self._missing(state),
+            look=lambda _late: self._raise_for_ended(),
+            too_late=lambda late: self._too_late(state, late),
+            until=time.monotonic() + DEADLINE_SECONDS,
+            poll_seconds=POLL_SECONDS,
+        )
 
-    def _start_one(self, ledger: Ledger, node: Node, name: str, command: Sequence[str]) -> None:
+    def _missing(self, state: State) -> list[str]:
+        agents = {node.name: f"http://{node.address}:{node.ports.agent}/api/healthz" for node in state.nodes}
+        return readiness.missing_nodes(
+            state.topology,
+            {node.name: node.address for node in state.nodes},
+            dashboard_url=state.dashboard_url,
+            exporter_url=state.exporter_url,
+            token=self._state_folder.token(),
+            agent_answers=lambda name: readiness.get(agents[name])[0] == 200,
+        )
+
+    def _raise_for_ended(self) -> None:
+        for name, process in self._started.items():
+            if process.poll() is not None:
+                raise TargetFailed(
+                    f"{name} ended while it was starting, exit code {process.returncode}: {self._last_line(name)}."
+                )
+
+    def _too_late(self, state: State, late: Sequence[str]) -> TargetFailed:
+        last = "; ".join(f"{name}: {self._last_line(name)}" for name in late)
+        return TargetFailed(f"{readiness.describe_joined(state.topology, late)} in {DEADLINE_SECONDS:.0f} s. {last}.")
+
+    def _last_line(self, process: str) -> str:
+        return last_line(self._state_folder.log(process)) or "it said nothing"
+
+    def _start_one(self, state: State, node: Node, name: str, command: Sequence[str]) -> None:
         self._started[name] = processes.start(
             command,
-            environment=ray_node.environment(ledger, node, self._home, os.environ),
+            environment=ray_node.environment(state, node, self._state_folder, os.environ),
             cpus=node.cpus,
-            log=self._home.log(name),
-            folder=Path(ledger.run_folder),
+            log=self._state_folder.log(name),
+            folder=Path(state.run_folder),
         )
         if node.cgroup:
             cgroups.enter(cgroups.mounts(), node.cgroup, self._started[name].pid)
 
     def _end(self) -> tuple[str, ...]:
-        ledger = self._home.read()
-        if ledger is None:
-            self._home.remove()
+        state = self._state_folder.read()
+        if state is None:
+            self._state_folder.remove()
             return running.end_orphans(self._options.name)
-        ended = self._there(ledger)
-        processes.end_all(ledger.appliance, ledger.id)
+        ended = self._there(state)
+        processes.end_all(state.appliance, state.id)
         for process in self._started.values():
             process.poll()  # they were ours: let go of them
         self._started.clear()
-        if ledger.isolation == "namespace":
-            namespaces.remove(ledger.id, len(ledger.nodes))
+        if state.isolation == "namespace":
+            namespaces.remove(state.id, len(state.nodes))
         mounts = cgroups.mounts()
-        for node in ledger.nodes:
+        for node in state.nodes:
             cgroups.remove(mounts, node.cgroup)
-        shutil.rmtree(ledger.run_folder, ignore_errors=True)
-        self._home.remove()
+        shutil.rmtree(state.run_folder, ignore_errors=True)
+        self._state_folder.remove()
         return ended
 
-    def _there(self, ledger: Ledger) -> tuple[str, ...]:
+    def _there(self, state: State) -> tuple[str, ...]:
         there = [
-            f"process {process.pid} ({process.info['name']})" for process in processes.find(ledger.appliance, ledger.id)
+            f"process {process.pid} ({process.info['name']})" for process in processes.find(state.appliance, state.id)
         ]
-        links = namespaces.existing(ledger.id, len(ledger.nodes)) if ledger.isolation == "namespace" else []
+        links = namespaces.existing(state.id, len(state.nodes)) if state.isolation == "namespace" else []
         mounts = cgroups.mounts()
-        groups = [f"control group {node.cgroup}" for node in ledger.nodes if cgroups.exists(mounts, node.cgroup)]
-        folders = [str(folder) for folder in (ledger.run_folder, self._home.path) if Path(folder).exists()]
+        groups = [f"control group {node.cgroup}" for node in state.nodes if cgroups.exists(mounts, node.cgroup)]
+        folders = [str(folder) for folder in (state.run_folder, self._state_folder.path) if Path(folder).exists()]
         return (*there, *links, *groups, *folders)
 
-    def _cluster(self, ledger: Ledger) -> Cluster:
+    def _cluster(self, state: State) -> Cluster:
         return Cluster(
-            topology=ledger.topology,
-            dashboard_url=ledger.dashboard_url,
-            exporter_url=ledger.exporter_url,
-            token=self._home.token(),
-            nodes=tuple(node.name for node in ledger.nodes),
-            link=ledger.link,
-            python=interpreter.path(Path(ledger.run_folder)),
+            topology=state.topology,
+            dashboard_url=state.dashboard_url,
+            exporter_url=state.exporter_url,
+            token=self._state_folder.token(),
+            nodes=tuple(node.name for node in state.nodes),
+            link=state.link,
+            python=interpreter.path(Path(state.run_folder)),
         )
 
 
-def _with_cgroups(ledger: Ledger) -> Ledger:
+def _with_cgroups(state: State) -> State:
     # All nodes or none: a limit on some of them would make them unequal.
-    mounts, topology = cgroups.mounts(), ledger.topology
+    mounts, topology = cgroups.mounts(), state.topology
     made = all(
         cgroups.create(mounts, node.cgroup, cpus=topology.cpus_per_node, memory_bytes=topology.memory_bytes_per_node)
-        for node in ledger.nodes
+        for node in state.nodes
     )
     if made:
-        return ledger
-    for node in ledger.nodes:
+        return state
+    for node in state.nodes:
         cgroups.remove(mounts, node.cgroup)
-    return replace(ledger, nodes=tuple(replace(node, cgroup="") for node in ledger.nodes))
+    return replace(state, nodes=tuple(replace(node, cgroup="") for node in state.nodes))
 
 
 def _check_room(topology: Topology) -> None:

@@ -1,0 +1,147 @@
+"""What an appliance is about to start, written to disk before any of it exists.
+
+Every name in a state follows from its id, so that `down` finds all that there can be, whatever moment the one who
+wrote it died at.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from bench.model import Topology
+from bench.targets.state import StateFolder, cannot_write
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """Where the processes of one node listen. 0: any free port will do."""
+
+    gcs: int = 6379
+    dashboard: int = 8265
+    exporter: int = 8090
+    metrics: int = 8080
+    agent: int = 52365
+    agent_grpc: int = 0
+    dashboard_metrics: int = 44227
+    node_manager: int = 0
+    object_manager: int = 0
+    runtime_env_agent: int = 0
+    workers: tuple[int, int] = (10002, 19999)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """One node that is to be: its name, where it is and what it may use."""
+
+    name: str  # head, worker-1
+    index: int
+    address: str
+    cpus: tuple[int, ...]  # empty where this system cannot pin
+    ports: Ports
+    cgroup: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """All that one `up` makes, by name."""
+
+    id: str
+    appliance: str
+    boot_id: str
+    created: float  # seconds since the epoch
+    isolation: Literal["namespace", "loopback"]
+    link: str
+    link_rate: str | None
+    subnet: str | None
+    run_folder: str  # see local/run_folders.py
+    topology: Topology
+    nodes: tuple[Node, ...]
+    ray_settings: Mapping[str, str] = field(default_factory=dict)  # Ray's own, without the RAY_ before them
+
+    @property
+    def head(self) -> Node:
+        return self.nodes[0]
+
+    @property
+    def dashboard_url(self) -> str:
+        return f"http://{self.head.address}:{self.head.ports.dashboard}"
+
+    @property
+    def exporter_url(self) -> str:
+        return f"http://{self.head.address}:{self.head.ports.exporter}"
+
+
+def new_id() -> str:
+    """An id that no other appliance on this machine has."""
+    return secrets.token_hex(4)
+
+
+def run_folder(deployment_id: str, parent: str) -> str:
+    """The folder that Ray's own files of this state go to."""
+    return str(Path(parent) / f"rm-{deployment_id}")
+
+
+def boot_id() -> str:
+    """What changes when the machine starts anew, and with it every process and link is gone."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+class LocalFolder(StateFolder[State]):
+    """The folder of a deployment on this machine: besides its state it has its token, its records and Ray's home."""
+
+    @property
+    def token_path(self) -> Path:
+        return self.path / "token"
+
+    @property
+    def records(self) -> Path:
+        return self.path / "records"
+
+    @property
+    def ray_home(self) -> Path:
+        return self.path / "home"
+
+    def token(self) -> str:
+        """The token, or nothing where there is none yet."""
+        try:
+            return self.token_path.read_text().strip()
+        except OSError:
+            return ""
+
+    def write(self, state: State) -> None:
+        """Put the state on disk, and make the folders and the token that its processes need."""
+        try:
+            for folder in (self.records, self.ray_home):
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _write_private(self.token_path, secrets.token_hex(32))
+        except OSError as error:
+            raise cannot_write(self.path, error) from error
+        super().write(state)
+
+
+def folder_of(deployment: str) -> LocalFolder:
+    """The folder of a deployment on this machine."""
+    fix = f"If no process has RAYMETER_APPLIANCE={deployment} in its environment, delete that folder."
+    return LocalFolder("local", deployment, State, fix)
+
+
+def now() -> float:
+    """Seconds since the epoch: kept on disk, and compared with when files were made."""
+    return time.time()
+
+
+def _write_private(path: Path, text: str) -> None:
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
