@@ -1,4 +1,4 @@
-"""Tune's own overhead: Ray's three scalability tests with their own parameters, scaled to the CPUs that there are.
+"""Measures Tune's own overhead: Ray's three scalability tests with their own parameters, scaled to the CPUs of the nodes.
 
 The names, the trainable and what counts as overhead are those of Ray's release tests; the trials sleep, so observed time
 above the minimum is Tune's, and the network's where trials are on other nodes.
@@ -41,7 +41,7 @@ class Params:
     """What can be varied. Published: 100 to 300 s a trial, 96 to 1,000 trials, on 96 to 1,024 CPUs."""
 
     trial_seconds: Annotated[
-        int, Meta(ge=1, le=1000, description="How long each trial sleeps.", extra={"unit": "SECONDS"})
+        int, Meta(ge=1, le=1000, description="Seconds that each trial sleeps.", extra={"unit": "SECONDS"})
     ] = 100
     waves: Annotated[
         int, Meta(ge=1, le=1000, description="Trials for each CPU, one after the other.", extra={"unit": "WAVES"})

@@ -1,4 +1,4 @@
-"""Network: what the network costs, and what Ray adds to it. The same bytes between two processes, by every way there is."""
+"""Network: what the network costs, and what Ray adds to it. The same bytes between two processes, by every transport."""
 
 from bench.experiments.network.arms import ARMS
 from bench.experiments.network.metrics import METRICS

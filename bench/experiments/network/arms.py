@@ -1,4 +1,4 @@
-"""Declares the arms: the ways to send the same bytes, and the points at which each of them says anything."""
+"""Declares the arms: the transports of the same bytes, and the points at which each is measured."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ GET = Arm(name="ray-get", help="ray.get of what was put at the other end before 
 CALL = Arm(name="ray-call", help="The argument of an actor call.", means="actor call")
 MANY_SMALL = Arm(name="ray-many-small", help="Pieces of 1 KiB, all arguments of one actor call.")
 BROADCAST = Arm(name="ray-broadcast", help="ray.put at one end, ray.get by all receivers, the nodes in turn.")
-TCP = Arm(name="tcp", help="Our own sockets, a connection a payload on its way.", means="raw TCP")
+TCP = Arm(name="tcp", help="Plain sockets, a connection for each payload in flight.", means="raw TCP")
 DISCARD = Arm(
-    name="tcp-discard", help="Our own sockets as iperf3 uses its: a block again and again, thrown away.", role="ceiling"
+    name="tcp-discard", help="Plain sockets as iperf3 uses them: one block again and again, discarded.", role="ceiling"
 )
-IPERF = Arm(name="iperf3", help="iperf3, a connection a payload on its way; where it is installed.", role="ceiling")
+IPERF = Arm(
+    name="iperf3", help="iperf3, a connection for each payload in flight; where it is installed.", role="ceiling"
+)
 SEND_RECV = Arm(name="gloo-send-recv", help="torch.distributed's send and receive, by gloo.")
 ALL_REDUCE = Arm(name="gloo-all-reduce", help="torch.distributed's all-reduce of as many bytes, by gloo, of both ends.")
 UNWATCHED = Arm(
-    name="ray-put-get-unwatched", help="As ray-put-get, while raymeter does not watch.", role="control", probed=False
+    name="ray-put-get-unwatched", help="As ray-put-get, without raymeter's probes.", role="control", probed=False
 )
 ARMS = (PUT_GET, GET, CALL, MANY_SMALL, BROADCAST, TCP, DISCARD, IPERF, SEND_RECV, ALL_REDUCE, UNWATCHED)
 
@@ -33,12 +35,12 @@ LEAST_OF_IPERF = 2**20  # bytes: below it its own start is what it measures
 MOST_OF_MANY_SMALL = 2**20  # bytes: 1,024 arguments
 NO_HEADLINE = {
     MANY_SMALL.name: f"pieces of 1 KiB: it goes up to {in_words(MOST_OF_MANY_SMALL)}",
-    BROADCAST.name: "it goes to several at once: see it point by point",
+    BROADCAST.name: "it goes to several receivers: see its points",
 }
 
 
 def applies(arm: Arm, point: Point, params: Params) -> bool:
-    """Whether `arm` says anything at `point`."""
+    """Whether `arm` is measured at `point`."""
     if arm == MANY_SMALL:
         return 2 * SMALL_BYTES <= point.size <= MOST_OF_MANY_SMALL
     if arm == BROADCAST:

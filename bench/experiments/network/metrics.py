@@ -22,7 +22,7 @@ GOODPUT = rate(
 )
 FIRST = seconds(
     "first_transfer_seconds",
-    "The first payload of the largest size that ever went this way: connections are made, pages are touched.",
+    "The first payload of the largest size by this transport: connections are made, pages are touched.",
 )
 SHARES = (50, 90, 99)
 
@@ -75,7 +75,7 @@ BEST_SIZE = size(
 BEST_STREAMS = count(
     "recommended_streams",
     "objects",
-    "Objects of that size to have on their way at once: the fewest that reach it.",
+    "Fewest objects of that size in flight that reach it.",
     means="recommended setting",
     better=None,
 )

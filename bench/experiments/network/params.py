@@ -22,24 +22,23 @@ class Params:
     """What can be varied."""
 
     smallest: Annotated[
-        int, Meta(ge=64, le=2**26, description="Least payload; a multiple of 8.", extra={"unit": "BYTES"})
+        int, Meta(ge=64, le=2**26, description="Smallest payload; a multiple of 8.", extra={"unit": "BYTES"})
     ] = 64
-    largest: Annotated[int, Meta(ge=64, le=2**28, description="Greatest payload.", extra={"unit": "BYTES"})] = (
-        64 * 2**20
-    )
+    largest: Annotated[int, Meta(ge=64, le=2**28, description="Largest payload.", extra={"unit": "BYTES"})] = 64 * 2**20
     growth: Annotated[
-        int, Meta(ge=2, le=2**22, description="How much larger each payload is.", extra={"unit": "TIMES"})
+        int, Meta(ge=2, le=2**22, description="Factor from one payload size to the next.", extra={"unit": "TIMES"})
     ] = 32
     most_streams: Annotated[
         int,
-        Meta(
-            ge=1, le=64, description="On their way at once, at most: 1, 4, 16 up to this.", extra={"unit": "PAYLOADS"}
-        ),
+        Meta(ge=1, le=64, description="Most payloads in flight: 1, 4, 16 up to this.", extra={"unit": "PAYLOADS"}),
     ] = 4
     receivers: Annotated[
         int,
         Meta(
-            ge=1, le=100, description="Of a broadcast, the nodes in turn; no fewer than nodes.", extra={"unit": "ENDS"}
+            ge=1,
+            le=100,
+            description="Receivers of a broadcast, the nodes in turn; at least one a node.",
+            extra={"unit": "ENDS"},
         ),
     ] = 2
 
@@ -48,13 +47,13 @@ class Params:
         Meta(
             ge=2**16,
             le=2**28,
-            description="In which nodes send an object; others take a cluster of their own.",
+            description="Chunks in which nodes send an object; other than the default takes a cluster of its own.",
             extra={"unit": "BYTES"},
         ),
     ] = CHUNK_BYTES
     store_pages: Annotated[
         Literal["at-use", "at-start"],
-        Meta(description="When the object store's memory is touched first; at-start takes a cluster of its own."),
+        Meta(description="When the pages of the object store are allocated; at-start takes a cluster of its own."),
     ] = "at-use"
 
     def __post_init__(self) -> None:
@@ -78,7 +77,7 @@ class Params:
 
 PROFILES = {
     "tiny": Profile(
-        help="Two minutes: 64 B, 64 KiB and 64 MiB, one at a time. 2 blocks: for a look, and too few for a verdict.",
+        help="Two minutes: 64 B, 64 KiB and 64 MiB, one at a time. 2 blocks: too few for a verdict.",
         grids=({"growth": (1024,), "most_streams": (1,)},),
         blocks=2,  # a run takes 24 s, 14 of them before it times anything, and its cluster 8 s more
         warmups=1,

@@ -24,6 +24,6 @@ ONE_THREAD = Arm(
 )
 ALL_THREADS = Arm(name="torch-all-threads", help="The same on all threads of that node.", scales=False)
 GLOO = Arm(name="ddp-gloo", help="torch's DistributedDataParallel over gloo, a process in the place of each worker.")
-UNWATCHED = Arm(name="ray-unwatched", help="As ray-sync, while raymeter does not watch.", role="control", probed=False)
+UNWATCHED = Arm(name="ray-unwatched", help="As ray-sync, without raymeter's probes.", role="control", probed=False)
 ARMS = (SYNC, ASYNC, ONE_WORKER, ONE_THREAD, ALL_THREADS, GLOO, UNWATCHED)
 RAY_ARMS = (SYNC, ASYNC, ONE_WORKER)  # that have figures of servers and workers

@@ -23,7 +23,11 @@ TO_TARGET_ON_CLOCK = seconds(
 )
 SAMPLES_TO_TARGET = count("samples_to_target", "samples", "Images until then.", means="samples to target")
 ACCURACY = size(
-    "final_accuracy", "%", "Of held-out images seen right at the end, per cent.", better="higher", means="accuracy"
+    "final_accuracy",
+    "%",
+    "Held-out images classified correctly at the end, per cent.",
+    better="higher",
+    means="accuracy",
 )
 SPEED_UP = ratio(
     "speed_up_to_target",
@@ -62,11 +66,11 @@ WIRE_PREDICTED = size(
     "B/iteration",
     "What must cross the first server's network interface: gradients and weights of the workers elsewhere.",
 )
-WIRE = size("wire_bytes_per_iteration", "B/iteration", "What crossed it, in and out, whatever for.")
+WIRE = size("wire_bytes_per_iteration", "B/iteration", "What crossed it, in and out.")
 STALENESS_MEAN = size(
     "staleness_mean", "updates", "Updates between a gradient's weights and those that it was applied to."
 )
-REFUSED = count("refused_gradients", "gradients", "Those that came twice, or when all was done.")
+REFUSED = count("refused_gradients", "gradients", "Gradients that came twice, or after the end.")
 REPLACED = count("replaced_workers", "workers", "Workers that died, per training.")
 LOST = seconds("lost_seconds", "From a worker's death until its successor was ready, per training.")
 CROWDING = size(

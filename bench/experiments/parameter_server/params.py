@@ -35,39 +35,40 @@ class Params:
     workers: Annotated[
         int, Meta(ge=1, le=1_000, description="Workers, the nodes in turn.", extra={"unit": "WORKERS"})
     ] = 2
-    model: Annotated[
-        models.Name, Meta(description="One convolution; two and three linear layers; ResNet-18; VGG16.")
-    ] = "convolution"
-    data: Annotated[Data, Meta(description="cifar10 is seeded by you; digits come along; synthetic is made.")] = (
-        "cifar10"
+    model: Annotated[models.Name, Meta(description="Network: one convolution; LeNet; ResNet-18; VGG16.")] = (
+        "convolution"
     )
+    data: Annotated[
+        Data, Meta(description="Training set: cifar10 must be seeded; digits are included; synthetic is generated.")
+    ] = "cifar10"
     batch: Annotated[
         int, Meta(ge=1, le=10_000, description="Images in each worker's batch.", extra={"unit": "IMAGES"})
     ] = 100
-    learning_rate: Annotated[float, Meta(ge=0.0, le=100.0, description="Of every update.", extra={"unit": "RATE"})] = (
-        1e-4
-    )
+    learning_rate: Annotated[float, Meta(ge=0.0, le=100.0, description="Learning rate.", extra={"unit": "RATE"})] = 1e-4
     momentum: Annotated[
-        float, Meta(ge=0.0, le=0.999, description="Of the updates before.", extra={"unit": "SHARE"})
+        float, Meta(ge=0.0, le=0.999, description="Momentum of gradient descent.", extra={"unit": "SHARE"})
     ] = 0.0
     iterations: Annotated[
         int,
         Meta(
             ge=1,
             le=10_000_000,
-            description="Updates; asynchronous ones are twice as many.",
+            description="Updates of the weights; asynchronous arms do twice as many.",
             extra={"unit": "ITERATIONS"},
         ),
     ] = 10_000
     evaluate_every: Annotated[
-        int, Meta(ge=1, le=1_000_000, description="Between two looks at the accuracy.", extra={"unit": "ITERATIONS"})
+        int,
+        Meta(
+            ge=1, le=1_000_000, description="Iterations between evaluations of accuracy.", extra={"unit": "ITERATIONS"}
+        ),
     ] = 10
     target_accuracy: Annotated[
         float,
         Meta(
             ge=0.0,
             le=100.0,
-            description="Accuracy to reach; 0: as in the study, 40, 60 or 55.",
+            description="Target accuracy; 0: that of the study, 40, 60 or 55.",
             extra={"unit": "PERCENT"},
         ),
     ] = 0.0
@@ -75,13 +76,13 @@ class Params:
         wire.Transport,
         Meta(
             description="objects: an array a tensor; flat: one buffer; inline: that in pieces which ride in the call;"
-            " sharded: servers that have a part each; compressed: float16, its error made good; direct: TCP lines of the workers' own, past"
-            " Ray's calls."
+            " sharded: servers that have a part each; compressed: float16, its error made good; direct: TCP connections of the"
+            " workers' own, past Ray's calls."
         ),
     ] = "inline"
     shards: Annotated[
         int,
-        Meta(ge=1, le=100, description="Servers of transport sharded, the nodes in turn.", extra={"unit": "SERVERS"}),
+        Meta(ge=1, le=100, description="Servers with transport=sharded, the nodes in turn.", extra={"unit": "SERVERS"}),
     ] = 2
     prefetch: Annotated[
         bool, Meta(description="Make the next batch while gradients travel.", extra={"unit": "FLAG"})
@@ -91,24 +92,22 @@ class Params:
         Meta(
             ge=-1,
             le=1_000_000,
-            description="Steps that an asynchronous worker may be ahead of the slowest; -1: as many as it likes.",
+            description="Steps that an asynchronous worker may be ahead of the slowest; -1: unbounded.",
             extra={"unit": "STEPS"},
         ),
     ] = -1
     checkpoint_every: Annotated[
         int,
-        Meta(
-            ge=0, le=10_000_000, description="Between two checkpoints of a run; 0: none.", extra={"unit": "ITERATIONS"}
-        ),
+        Meta(ge=0, le=10_000_000, description="Iterations between checkpoints; 0: none.", extra={"unit": "ITERATIONS"}),
     ] = 1_000
     resume: Annotated[
         str,
         Meta(
-            description="A checkpoint on the head node that synchronous training goes on from.", extra={"unit": "FILE"}
+            description="Checkpoint on the head node from which synchronous training resumes.", extra={"unit": "FILE"}
         ),
     ] = ""
     crowded: Annotated[
-        bool, Meta(description="Run more workers than there are CPUs, too; the report says so.", extra={"unit": "FLAG"})
+        bool, Meta(description="Allow more workers than CPUs; reports mark it.", extra={"unit": "FLAG"})
     ] = False
     chaos: faults.Choice = ""
 
@@ -119,10 +118,10 @@ class Params:
                 "Take another transport with this chaos.",
             )
         length = models.PARAMETERS[self.model] + models.STATISTICS[self.model]
-        kept = (2 * self.iterations // self.evaluate_every + 1) * length * 4
-        if kept > SNAPSHOTS_BYTES:
+        kept_bytes = (2 * self.iterations // self.evaluate_every + 1) * length * 4
+        if kept_bytes > SNAPSHOTS_BYTES:
             raise BadInput(
-                f"An evaluation every {self.evaluate_every} iterations keeps {kept / 2**20:.0f} MiB of weights.",
+                f"An evaluation every {self.evaluate_every} iterations keeps {kept_bytes / 2**20:.0f} MiB of weights.",
                 f"Raise evaluate_every: {SNAPSHOTS_BYTES // 2**20} MiB is the most.",
             )
 
@@ -218,7 +217,7 @@ def check_fits(params: Params, topology: Topology) -> None:
 
 
 def without_effect(params: Params) -> Collection[str]:
-    """The number of servers, where there is one whatever it says."""
+    """The number of servers, where the transport has one."""
     return ("shards",) if params.transport != "sharded" else ()
 
 
@@ -226,6 +225,6 @@ def guess_pass_seconds(params: Params) -> float:
     """One training of every arm on two cores."""
     step = STEP_SECONDS[params.model] * params.batch / 100 + 0.003
     steps_by_arm = (params.workers, 2, 1, 1, 1, params.workers, params.workers)
-    looks = 7 * params.iterations / params.evaluate_every  # six arms, one of which has twice as many
-    evaluations = looks * images.HELD_OUT[params.data] / 100 * STEP_SECONDS[params.model] * FORWARD
+    states = 7 * params.iterations / params.evaluate_every  # six arms, one of which has twice as many
+    evaluations = states * images.HELD_OUT[params.data] / 100 * STEP_SECONDS[params.model] * FORWARD
     return params.iterations * step * sum(steps_by_arm) / 2 + evaluations

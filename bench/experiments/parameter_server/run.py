@@ -55,11 +55,11 @@ class Study:
         usable = [node for node in context.nodes if node.cpus > 0]
         self.server_nodes = [usable[shard % len(usable)] for shard in range(params.servers)]
         self.cpus = sum(node.cpus for node in usable)
-        self.kept: dict[str, Measured[Pass]] = {}  # the last counted turn of each arm, of which there are snapshots
+        self.measured: dict[str, Measured[Pass]] = {}  # the last counted turn of each arm, of which there are snapshots
         self.snapshots: dict[str, list[Snapshot]] = {}
 
     def run(self) -> Iterator[Sample]:
-        """Start, measure in turns, then look at what came of it."""
+        """Start, measure in turns, then evaluate what was trained."""
         params, context = self.params, self.context
         held = images.load(params.data, context.seed, "uint8")
         context.data(params.data, images.checksum(params.data, context.seed))
@@ -79,9 +79,9 @@ class Study:
                     trainers.join_peers()  # again, where a worker was replaced
                     measured = turn.measure(arm, work[arm.name], lambda done: done.samples_by_node)
                     yield from self._samples(arm, measured)
-                    self.kept[arm.name] = measured
+                    self.measured[arm.name] = measured
                     self.snapshots[arm.name] = measured.results[-1].snapshots()
-        yield from self._outcomes(Examiner(learner, held.test_x, held.test_y))
+        yield from self._evaluations(Examiner(learner, held.test_x, held.test_y))
 
     def _start(self, held: images.Images, learner: Learner) -> Trainers:
         """Servers and workers that are ready. Raises RunInvalid where threads are not what they should be (P03)."""
@@ -104,7 +104,7 @@ class Study:
         return trainers
 
     def _warm_up(self, trainers: Trainers) -> Sample:
-        """One iteration by each way that processes meet, which opens their connections; gives how far apart the weights are.
+        """One iteration by each transport between processes, which opens their connections; gives how far apart the weights are.
 
         After many iterations they may be anything: what differs in the last digit grows.
         """
@@ -168,7 +168,7 @@ class Study:
         )
 
     def _samples(self, arm: Arm, measured: Measured[Pass]) -> Iterator[Sample]:
-        """What the passes of one turn say by themselves, without a look at the weights."""
+        """What the passes of one turn say by themselves, without an evaluation of the weights."""
         passes, seconds = measured.results, measured.interval.seconds
         yield measured.sample(m.THROUGHPUT, sum(done.samples for done in passes) / seconds)
         if arm not in arms.RAY_ARMS:
@@ -240,13 +240,13 @@ class Study:
             if (self.places[rank].node == here) != (node == here)
         )
 
-    def _outcomes(self, examiner: Examiner) -> Iterator[Sample]:
+    def _evaluations(self, examiner: Examiner) -> Iterator[Sample]:
         """What the last training of each arm came to: curves, the target, and whether it was one at all."""
         found: dict[str, TimeToTarget | None] = {}
         for arm in arms.ARMS:
-            if arm == arms.UNWATCHED or arm.name not in self.kept:
+            if arm == arms.UNWATCHED or arm.name not in self.measured:
                 continue
-            measured, snapshots = self.kept[arm.name], self.snapshots[arm.name]
+            measured, snapshots = self.measured[arm.name], self.snapshots[arm.name]
             processes = self.params.workers if arm == arms.GLOO else 1
             evaluated = examiner.evaluate(snapshots, processes=processes)
             if problem := examiner.fault(evaluated):
@@ -260,7 +260,7 @@ class Study:
         for arm in (arms.SYNC, arms.ASYNC):
             # The base takes this arm's target: in the study that of asynchronous training is another one.
             of_base = time_to_target(base, self.params.target(arm), self._samples_an_iteration(arms.ONE_WORKER))
-            yield from speed_ups(self.kept[arm.name], of_base, found[arm.name])
+            yield from speed_ups(self.measured[arm.name], of_base, found[arm.name])
         self._same_weights()
 
     def _samples_an_iteration(self, arm: Arm) -> int:
@@ -270,12 +270,12 @@ class Study:
     def _same_weights(self) -> None:
         """Declare what synchronous training must give everywhere."""
         params, context = self.params, self.context
-        way = "compressed " if params.transport == "compressed" else ""
+        kind = "compressed " if params.transport == "compressed" else ""
         rest = f"batch {params.batch}, rate {params.learning_rate:g}, momentum {params.momentum:g}, seed {self.seed}"
         for arm, workers in ((arms.SYNC, params.workers), (arms.UNWATCHED, params.workers), (arms.ONE_WORKER, 1)):
             last = self.snapshots[arm.name][-1]
             context.same_everywhere(
-                f"parameter-server: weights of {params.model} after {last.iteration} {way}synchronous iterations of"
+                f"parameter-server: weights of {params.model} after {last.iteration} {kind}synchronous iterations of"
                 f" {workers} workers on {params.data}, {rest}",
                 sha256(last.state.tobytes()).hexdigest(),
             )

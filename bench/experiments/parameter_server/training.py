@@ -22,7 +22,7 @@ from bench.experiments.toolkit.placement import Place, get_in_time, on
 
 READY_SECONDS = 180.0
 ANSWER_SECONDS = 60.0
-TICK_SECONDS = 0.5  # between two looks at how far a training is
+TICK_SECONDS = 0.5  # between two polls of the servers
 REPLACEMENTS_PER_WORKER = 3
 
 
@@ -178,7 +178,7 @@ class _Training:
             for call in ready:
                 self.take(call)
             if self.running:
-                self.look()
+                self.poll()
         tallies = self.ask("tally")
         reports = list(self.reports.values())
         return Pass(
@@ -234,8 +234,8 @@ class _Training:
         (first, *_) = self.ask("clock", rank)
         self.give(rank, first)
 
-    def look(self) -> None:
-        """See how far it is, and write the checkpoint that there may be, if all shards have the same one, and a new one."""
+    def poll(self) -> None:
+        """Report progress, and write a checkpoint where all shards have the same new one."""
         import numpy as np
 
         done = min(self.ask("version")) - self.plan.begin

@@ -1,4 +1,4 @@
-"""Declares the arms: the ways in which the same trials are done."""
+"""Declares the arms: the means to do the same trials."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from bench.experiments.tune.space import Search
 from bench.model import Arm
 
 RAY = Arm(name="ray", help="Ray Tune: a trial is an actor.", role="subject")
-EMPTY_TRIALS = Arm(
-    name="empty-trials", help="As many trials of Tune that say one thing and learn nothing.", role="calls"
-)
+EMPTY_TRIALS = Arm(name="empty-trials", help="As many trials of Tune that report once and learn nothing.", role="calls")
 SEQUENTIAL = Arm(name="sequential", help="The same trials, one after another in one new process of the first node.")
 POOL = Arm(
     name="pool",

@@ -54,7 +54,7 @@ MEMORY = size(
 PAYLOAD = size(
     "payload_bytes_per_result",
     "B/result",
-    "What a trial says at once, as sent: of an iteration or more.",
+    "Size of one report of a trial, as sent: of an iteration or more.",
     means="payload",
 )
 CPU_FAIRNESS = ratio("cpu_fairness_jain", "1", "Jain's index of the trials' CPU seconds by node.", better="higher")
@@ -64,8 +64,8 @@ TRIAL_SHARE = ratio("node_trial_share", "trials/trial", "A node's part of the tr
 BUSY = seconds(
     "busy_seconds", "How long a node's trials were at their iterations, added up.", better="higher", means="busy"
 )
-CPUS_EACH = count("cpus_each", "CPUs/trial", "That Tune reserves for a trial.", better=None, means="CPUs each")
-AT_ONCE = count("trials_at_once", "trials", "At most: as many as the nodes have CPUs for.", better=None)
+CPUS_EACH = count("cpus_each", "CPUs/trial", "CPUs that Tune reserves for a trial.", better=None, means="CPUs each")
+AT_ONCE = count("trials_at_once", "trials", "Most trials that the nodes have CPUs for.", better=None)
 SUCCESS = ratio("success_ratio", "trials/trial", "Trials that reached the target, of all.", better="higher")
 CENSORED = count("censored_trials", "trials", "Trials that ended before they reached the target.")
 FAILURES = count("trial_failures", "times", "Actors, workers and nodes lost under a trial.")
@@ -177,7 +177,7 @@ def of_search(
     """All that a search of Ray Tune gives. Where it was done more than once in the interval, details are of the last one."""
     result, seconds = measured.results[-1], measured.interval.seconds / len(measured.results)
     if result.reused:
-        reason = f"{len(result.reused)} of {len(result.trials)} trials are kept from an earlier attempt at this run"
+        reason = f"{len(result.reused)} of {len(result.trials)} trials are reused from an earlier attempt at this run"
         yield from (
             measured.missing(metric, reason)
             for metric in (SEARCH, TO_TARGET, STARTUP, STRETCH, STARTED_STRETCH, OVERHEAD)

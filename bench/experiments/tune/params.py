@@ -28,45 +28,57 @@ class Params:
 
     samples: Annotated[int, Meta(ge=1, le=1_000, description="Trials of one search.", extra={"unit": "TRIALS"})] = 10
     cpus_per_trial: Annotated[
-        int, Meta(ge=1, le=64, description="What Tune reserves for a trial.", extra={"unit": "CPUS"})
+        int, Meta(ge=1, le=64, description="CPUs that Tune reserves for a trial.", extra={"unit": "CPUS"})
     ] = 1
     threads: Annotated[
         int,
-        Meta(ge=0, le=64, description="TensorFlow's, in a trial; 0: as many as its CPUs.", extra={"unit": "THREADS"}),
+        Meta(
+            ge=0,
+            le=64,
+            description="Threads of TensorFlow in a trial; 0: as many as its CPUs.",
+            extra={"unit": "THREADS"},
+        ),
     ] = 0
     search: Annotated[Search, Meta(description="How configurations are chosen.")] = "random"
     scheduler: Annotated[
-        Scheduler, Meta(description="Who ends trials early: nobody, ASHA; or PBT, which changes them.")
+        Scheduler,
+        Meta(description="Trial scheduler: fifo ends no trial early, asha ends the worse ones, pbt changes them."),
     ] = "fifo"
     max_iterations: Annotated[
-        int, Meta(ge=1, le=10_000, description="Of a trial, at most.", extra={"unit": "ITERATIONS"})
+        int, Meta(ge=1, le=10_000, description="Maximum iterations of a trial.", extra={"unit": "ITERATIONS"})
     ] = 100
     target_accuracy: Annotated[
-        float, Meta(ge=0.1, le=1.0, description="At which a trial ends.", extra={"unit": "SHARE"})
+        float, Meta(ge=0.1, le=1.0, description="Accuracy at which a trial ends.", extra={"unit": "SHARE"})
     ] = 0.99
-    judged_by: Annotated[JudgedBy, Meta(description="Whose accuracy must reach the target; both are recorded.")] = (
-        "training"
-    )
+    judged_by: Annotated[
+        JudgedBy, Meta(description="Images whose accuracy must reach the target; both accuracies are recorded.")
+    ] = "training"
     iteration_samples: Annotated[
         int,
-        Meta(
-            ge=128, le=1_000_000, description="Trained on in one iteration, whatever the set.", extra={"unit": "IMAGES"}
-        ),
+        Meta(ge=128, le=1_000_000, description="Images trained on in one iteration.", extra={"unit": "IMAGES"}),
     ] = 12_000
     batch: Annotated[
-        int, Meta(ge=1, le=10_000, description="In one step of the training.", extra={"unit": "IMAGES"})
+        int, Meta(ge=1, le=10_000, description="Images in one step of the training.", extra={"unit": "IMAGES"})
     ] = 128
     hidden_below: Annotated[
-        int, Meta(ge=33, le=4_096, description="The hidden layer has from 32 to one less.", extra={"unit": "UNITS"})
+        int,
+        Meta(
+            ge=33,
+            le=4_096,
+            description="Upper bound of units in the hidden layer, exclusive; the lower bound is 32.",
+            extra={"unit": "UNITS"},
+        ),
     ] = 512
-    data: Annotated[Source, Meta(description="4,000 digits, all of MNIST (seeded), or made-up images.")] = "mnist-small"
-    reuse_actors: Annotated[bool, Meta(description="Give an actor the next trial when it has done one.")] = True
+    data: Annotated[Source, Meta(description="4,000 digits, all of MNIST (to be seeded), or synthetic images.")] = (
+        "mnist-small"
+    )
+    reuse_actors: Annotated[bool, Meta(description="Reuse an actor for the next trial.")] = True
     report_seconds: Annotated[
         float,
         Meta(
             ge=0.0,
             le=60.0,
-            description="Between a trial's reports; 0, ASHA, PBT and checkpoints: one an iteration.",
+            description="Seconds between reports of a trial; with 0, asha, pbt or checkpoints: one an iteration.",
             extra={"unit": "SECONDS"},
         ),
     ] = 0.5
@@ -75,12 +87,12 @@ class Params:
         Meta(
             ge=0,
             le=10_000,
-            description="Between checkpoints; 0: none, but for PBT's own.",
+            description="Iterations between checkpoints; 0: only those that pbt needs.",
             extra={"unit": "ITERATIONS"},
         ),
     ] = 0
     checkpoint_path: Annotated[
-        str, Meta(description="Where checkpoints go; empty: a temporary folder of the head.", extra={"unit": "FOLDER"})
+        str, Meta(description="Folder of checkpoints; empty: a temporary folder of the head.", extra={"unit": "FOLDER"})
     ] = ""
 
     def __post_init__(self) -> None:
@@ -140,7 +152,7 @@ PROFILES = {
         deadline_seconds=4 * 3600.0,
     ),
     "full": Profile(
-        help="As lab, and other searches and schedulers, new actors for each trial, and made-up images.",
+        help="As lab, and other searches and schedulers, new actors for each trial, and synthetic images.",
         grids=(
             *_LADDER,
             {"samples": (16,), "search": ("grid", "optuna")},
