@@ -21,8 +21,8 @@ DRAWN = ("A cloud", "how it looked")
 
 def weather(view: CellView) -> Iterator[Section]:
     def draw() -> Iterator[Picture]:
-        svg = Canvas(height=20).drawn(view.name("weather"), "A cloud. It is grey.")
-        yield Picture(title="A cloud", svg=svg, says="how it looked", reads="look at it", source="the window")
+        about = {"title": "A cloud", "says": "how it looked", "reads": "look at it", "source": "the window"}
+        yield Picture(canvas=Canvas(height=20), name=view.name("weather"), **about)
 
     table = tables.table([("sky", False), ("warmth", True)], [tables.row(["grey", "12.5 °C"])])
     yield Section(title="Weather on the day", table=table, notes=(f"it rained on {view.cell.cell}",), draw=draw)

@@ -48,7 +48,7 @@ def test_a_picture_is_well_formed_whatever_it_is_told():
     canvas.words(1, 2, "<&\"'>")
     canvas.mark(1, 2, "triangle", colour='"><b>')
     canvas.dots([], colour="#000")
-    picture = ET.fromstring(canvas.drawn('a"b', "What. It <shows>."))  # noqa: S314, it is our own
+    picture = ET.fromstring(canvas.drawn('a"b', "What", "It <shows>."))  # noqa: S314, it is our own
     names = [element.tag.split("}")[1] for element in picture]
     assert names == ["title", "desc", "text", "path"]
     assert picture[1].text == "It <shows>."

@@ -11,7 +11,7 @@ from bench import analysis
 from bench.analysis.stats.estimates import Estimate
 from bench.model import Gate, IdleLoad
 from bench.reports import as_text
-from bench.reports.sections.summary import LetterAxis
+from bench.reports.sections.summary import axis_of, bar
 
 GOLDEN = Path(__file__).with_name("golden")
 
@@ -105,10 +105,10 @@ def test_the_picture_of_an_interval_has_its_ends_its_estimate_and_1():
     def an_estimate(value, low, high):
         return Estimate(value=value, low=low, high=high, level=0.95, n=6)
 
-    axis = LetterAxis.of([an_estimate(1.0, 0.5, 2.0)])
-    assert axis.bar(an_estimate(1.0, 0.5, 2.0)) == "--------o--------"
-    assert axis.bar(an_estimate(0.6, 0.5, 0.7)) == "--o--   |        "
-    assert axis.bar(None) == ""
+    axis = axis_of([an_estimate(1.0, 0.5, 2.0)])
+    assert bar(axis, an_estimate(1.0, 0.5, 2.0)) == "--------o--------"
+    assert bar(axis, an_estimate(0.6, 0.5, 0.7)) == "--o--   |        "
+    assert bar(axis, None) == ""
 
 
 def test_a_hostile_name_cannot_move_the_cursor():

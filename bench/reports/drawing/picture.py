@@ -9,18 +9,24 @@ from markupsafe import Markup
 from bench.analysis import Report
 from bench.model import Metric
 from bench.reports.drawing import colours
-from bench.reports.drawing.svg import SHAPES, Shape
+from bench.reports.drawing.svg import SHAPES, Canvas, Shape
 
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """A picture and its words."""
+    """A picture and its words: what it shows, how to read it, where its numbers come from."""
 
+    canvas: Canvas
+    name: str  # unique on its page
     title: str
-    svg: Markup
     says: str
     reads: str
     source: str
+    alternative: str = ""  # for those who do not see it; empty: what it says
+
+    @property
+    def svg(self) -> Markup:
+        return self.canvas.drawn(self.name, self.title, self.alternative or self.says)
 
 
 @dataclass(frozen=True)

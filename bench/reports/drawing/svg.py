@@ -113,15 +113,14 @@ class Canvas:
             self.words(x + 36, 36, arm)
             x += 50 + 7.2 * len(arm)
 
-    def drawn(self, name: str, alternative: str) -> Markup:
+    def drawn(self, name: str, title: str, description: str) -> Markup:
         """The picture, with the words that stand for it where it is not seen. `name` is unique on its page."""
-        title, description = f"{escape(name)}-t", f"{escape(name)}-d"
+        ids = escape(f"{name}-t"), escape(f"{name}-d")
         head = (
-            f'<svg viewBox="0 0 {self.width:g} {self.height:g}" role="img" aria-labelledby="{title} {description}"'
+            f'<svg viewBox="0 0 {self.width:g} {self.height:g}" role="img" aria-labelledby="{ids[0]} {ids[1]}"'
             f' xmlns="http://www.w3.org/2000/svg">'
         )
-        what, _, rest = alternative.partition(". ")
-        said = f'<title id="{title}">{escape(what)}</title><desc id="{description}">{escape(rest or what)}</desc>'
+        said = f'<title id="{ids[0]}">{escape(title)}</title><desc id="{ids[1]}">{escape(description)}</desc>'
         return Markup(head + said + "".join(self._parts) + "</svg>")  # noqa: S704, each part is escaped where it is made
 
 

@@ -102,7 +102,8 @@ def _picture(found: Sequence[Curve], view: CellView) -> Picture:
     words = "; ".join(said)
     return Picture(
         title=title,
-        svg=canvas.drawn(view.name("curve", f"{metric.name} {point}"), f"{title}. {words}."),
+        canvas=canvas,
+        name=view.name("curve", f"{metric.name} {point}"),
         says=f"{words}.",
         reads=(
             "The line is the median over invocations, the band reaches from the least to the greatest. "

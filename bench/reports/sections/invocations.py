@@ -45,7 +45,8 @@ def pictures(view: CellView) -> Iterator[Picture]:
     is_paired = len(view.topologies) > 1
     yield Picture(
         title=title,
-        svg=canvas.drawn(view.name("pairs"), f"{title}. Medians: {medians}."),
+        canvas=canvas,
+        name=view.name("pairs"),
         says=f"Medians with their intervals: {medians}.{_describe(ceilings, scale)}",
         reads=(
             "Each small mark is one invocation; the large one is the median, and its bar the 95 % interval. "

@@ -137,7 +137,8 @@ def pictures(breakdown: NetworkBreakdown, view: CellView) -> Iterator[Picture]:
     words = f"{breakdown.candidate} takes {gap} {scale.unit} longer than {breakdown.baseline}: {said}"
     yield Picture(
         title=title(breakdown),
-        svg=canvas.drawn(view.name("breakdown"), f"{title(breakdown)}. {words}."),
+        canvas=canvas,
+        name=view.name("breakdown"),
         says=f"{words}.",
         reads=(
             "Each bar begins where the one above it ended, so that together they lead from the one topology to the other;"

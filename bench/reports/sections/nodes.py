@@ -100,7 +100,8 @@ def _shares(field: str, what: str, parts: Sequence[tuple[str, Sequence[tuple[str
     words = ", ".join(said)
     return Picture(
         title=title,
-        svg=canvas.drawn(view.name(field), f"{title}. {words}."),
+        canvas=canvas,
+        name=view.name(field),
         says=f"{words}.",
         reads="Each bar is all of one topology, and each part a node. Parts of unequal length are work that is unevenly spread.",
         source=f"usage of arm {view.cell.subject}, counted on each node, in {view.runs_of()}; medians",

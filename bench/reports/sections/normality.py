@@ -41,7 +41,8 @@ def _picture(view: CellView, found: Comparison, logs: Mapping[int, float]) -> Pi
     )
     return Picture(
         title=title,
-        svg=_drawn(shown, found, view.look, head).drawn(view.name("normality"), f"{title}. {says}"),
+        canvas=_drawn(shown, found, view.look, head),
+        name=view.name("normality"),
         says=says,
         reads=(
             "A mark is the ratio of one pair; from left to right, where a normal distribution would have it; the line goes"

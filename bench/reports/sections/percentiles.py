@@ -64,7 +64,8 @@ def _percentiles(prefix: str, rows: Sequence[tuple[float, MetricRow]], view: Cel
     words = ", ".join(said)
     return Picture(
         title=title,
-        svg=canvas.drawn(view.name("percentiles", prefix), f"{title}. {words}."),
+        canvas=canvas,
+        name=view.name("percentiles", prefix),
         says=f"{words}.",
         reads=(
             "p99 is what 99 of 100 calls stay below. A line that bends upwards has a long tail. Bars are 95 % intervals of"

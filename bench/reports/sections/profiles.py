@@ -94,8 +94,10 @@ def picture(profile: Profile, name: str) -> Iterator[Picture]:
             canvas.words(x + 3, ROW * row + 12, words, kind="in")
     yield Picture(
         title=f"Flame graph: {profile.title}",
-        svg=canvas.drawn(name, f"{profile.title}. {'; '.join(listing(profile)[:6])}"),
+        canvas=canvas,
+        name=name,
         says=f"what called what, from the top, of {amount(profile.unit, whole.total)} in all.",
+        alternative="; ".join(listing(profile)[:6]),
         reads=(
             "a box is as wide as its share, with all that it called, which stands below it; the order from left to right"
             f" means nothing. Point at a box for its name. Boxes of less than {LEAST_WIDTH / WIDTH:.1%}, or deeper than"

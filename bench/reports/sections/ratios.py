@@ -63,7 +63,8 @@ def _ratios(name: str, what: str, rows: Sequence[tuple[str, MetricRow]], report:
     said = "; ".join(f"{words} {ratio(c.ratio)} {verdict(row.metric, c)}" for words, row, c in shown if c.ratio)
     yield Picture(
         title=f"{what}: {head}",
-        svg=canvas.drawn(name, f"{what}, {head}. {said}."),
+        canvas=canvas,
+        name=name,
         says=f"{head} of {plural(len(shown), 'comparison')}: {said}.",
         reads=(
             f"The diamond is the ratio, the bar its 95 % interval. In the band of {percent(report.margin)} a difference is"

@@ -59,7 +59,8 @@ def _raw(row: MetricRow, drawn: Sequence[tuple[Run, list[Sample]]], view: CellVi
     said = f"{plural(counted, 'sample')} that count and {plural(len(values) - counted, 'warm-up')} of {plural(len(drawn), 'run')}"
     return Picture(
         title=title,
-        svg=canvas.drawn(view.name("raw"), f"{title}. {said}."),
+        canvas=canvas,
+        name=view.name("raw"),
         says=f"{said}.",
         reads=(
             "Nothing is averaged here. Pale dots are warm-ups, which do not count. Dots that drift with the order of the"
@@ -88,7 +89,8 @@ def _over_time(row: MetricRow, drawn: Sequence[tuple[Run, list[Sample]]], view: 
     said = ", ".join(f"{run.spec.topology.name}: {plural(len(found), 'sample')} of {row.arm}" for run, found in shown)
     return Picture(
         title=title,
-        svg=canvas.drawn(view.name("time"), f"{title}. {said}."),
+        canvas=canvas,
+        name=view.name("time"),
         says=f"{said}; grey: the other arms, in their turns.",
         reads=(
             "Each bar is one sample, as long as it lasted, at the height of its value; what comes before the first is"

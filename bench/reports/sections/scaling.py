@@ -242,7 +242,8 @@ def _picture(canvas: Canvas, ladders: Sequence[Ladder], *, kind: str, title: str
     first = ladders[0]
     return Picture(
         title=title,
-        svg=canvas.drawn(name_of(f"scaling-{kind}-{first.experiment}-{_key(first)}"), f"{title}. {says}"),
+        canvas=canvas,
+        name=name_of(f"scaling-{kind}-{first.experiment}-{_key(first)}"),
         says=says,
         reads=reads,
         source=f"{first.metric.name} of {first.arm} in runs/*-{first.experiment}-*/samples.jsonl; median over blocks",

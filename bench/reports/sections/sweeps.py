@@ -157,7 +157,8 @@ def _picture(rows: Sequence[MetricRow], points: Sequence[str], view: CellView) -
     left_out = f" {plural(len(arms) - len(kept), 'arm')} left out; the table has all." if len(arms) > len(kept) else ""
     return Picture(
         title=f"{title}, {scale.unit}" if scale.unit else title,
-        svg=canvas.drawn(view.name("sweep", metric.name), f"{title}. {kept[0]}, first and last point: {said}."),
+        canvas=canvas,
+        name=view.name("sweep", metric.name),
         says=f"{kept[0]} in {scale.unit or 'its unit'}, first and last point: {said}.{left_out}",
         reads=f"A mark is a median over invocations, a line one arm on one topology.{_of_bands(drawn)} {better(metric)}.{log_note(up)}",
         source=f"{metric.name} in {view.runs_of()}",
