@@ -25,16 +25,18 @@ from bench.experiments import clustering, load
 from bench.experiments.clustering import Params, kernels, split, work
 from bench.experiments.clustering import reference as reference_module
 from bench.experiments.clustering.metrics import Account
+from bench.experiments.clustering.params import job_of
 from bench.experiments.clustering.points import RESNET18
 from bench.experiments.clustering.reference import Reference
-from bench.experiments.clustering.site import Depot
+from bench.experiments.clustering.run import given_by
 from bench.experiments.clustering.work import Job, Outcome
+from bench.experiments.clustering.workspace import FileServer
 from bench.experiments.toolkit.journal import Journal
 from bench.model import Sample
 from bench.record.store import DONE
 
-EMPTY = clustering.job_of(Params(job="empty"), seed=1)
-SMALL = clustering.job_of(Params(points=200, dimensions=4, clusters=5, iterations=4), seed=1)
+EMPTY = job_of(Params(job="empty"), seed=1)
+SMALL = job_of(Params(points=200, dimensions=4, clusters=5, iterations=4), seed=1)
 
 
 def done(job: Job, jobs: int, jobs_per_part: int) -> Account:
@@ -222,16 +224,14 @@ def test_two_files_of_one_name_in_two_folders_are_two_sets(tmp_path: Path) -> No
         path = tmp_path / name / "mine.npy"
         path.parent.mkdir()
         np.save(path, np.full((80, 4), float(number)))
-        clustering.given_by(
-            Params(jobs=8, points=10, clusters=2, dimensions=4, source="local", input=str(path)), context
-        )
+        given_by(Params(jobs=8, points=10, clusters=2, dimensions=4, source="local", input=str(path)), context)
     assert len({name for name, _ in told}) == len({digest for _, digest in told}) == 2
 
 
 def test_a_node_with_another_file_under_that_path_has_not_the_one_that_was_given(tmp_path: Path) -> None:
     path = tmp_path / "mine.npy"
     np.save(path, np.zeros((8, 4)))
-    there = Depot(SMALL, node="head", folder=str(tmp_path / "depot"))
+    there = FileServer(SMALL, node="head", folder=str(tmp_path / "depot"))
     meant = work.Given(path=str(path), sha256=sha256(path.read_bytes()).hexdigest())
     assert there.has(meant)
     np.save(path, np.ones((8, 4)))
@@ -266,7 +266,7 @@ def test_results_in_the_wrong_order_show() -> None:
 
 @given(st.integers(1, 5_000), st.floats(0.001, 100.0))
 def test_the_jobs_that_are_done_again_are_as_many_as_there_is_time_for_and_spread(jobs: int, seconds: float) -> None:
-    study = clustering.job_of(Params(), seed=1)
+    study = job_of(Params(), seed=1)
     found = reference_module.chosen(study, jobs, seconds)
     assert min(3, jobs) <= len(found) <= max(3, seconds / 0.0384) + 1
     assert (found[0], found[-1]) == (0, jobs - 1)
@@ -275,7 +275,7 @@ def test_the_jobs_that_are_done_again_are_as_many_as_there_is_time_for_and_sprea
 
 
 def test_tiny_is_checked_whole() -> None:
-    assert Reference(job=clustering.job_of(Params(), seed=1), jobs=48, jobs_per_part=1).share == 1.0
+    assert Reference(job=job_of(Params(), seed=1), jobs=48, jobs_per_part=1).share == 1.0
 
 
 @pytest.mark.ray

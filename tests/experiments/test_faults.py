@@ -16,7 +16,7 @@ import pytest
 from bench.context import NodeSlot
 from bench.errors import BadInput
 from bench.experiments import NAMES, inference, load, parameter_server
-from bench.experiments.clustering.site import Worker
+from bench.experiments.clustering.workspace import Worker
 from bench.experiments.inference.predictors import Predictor
 from bench.experiments.parameter_server import training
 from bench.experiments.parameter_server.worker import TrainingWorker

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from outcomes import a_journal, an_outcome
 
 from bench.errors import RunFailed
-from bench.experiments import clustering
 from bench.experiments.clustering import Params, split, work
 from bench.experiments.clustering.metrics import Account
+from bench.experiments.clustering.params import job_of
 from bench.record.store import DONE
 
-EMPTY = clustering.job_of(Params(job="empty"), seed=1)
+EMPTY = job_of(Params(job="empty"), seed=1)
 
 
 def test_a_row_is_on_the_disk_when_writing_returns_and_is_read_by_the_next_attempt(tmp_path: Path) -> None:
@@ -124,7 +124,8 @@ from pathlib import Path
 import numpy
 sys.path.insert(0, sys.argv.pop(1))
 from outcomes import a_journal
-from bench.experiments.clustering import Params, job_of, split, work
+from bench.experiments.clustering import Params, split, work
+from bench.experiments.clustering.params import job_of
 
 folder, earlier = Path(sys.argv[1]), [Path(each) for each in sys.argv[2:]]
 job = job_of(Params(job="empty"), 1)

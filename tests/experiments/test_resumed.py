@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,7 +16,6 @@ from bench.cluster.invocation import Invocation, NodeProbe
 from bench.cluster.recorder import Recorder
 from bench.context import NodeSlot
 from bench.experiments import clustering, tune
-from bench.experiments.tune import arms
 from bench.model import Spec
 from bench.record.store import DONE, FILES
 
@@ -39,8 +39,7 @@ def test_a_resumed_run_does_exactly_what_is_missing(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    declared = arms if experiment is tune else experiment
-    monkeypatch.setattr(declared, "ARMS", experiment.ARMS[:1])
+    monkeypatch.setattr(import_module(f"{experiment.__name__}.arms"), "ARMS", experiment.ARMS[:1])
 
     def attempt(number: int, sample_seconds: float) -> tuple[Invocation, Path]:
         spec = a_spec(attempt=number, warmups=0, samples=2, sample_seconds=sample_seconds)

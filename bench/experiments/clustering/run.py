@@ -1,108 +1,41 @@
-"""A round: all jobs done once by one of the arms, and what must be true of it."""
+"""Runs clustering: rounds in which all jobs are done once by one of the arms, and what must be true of each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from secrets import token_hex
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from bench.context import Context, NodeSlot
+from bench.context import Context
 from bench.errors import DataMissing, RunFailed
-from bench.experiments.clustering import peers, site, split, work
-from bench.experiments.clustering.metrics import Account, Round
+from bench.experiments.clustering import arms, peers, split, work
+from bench.experiments.clustering.inputs import open_jobs
+from bench.experiments.clustering.metrics import CHECKED_SHARE, JOBS_PER_SECOND, Account, Round, of_pool, of_round
+from bench.experiments.clustering.params import Params, job_of
 from bench.experiments.clustering.reference import Reference
 from bench.experiments.clustering.split import Part
 from bench.experiments.clustering.work import Given, Job, Outcome
+from bench.experiments.clustering.workspace import READY_SECONDS, Workspace, folder_of
 from bench.experiments.toolkit import faults, recovery
 from bench.experiments.toolkit.journal import Journal
-from bench.experiments.toolkit.placement import Place, get_in_time, on
+from bench.experiments.toolkit.placement import get_in_time
 from bench.experiments.toolkit.pool import Answer, Counts, WorkerPool
-from bench.model import to_json
+from bench.model import Sample, to_json
 from bench.record.files import replace_whole
 
-if TYPE_CHECKING:
-    from bench.experiments.clustering import Params
-
-READY_SECONDS = 180.0
 IN_FLIGHT = 2  # of a worker: the part in hand, and the one that waits for it
 STALL_SECONDS = 300.0  # without any answer, at least
 SLOWER_TIMES = 30.0  # than guessed, and a peer is given up
-LOG_BYTES = 2**20  # of a node's log that are brought home
+LOG_BYTES = 2**20  # of a node's log that are kept
 MOST_REASONS = 3  # of results that are not those of the reference
 TIMES_TO_COMPLETE = 3
-MOST_INPUTS = 20  # of jobs that were set aside, brought home
-
-
-@dataclass(kw_only=True)
-class Site:
-    """A depot on every node, and what a worker there is made from."""
-
-    job: Job
-    folder: str
-    source: site.Source
-    first: str  # the node that has the input
-    nodes: dict[str, NodeSlot]  # by name; nodes that join are added
-    depots: dict[str, Any] = field(default_factory=dict)
-
-    def add(self, node: NodeSlot) -> None:
-        import ray
-
-        self.nodes[node.name] = node
-        make = ray.remote(num_cpus=0, max_restarts=0, max_concurrency=8)(site.Depot)
-        self.depots[node.name] = make.options(scheduling_strategy=on(node)).remote(
-            self.job, node=node.name, folder=self.folder
-        )
-
-    def slots(self) -> list[Place]:
-        """A slot for each CPU of the nodes that are up now."""
-        import ray
-
-        alive = {each["NodeID"]: each["Resources"] for each in ray.nodes() if each["Alive"]}
-        known = {node.node_id for node in self.nodes.values()}
-        for node_id, has in alive.items():
-            if node_id not in known and has.get("CPU"):
-                name = f"joined-{len(self.nodes)}"  # none is ever taken out of these
-                self.add(NodeSlot(name=name, node_id=node_id, cpus=int(has["CPU"]), threads=1))
-        there = [node for node in self.nodes.values() if node.node_id in alive]
-        return [Place(node=node, cpus=0.0, threads=1) for node in there for _ in range(node.cpus)]
-
-    def spawn(self, place: Place, name: str) -> Any:
-        """A worker. It takes no CPU of Ray's: there is one for each, and the peers need them in their turn."""
-        import ray
-
-        is_new = place.node.name.startswith("joined-")
-        make = ray.remote(num_cpus=0, max_restarts=0)(site.Worker)
-        actor = make.options(scheduling_strategy=on(place.node)).remote(
-            self.job,
-            name=name,
-            node=place.node.name,
-            folder=self.folder,
-            source="pulled" if is_new and self.source == "local" else self.source,
-            depot=self.depots[self.first],
-        )
-        actor.ready.remote()  # it warms up before its first part
-        return actor
-
-    def ask(self, method: str, *arguments: Any, of: Sequence[str] | None = None) -> dict[str, Any]:
-        """What every depot that still stands answers, or those of these nodes."""
-        import ray
-        from ray.exceptions import RayActorError
-
-        asked = self.depots if of is None else {name: self.depots[name] for name in of}
-        calls = {name: getattr(depot, method).remote(*arguments) for name, depot in asked.items()}
-        found = {}
-        for name, call in calls.items():
-            try:
-                found[name] = ray.get(call, timeout=READY_SECONDS)
-            except RayActorError:
-                continue
-        return found
+MOST_INPUTS = 20  # of jobs that were set aside, that are kept
 
 
 @dataclass(kw_only=True)
@@ -113,7 +46,7 @@ class Rounds:
     job: Job
     jobs_per_part: int
     context: Context
-    site: Site
+    workspace: Workspace
     pool: WorkerPool
     peers: peers.Peers
     journal: Journal[Outcome]
@@ -142,7 +75,7 @@ class Rounds:
         if self._recoveries:
             self._recoveries.injected(kind, node, monotonic())
 
-    def judge(self, arm: str, rounds: Sequence[Round]) -> None:
+    def check(self, arm: str, rounds: Sequence[Round]) -> None:
         """What every round must be: all jobs but those set aside, each once, with results that agree."""
         for each in rounds:
             for reason in self._wrong(each.account):
@@ -200,7 +133,7 @@ class Rounds:
         self._set_aside(account)
         return Round(
             account=account,
-            workers=len(self.site.slots()),
+            workers=len(self.workspace.slots()),
             seconds=monotonic() - begun,
             counts=counts,
             journal_seconds=self.journal.seconds - written,
@@ -252,13 +185,13 @@ class Rounds:
         if not account.results:
             return
         merged: dict[int, bytes] = {}
-        for found in self.site.ask("merge").values():
+        for found in self.workspace.ask("merge").values():
             merged.update(found)
         if any(merged[number] != account.results[number] for number in merged.keys() & account.results.keys()):
             self.context.invalid("a node's file of results differs from the journal")
         whole = b"".join(account.results[number] for number in sorted(account.results))
         replace_whole(self.context.folder / f"results-{self.turn}-{self.passes}.f64", whole, is_lasting=False)
-        self.site.ask("forget_results")
+        self.workspace.ask("forget_results")
 
     def _set_aside(self, account: Account) -> None:
         """Leave what failed with all that it takes to try it by oneself: its input, its error."""
@@ -301,27 +234,70 @@ class Rounds:
         return Round(account=account, workers=workers, seconds=monotonic() - begun)
 
 
+def run(params: Params, context: Context) -> Iterator[Sample]:
+    """One invocation: all jobs, by every arm in each turn."""
+    workers = sum(node.cpus for node in context.nodes)
+    job = job_of(params, context.seed, given_by(params, context))
+    jobs_per_part = params.jobs_per_part or split.chosen(
+        params.jobs,
+        job_seconds=params.job_seconds,
+        job_bytes=job.bytes,
+        most_bytes=params.part_mib * 2**20,
+        workers=workers,
+    )
+    nodes = list(context.nodes)  # those that are lost on the way too
+    with ExitStack() as ends:
+        rounds = start(params, job, jobs_per_part, context, ends)
+        for number, turn in enumerate(context.turns(), start=1):
+            for arm in turn.order(arms.ARMS if params.peers == "all" else arms.ARMS[:2]):
+                rounds.begin(number, is_warmup=turn.warmup)
+                measured = turn.measure(
+                    arm, rounds.work(arm.name), lambda done: {n: float(c) for n, c in done.account.by_node.items()}
+                )
+                if arm == arms.EMPTY_PARTS:
+                    parts = sum(done.counts.calls for done in measured.results if done.counts)
+                    yield measured.sample(JOBS_PER_SECOND, parts / measured.interval.seconds)
+                    continue
+                rounds.check(arm.name, measured.results)
+                yield from of_round(measured, nodes)
+                yield measured.sample(CHECKED_SHARE, rounds.reference.share)
+                if arm == arms.RAY:
+                    yield from of_pool(measured)
+
+
+def given_by(params: Params, context: Context) -> Given | None:
+    """The person's own file, all that is asked of it read and found good before the clock runs.
+
+    Raises BadInput where it is not what it should be, and DataMissing where it is not here.
+    """
+    if not params.input:
+        return None
+    found = open_jobs(params.input, params.points, params.dimensions, params.jobs)
+    context.data(params.input, found.sha256)  # two folders may have files of one name
+    return Given(path=params.input, sha256=found.sha256)
+
+
 def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: ExitStack) -> Rounds:
-    """Workers, depots and peers in their places, ready; the input on the disks that shall have it."""
+    """Workers, file servers and peers in their slots, ready; the input on the disks that shall have it."""
     if faults.changes_nodes(params.chaos):
         context.expects_losses()
     begun = monotonic()
     # Below Ray's own, which goes when the cluster does: a driver that was killed takes nothing away.
     folder = str(Path(_session_folder()) / f"clustering-{token_hex(4)}")
-    there = Site(job=job, folder=folder, source=params.source, first=context.nodes[0].name, nodes={})
+    workspace = Workspace(job=job, folder=folder, source=params.source, first=context.nodes[0].name, nodes={})
     for node in context.nodes:
-        there.add(node)
-    ends.callback(there.ask, "close")
+        workspace.add(node)
+    ends.callback(workspace.ask, "close")
     if params.source != "made":
-        where = [there.first] if params.source == "pulled" else list(there.depots)
+        where = [workspace.first] if params.source == "pulled" else list(workspace.servers)
         if job.given:
-            _check_copies(there, job.given, where)
+            _check_copies(workspace, job.given, where)
         else:
-            there.ask("write_input", list(split.parts(params.jobs, jobs_per_part)), of=where)
+            workspace.ask("write_input", list(split.parts(params.jobs, jobs_per_part)), of=where)
     longest = SLOWER_TIMES * jobs_per_part * params.job_seconds
     pool = WorkerPool(
-        there.spawn,
-        there.slots,
+        workspace.spawn,
+        workspace.slots,
         in_flight=IN_FLIGHT,
         stall_seconds=max(STALL_SECONDS, longest),
         max_failures=1,  # a job that fails is retried, and set aside, by its worker
@@ -333,7 +309,7 @@ def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: 
     hosts = peers.start(
         job,
         context.nodes if params.peers == "all" else [],
-        {node.name: site.folder_of(folder, node.name) for node in having},
+        {node.name: folder_of(folder, node.name) for node in having},
     )
     ends.callback(hosts.processes.close)
     hosts.ready()
@@ -346,13 +322,13 @@ def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: 
             identity=lambda outcome: outcome.part,
         )
     )
-    ends.callback(_bring_logs_home, there, context.folder)
+    ends.callback(_collect_logs, workspace, context.folder)
     rounds = Rounds(
         params=params,
         job=job,
         jobs_per_part=jobs_per_part,
         context=context,
-        site=there,
+        workspace=workspace,
         pool=pool,
         peers=hosts,
         journal=journal,
@@ -368,9 +344,9 @@ def do_part(worker: Any, part: Part) -> Any:
     return worker.do.remote(part)
 
 
-def _check_copies(there: Site, given: Given, nodes: Sequence[str]) -> None:
+def _check_copies(workspace: Workspace, given: Given, nodes: Sequence[str]) -> None:
     """Raise DataMissing unless all of these nodes have that very file."""
-    without = [name for name, has in there.ask("has", given, of=nodes).items() if not has]
+    without = [name for name, has in workspace.ask("has", given, of=nodes).items() if not has]
     if without:
         raise DataMissing(
             f"input={given.path}: {', '.join(without)} cannot read it, or has another file under that path.",
@@ -384,9 +360,9 @@ def _session_folder() -> str:
     return str(ray._private.worker.global_worker.node.get_session_dir_path())  # noqa: SLF001, there is no public way
 
 
-def _bring_logs_home(there: Site, folder: Path) -> None:
+def _collect_logs(workspace: Workspace, folder: Path) -> None:
     """The end of what each node's workers wrote."""
-    logs: Mapping[str, str] = there.ask("log")
+    logs: Mapping[str, str] = workspace.ask("log")
     for node, text in logs.items():
         if text:
             (folder / f"log-{node}.txt").write_text(text[-LOG_BYTES:])

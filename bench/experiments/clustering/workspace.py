@@ -1,4 +1,4 @@
-"""What there is on a node: the folder of this invocation, workers that do parts, and a depot that keeps the node's files.
+"""Keeps the workspace of an invocation: on every node a folder, workers that do parts, and a server of the node's files.
 
 A part's results are written beside and renamed, so that a file that is there is whole.
 """
@@ -8,18 +8,20 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from bench.context import NodeSlot
 from bench.errors import BadInput, DataMissing
 from bench.experiments.clustering import work
 from bench.experiments.clustering.inputs import checksum
 from bench.experiments.clustering.log import Log
 from bench.experiments.clustering.split import Part
 from bench.experiments.clustering.work import Given, Job, Outcome
+from bench.experiments.toolkit.placement import Place, on
 from bench.record.files import replace_whole
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 Source = Literal["made", "local", "pulled"]
 LOG_NAME = "log.txt"
+READY_SECONDS = 180.0
 
 
 def folder_of(base: str, node: str) -> Path:
@@ -37,14 +40,14 @@ def folder_of(base: str, node: str) -> Path:
 class Worker:
     """Does parts, on one thread."""
 
-    def __init__(self, job: Job, *, name: str, node: str, folder: str, source: Source, depot: Any) -> None:
+    def __init__(self, job: Job, *, name: str, node: str, folder: str, source: Source, server: Any) -> None:
         self._job = job
         self._name = name
         self._node = node
         self._folder = folder_of(folder, node)
         self._folder.mkdir(parents=True, exist_ok=True)
         self._source = source
-        self._depot = depot  # of the node that has the input
+        self._server = server  # of the node that has the input
         self._log = Log(self._folder / LOG_NAME, name)
 
     def ready(self) -> int:
@@ -86,11 +89,11 @@ class Worker:
         if self._source == "local":
             return work.vectors_of(self._job, part, self._folder), bytes_, 0
 
-        held = ray.get(self._depot.read.remote(part))
+        held = ray.get(self._server.read.remote(part))
         return (lambda number: held[number - part.first].copy()), 0, bytes_
 
 
-class Depot:
+class FileServer:
     """Keeps a node's files, and merges its results."""
 
     def __init__(self, job: Job, *, node: str, folder: str) -> None:
@@ -133,3 +136,69 @@ class Depot:
         shutil.rmtree(self._folder, ignore_errors=True)
         with suppress(OSError):
             self._folder.parent.rmdir()  # only an empty one goes: the last one's
+
+
+@dataclass(kw_only=True)
+class Workspace:
+    """The folders of an invocation on all nodes, with a file server in each, and how workers are spawned there."""
+
+    job: Job
+    folder: str
+    source: Source
+    first: str  # the node that has the input
+    nodes: dict[str, NodeSlot]  # by name; nodes that join are added
+    servers: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, node: NodeSlot) -> None:
+        import ray
+
+        self.nodes[node.name] = node
+        make = ray.remote(num_cpus=0, max_restarts=0, max_concurrency=8)(FileServer)
+        self.servers[node.name] = make.options(scheduling_strategy=on(node)).remote(
+            self.job, node=node.name, folder=self.folder
+        )
+
+    def slots(self) -> list[Place]:
+        """A slot for each CPU of the nodes that are up now."""
+        import ray
+
+        alive = {each["NodeID"]: each["Resources"] for each in ray.nodes() if each["Alive"]}
+        known = {node.node_id for node in self.nodes.values()}
+        for node_id, has in alive.items():
+            if node_id not in known and has.get("CPU"):
+                name = f"joined-{len(self.nodes)}"  # nodes are never removed from these
+                self.add(NodeSlot(name=name, node_id=node_id, cpus=int(has["CPU"]), threads=1))
+        up = [node for node in self.nodes.values() if node.node_id in alive]
+        return [Place(node=node, cpus=0.0, threads=1) for node in up for _ in range(node.cpus)]
+
+    def spawn(self, place: Place, name: str) -> Any:
+        """A worker. It takes no CPU of Ray's: there is one for each, and the peers need them in their turn."""
+        import ray
+
+        is_new = place.node.name.startswith("joined-")
+        make = ray.remote(num_cpus=0, max_restarts=0)(Worker)
+        actor = make.options(scheduling_strategy=on(place.node)).remote(
+            self.job,
+            name=name,
+            node=place.node.name,
+            folder=self.folder,
+            source="pulled" if is_new and self.source == "local" else self.source,
+            server=self.servers[self.first],
+        )
+        actor.ready.remote()  # it warms up before its first part
+        return actor
+
+    def ask(self, method: str, *arguments: Any, of: Sequence[str] | None = None) -> dict[str, Any]:
+        """What every file server that is still up answers, or those of these nodes."""
+        import ray
+        from ray.exceptions import RayActorError
+
+        asked = self.servers if of is None else {name: self.servers[name] for name in of}
+        calls = {name: getattr(server, method).remote(*arguments) for name, server in asked.items()}
+        found = {}
+        for name, call in calls.items():
+            try:
+                found[name] = ray.get(call, timeout=READY_SECONDS)
+            except RayActorError:
+                continue
+        return found

@@ -1,0 +1,200 @@
+"""Declares what can be varied in clustering, and what follows from it before a run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from bench.errors import BadInput, DoesNotFit
+from bench.experiments import Profile
+from bench.experiments.clustering.inputs import check_path, open_jobs
+from bench.experiments.clustering.kernels import Kernel
+from bench.experiments.clustering.work import Given, Job, Kind
+from bench.experiments.clustering.workspace import Source
+from bench.experiments.toolkit import faults
+from bench.model import Topology
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """What can be varied."""
+
+    jobs: Annotated[int, Meta(ge=1, le=100_000_000, description="Of one round.", extra={"unit": "JOBS"})] = 48
+    job: Annotated[Kind, Meta(description="What a job is: a clustering, so much of a CPU, a sleep, or nothing.")] = (
+        "kmeans"
+    )
+    job_ms: Annotated[
+        float, Meta(ge=0.001, le=60_000, description="Of a job that spins or sleeps.", extra={"unit": "MILLISECONDS"})
+    ] = 10.0
+    kernel: Annotated[Kernel, Meta(description="How a clustering is computed.")] = "lloyd"
+    points: Annotated[int, Meta(ge=2, le=10_000_000, description="In a job.", extra={"unit": "VECTORS"})] = 20_000
+    dimensions: Annotated[int, Meta(ge=1, le=10_000, description="Of a vector.", extra={"unit": "WEIGHTS"})] = 16
+    clusters: Annotated[int, Meta(ge=1, le=100_000, description="To find in a job.", extra={"unit": "CLUSTERS"})] = 20
+    iterations: Annotated[
+        int, Meta(ge=1, le=10_000, description="Of Lloyd's, in a job.", extra={"unit": "ITERATIONS"})
+    ] = 20
+    jobs_per_part: Annotated[
+        int,
+        Meta(
+            ge=0, le=10_000_000, description="Handed over at once; 0: as many as last a second.", extra={"unit": "JOBS"}
+        ),
+    ] = 0
+    part_mib: Annotated[
+        int, Meta(ge=1, le=4_096, description="Of input in a part, at most.", extra={"unit": "MIB"})
+    ] = 64
+    source: Annotated[
+        Source, Meta(description="Input made by the worker, read from its node's disk, or pulled from the first node.")
+    ] = "made"
+    input: Annotated[
+        str,
+        Meta(
+            description="Vectors of your own, job n the n-th window: a .npy, .parquet or .safetensors file, of every node with"
+            " source=local, or of the first with source=pulled.",
+            extra={"unit": "PATH"},
+        ),
+    ] = ""
+    peers: Annotated[Literal["all", "none"], Meta(description="Whether the other arms run too.")] = "all"
+    failing: Annotated[
+        int,
+        Meta(
+            ge=0, le=1_000, description="That fail at every try, to see what becomes of them.", extra={"unit": "JOBS"}
+        ),
+    ] = 0
+    chaos: faults.Choice = ""
+
+    def __post_init__(self) -> None:
+        faults.read_plan(self.chaos)
+        if self.clusters > self.points:
+            raise BadInput(f"{self.points} points have no {self.clusters} clusters.", "Lower clusters.")
+        if self.failing >= self.jobs:
+            raise BadInput(f"{self.failing} of {self.jobs} jobs cannot fail.", "Lower failing.")
+        if self.source == "pulled" and self.peers == "all":
+            raise BadInput("The peers cannot pull their input.", "Take peers=none, or source=local.")
+        if self.peers == "all" and faults.changes_nodes(self.chaos):
+            raise BadInput("The peers do not get over nodes that come or go.", "Take peers=none with this chaos.")
+        if self.source != "made" and self.job != "kmeans":
+            raise BadInput(f"A job that is {self.job} has no input.", "Take source=made.")
+        if self.input:
+            check_path(self.input)
+        if self.input and self.source == "made":
+            raise BadInput(
+                f"input={self.input} is read, and with source=made vectors are made.",
+                "Say source=local where every node has the file, else source=pulled and peers=none.",
+            )
+
+    @property
+    def job_seconds(self) -> float:
+        """What a job may take, on a CPU of 2025: for the size of the parts, which must be known before any was done."""
+        if self.job == "kmeans":
+            updates = self.points * self.clusters * self.dimensions * self.iterations
+            return updates * (5e-9 if self.kernel.startswith("broadcast") else 3e-10) + 2e-8 * self.job_values
+        return 2e-6 if self.job == "empty" else self.job_ms / 1000
+
+    @property
+    def job_values(self) -> int:
+        return self.points * self.dimensions
+
+
+def job_of(params: Params, seed: int, given: Given | None = None) -> Job:
+    """What every job of a run is."""
+    return Job(
+        kind=params.job,
+        seconds=params.job_ms / 1000,
+        kernel=params.kernel,
+        points=params.points,
+        dimensions=params.dimensions,
+        clusters=params.clusters,
+        iterations=params.iterations,
+        seed=seed,
+        # Spread over all jobs, so that they are in different parts.
+        failing=tuple(params.jobs * (2 * number + 1) // (2 * params.failing) for number in range(params.failing)),
+        given=given,
+    )
+
+
+PROFILES = {
+    "tiny": Profile(
+        help="A minute and a half a block: 48 clusterings of the study's size, by every arm.",
+        grids=({},),
+        blocks=6,
+        warmups=1,
+        samples=2,
+        sample_seconds=0.1,
+    ),
+    "lab": Profile(
+        help="The study's ladder: kernels, jobs of 10 ms and of one second, parts of one job, input from disk or pulled.",
+        grids=(
+            {"jobs": (480,), "kernel": ("lloyd", "broadcast")},
+            {"jobs": (480,), "source": ("made", "local", "pulled"), "peers": ("none",)},
+            {"jobs": (6_000,), "job": ("spin",), "job_ms": (10.0,), "jobs_per_part": (0, 1)},
+            {"jobs": (120,), "job": ("spin",), "job_ms": (1000.0,)},
+            {"jobs": (1_000_000,), "job": ("empty",)},
+        ),
+        blocks=6,
+        warmups=1,
+        samples=3,
+        sample_seconds=1.0,
+        deadline_seconds=3600.0,
+    ),
+    "full": Profile(
+        help="As lab, with the number of the study's jobs, all of them empty, and every kernel.",
+        grids=(
+            {"jobs": (8_000_000,), "job": ("empty",), "peers": ("none",)},
+            {"jobs": (960,), "kernel": ("lloyd", "elkan", "gemm", "broadcast", "broadcast-unique")},
+            {"jobs": (960,), "source": ("made", "local", "pulled"), "part_mib": (16, 64, 256), "peers": ("none",)},
+            {"jobs": (12_000,), "job": ("spin",), "job_ms": (1.0, 10.0, 100.0), "jobs_per_part": (0, 1)},
+            {"jobs": (600,), "job": ("spin",), "job_ms": (1000.0,)},
+        ),
+        blocks=12,
+        warmups=1,
+        samples=3,
+        sample_seconds=1.0,
+        deadline_seconds=3 * 3600.0,
+    ),
+    "chaos": Profile(
+        help="One kind of fault after another, each in the midst of 3,000 jobs of 10 ms; then `bench resume` where it asks.",
+        grids=(
+            {"jobs": (3_000,), "job": ("spin",), "peers": ("none",), "chaos": ("", "worker:5", "pause:1", "raylet:1")},
+        ),
+        blocks=1,
+        warmups=0,
+        samples=1,
+        sample_seconds=0.1,
+    ),
+}
+
+
+def check_fits(params: Params, topology: Topology) -> None:
+    """Raise DoesNotFit where the chaos needs a node besides the head's."""
+    if topology.nodes == 1 and faults.needs_other_nodes(params.chaos):
+        raise DoesNotFit(
+            f"chaos={params.chaos} needs nodes besides the head, and {topology.name} has none.",
+            "Take --topology multi, or another plan.",
+        )
+
+
+def check_input(params: Params) -> None:
+    """Raise BadInput or DataMissing where the user's own file, which lies on this machine, is not what it should be."""
+    if params.input:
+        open_jobs(params.input, params.points, params.dimensions, params.jobs)
+
+
+def without_effect(params: Params) -> Collection[str]:
+    """Parameters of another kind of job, and the size of parts where a number of jobs is given or there is no input."""
+    idle = {"kernel", "points", "dimensions", "clusters", "iterations"} if params.job != "kmeans" else set()
+    idle |= {"job_ms"} if params.job in ("kmeans", "empty") else set()
+    return idle | ({"part_mib"} if params.jobs_per_part or params.job != "kmeans" else set())
+
+
+def breaks_cluster(params: Params) -> bool:
+    """Whether nodes are taken away on purpose."""
+    return faults.changes_nodes(params.chaos)
+
+
+def guess_pass_seconds(params: Params) -> float:
+    """All arms once, on two cores."""
+    serial = params.jobs * params.job_seconds
+    return 5.0 + serial * (2.5 if params.peers == "all" else 0.5)
