@@ -173,10 +173,10 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
     """One invocation: every kernel does the same jobs in each turn."""
     with ExitStack() as exits:
         given = taken(params, context) if params.input else None
-        crew = workers.start(context.nodes, params.shape, jobs=params.jobs, seed=context.seed, given=given)
-        exits.callback(crew.close)
-        context.leaves_idle([name for name, jobs in crew.credit(None).items() if not jobs])
-        has_faiss = crew.ready()
+        group = workers.start(context.nodes, params.shape, jobs=params.jobs, seed=context.seed, given=given)
+        exits.callback(group.close)
+        context.leaves_idle([name for name, jobs in group.credit(None).items() if not jobs])
+        has_faiss = group.ready()
         arms = []
         for arm in ARMS:
             reason = why_not(arm, params, has_faiss=has_faiss)
@@ -187,8 +187,8 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
         checks = Checks(params, context)
         for turn in context.turns():
             for arm in turn.order(arms):
-                timed = turn.measure(arm, partial(crew.run, arm.name), crew.credit)
-                yield from checks.samples(timed, crew.check())
+                timed = turn.measure(arm, partial(group.run, arm.name), group.credit)
+                yield from checks.samples(timed, group.check())
 
 
 def taken(params: Params, context: Context) -> Points:

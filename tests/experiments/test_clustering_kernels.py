@@ -74,9 +74,9 @@ class TestShares:
     @given(jobs=st.integers(0, 200), cpus=st.lists(st.integers(0, 9), min_size=1, max_size=5).filter(any))
     def test_every_job_is_one_cpus_and_no_cpu_has_three_more_than_another(self, jobs: int, cpus: list[int]) -> None:
         nodes = [NodeSlot(name=str(number), node_id="", cpus=has, threads=has) for number, has in enumerate(cpus)]
-        seats = workers.seats(nodes, jobs)
-        assert [number for _, span in seats for number in range(*span)] == list(range(jobs))
-        counts = [stop - start for _, (start, stop) in seats]
+        slots = workers.slots(nodes, jobs)
+        assert [number for _, span in slots for number in range(*span)] == list(range(jobs))
+        counts = [stop - start for _, (start, stop) in slots]
         assert len(counts) == sum(cpus)
         assert max(counts) - min(counts) <= 2
 

@@ -197,11 +197,11 @@ def start(nodes: Sequence[NodeSlot], *, shape: tuple[int, int], seed: int, folde
     """A worker on every CPU, with vectors of that shape; they are not ready yet."""
     import ray
 
-    seats = [node for node in nodes for _ in range(node.cpus)]
+    slots = [node for node in nodes for _ in range(node.cpus)]
     actors = [
         ray.remote(Worker)
         .options(num_cpus=0, scheduling_strategy=on(node))
         .remote(number=number, shape=shape, seed=seed, folder=folder)
-        for number, node in enumerate(seats)
+        for number, node in enumerate(slots)
     ]
-    return Workers(actors, seats, 4 * shape[0] * shape[1])
+    return Workers(actors, slots, 4 * shape[0] * shape[1])

@@ -147,27 +147,27 @@ class Workers:
 
     shape: Shape
     actors: Sequence[Any]
-    seats: Sequence[tuple[NodeSlot, Span]]
+    slots: Sequence[tuple[NodeSlot, Span]]
 
     def ready(self) -> bool:
         """Wait for all; whether every node has faiss. Raises RunInvalid where a worker has more threads than one."""
         found: list[Ready] = get_in_time(
             [actor.ready.remote() for actor in self.actors], READY_SECONDS, "Workers that make their points"
         )
-        for (node, _), worker in zip(self.seats, found, strict=True):
+        for (node, _), worker in zip(self.slots, found, strict=True):
             if worker.threads != 1:
                 raise RunInvalid(f"A worker on {node.name} has {worker.threads} native threads, not 1.")
         return all(worker.has_faiss for worker in found)
 
     def run(self, kernel: str) -> list[Job]:
         """All jobs, once."""
-        longest = max(stop - start for _, (start, stop) in self.seats) * self.shape.longest_seconds
+        longest = max(stop - start for _, (start, stop) in self.slots) * self.shape.longest_seconds
         answers = get_in_time([actor.run.remote(kernel) for actor in self.actors], longest, f"Jobs by {kernel}")
         return list(chain.from_iterable(answers))
 
     def check(self) -> list[Checked]:
         """All jobs as the last kernel did them; off the clock."""
-        longest = max(stop - start for _, (start, stop) in self.seats) * self.shape.longest_seconds
+        longest = max(stop - start for _, (start, stop) in self.slots) * self.shape.longest_seconds
         return list(
             chain.from_iterable(get_in_time([a.check.remote() for a in self.actors], longest, "Checks of jobs"))
         )
@@ -175,7 +175,7 @@ class Workers:
     def credit(self, _: object) -> Mapping[str, float]:
         """Jobs done on each node."""
         done: Counter[str] = Counter()
-        for node, (start, stop) in self.seats:
+        for node, (start, stop) in self.slots:
             done[node.name] += stop - start
         return {name: float(jobs) for name, jobs in done.items()}
 
@@ -187,7 +187,7 @@ class Workers:
             ray.kill(actor)
 
 
-def seats(nodes: Sequence[NodeSlot], jobs: int) -> list[tuple[NodeSlot, Span]]:
+def slots(nodes: Sequence[NodeSlot], jobs: int) -> list[tuple[NodeSlot, Span]]:
     """The jobs of each CPU: split over the nodes by their CPUs, and over the CPUs of a node evenly."""
     found = []
     for node, (start, stop) in shares(jobs, nodes):
@@ -200,7 +200,7 @@ def start(nodes: Sequence[NodeSlot], shape: Shape, *, jobs: int, seed: int, give
     """A worker on every CPU; they are not ready yet. Points that are `given` have shape (jobs, points, dimensions)."""
     import ray
 
-    placed = seats(nodes, jobs)
+    placed = slots(nodes, jobs)
     actors = [
         ray.remote(Worker)
         .options(num_cpus=0, scheduling_strategy=on(node))
