@@ -13,8 +13,9 @@ from sweeping import SweepContext
 from bench.context import Measured
 from bench.errors import BadInput
 from bench.experiments import granularity
-from bench.experiments.granularity import LABEL, Done, Params, Point
-from bench.experiments.granularity.numbers import batch_for, least_task_seconds, overhead_seconds
+from bench.experiments.granularity.metrics import batch_for, frontier, least_task_seconds, overhead_seconds
+from bench.experiments.granularity.params import LABEL, Params, Point
+from bench.experiments.granularity.run import Done
 from bench.model import Interval
 
 
@@ -100,7 +101,7 @@ def test_the_frontier_of_simulated_turns_names_the_batch_to_use() -> None:
     whole = Measured(
         results=[Done(jobs={}, seconds=1.0)], interval=Interval(0, 1), arm="ray-tasks", turn=1, warmup=False
     )
-    found = {(s.metric, s.point): s.value for s in granularity.frontier(whole, params, measured)}
+    found = {(s.metric, s.point): s.value for s in frontier(whole, params, measured)}
     assert found["least_task_50_seconds", ""] == pytest.approx(0.001, rel=0.1)
     assert found["least_task_90_seconds", ""] == pytest.approx(0.009, rel=0.1)
     assert found["batch_for_90_percent", "0.1 ms"] == pytest.approx(90, abs=9)
@@ -113,7 +114,7 @@ def test_a_frontier_that_was_not_reached_is_missing_with_its_reason() -> None:
         results=[Done(jobs={}, seconds=1.0)], interval=Interval(0, 1), arm="ray-tasks", turn=1, warmup=False
     )
     measured = {point: [0.3] for point in params.points}
-    assert {s.reason for s in granularity.frontier(whole, params, measured)} == {
+    assert {s.reason for s in frontier(whole, params, measured)} == {
         "tasks of 0.001 s do not reach 50 %",
         "tasks of 0.001 s do not reach 90 %",
     }
