@@ -121,9 +121,8 @@ class Rounds:
                 if self._recoveries:
                     self._is_back = True
                     self._recoveries.saw(answer.value.node, answer.value.worker, monotonic())
-            self.context.progress(
-                account.jobs, self.params.jobs
-            )  # without answers too: a fault may have waited for a worker
+            # Without answers too: a fault may have waited for a worker.
+            self.context.progress(account.jobs, self.params.jobs)
 
         counts = self.pool.run(do_part, self._missing(account.parts), keep)
         account.wasted_seconds += sum(outcome.busy_seconds for outcome in counts.duplicates)
@@ -306,13 +305,13 @@ def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: 
     ends.callback(pool.close)
     get_in_time([worker.actor.ready.remote() for worker in pool.workers], READY_SECONDS, "Workers that start")
     having = context.nodes if params.source == "local" else []
-    hosts = peers.start(
+    beside = peers.start(
         job,
         context.nodes if params.peers == "all" else [],
         {node.name: folder_of(folder, node.name) for node in having},
     )
-    ends.callback(hosts.processes.close)
-    hosts.ready()
+    ends.callback(beside.processes.close)
+    beside.ready()
     journal = ends.enter_context(
         Journal(
             context.folder,
@@ -330,7 +329,7 @@ def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: 
         context=context,
         workspace=workspace,
         pool=pool,
-        peers=hosts,
+        peers=beside,
         journal=journal,
         reference=Reference(job=job, jobs=params.jobs, jobs_per_part=jobs_per_part),
         startup_seconds=monotonic() - begun,
