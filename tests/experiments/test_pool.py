@@ -60,6 +60,8 @@ class Actor:
         self.world.calls.append((self.name, part))
         begin = max(self.world.now, self.free_at)
         self.free_at = begin + self.seconds(self.name, part)
+        if part in self.world.raises:
+            return Call(self.free_at, ValueError("this item is no good"), part)
         if self.free_at <= self.dies_at:
             return Call(self.free_at, part, part)
         return Call(max(self.dies_at, self.world.now), RayActorError(), part)
@@ -77,6 +79,8 @@ class World:
     calls: list[tuple[str, int]] = field(default_factory=list)
     done: list[int] = field(default_factory=list)
     cancelled: list[int] = field(default_factory=list)
+    raises: tuple[int, ...] = ()
+    max_failures: int = MAX_FAILURES
     lost_answers: list[int] = field(default_factory=list)  # parts whose answer goes with its node, once each
 
     def spawn(self, _: Place, name: str) -> Actor:
@@ -133,7 +137,12 @@ class World:
             patch.setattr(module, "sleep", self.sleep)
             patch.setattr(module, "monotonic", lambda: self.now)
             pool = WorkerPool(
-                self.spawn, self.standing, in_flight=IN_FLIGHT, stall_seconds=STALL_SECONDS, speculation=True
+                self.spawn,
+                self.standing,
+                in_flight=IN_FLIGHT,
+                stall_seconds=STALL_SECONDS,
+                max_failures=self.max_failures,
+                speculation=True,
             )
             for _ in range(rounds):
                 self.done.clear()
@@ -244,6 +253,22 @@ def test_a_part_that_ends_whoever_does_it_ends_the_run() -> None:
     )
     with pytest.raises(RunFailed, match=f"Item 4 failed {MAX_FAILURES} times"):
         world.run(10)
+
+
+def test_where_no_item_may_raise_the_first_error_ends_the_run() -> None:
+    world = World(raises=(3,), max_failures=1)
+    with pytest.raises(RunFailed, match="Item 3 failed once with: this item is no good"):
+        world.run(9)
+    assert Counter(item for _, item in world.calls)[3] == 1
+
+
+def test_an_item_that_raises_is_tried_on_every_worker_before_one_has_it_again() -> None:
+    world = World(raises=(3,))
+    with pytest.raises(RunFailed, match=f"Item 3 failed {MAX_FAILURES} times, the last time with"):
+        world.run(9)
+    tried = [name for name, item in world.calls if item == 3]
+    assert len(tried) == MAX_FAILURES
+    assert set(tried[:2]) == {"head/0", "worker-1/1"}
 
 
 def test_a_node_that_joins_gets_a_worker_and_work() -> None:
