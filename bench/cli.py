@@ -16,6 +16,7 @@ from typer.main import get_command
 from bench import process_environment
 from bench.errors import BadInput, BenchError, CannotWrite, Stopped
 from bench.sanitize import clean_line
+from bench.terminal.asking import asking
 from bench.terminal.output import Level, set_level
 from bench.terminal.streams import outlive_readers
 
@@ -76,7 +77,7 @@ class _Commands(Mapping[str, Any]):
 
 def _alone(name: str, command: Callable[..., None]) -> typer.Typer:
     made = typer.Typer(add_completion=False, **HOW)
-    made.command(name)(command)
+    made.command(name)(asking(command))
     return made
 
 

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from bench.meanings import UNITS, ArmMeaning, Meaning
+from bench.options import RunRequest
 
 SCHEMA_VERSION = 1
 STEADY_TURNS = 5  # no fewer are left of an invocation whose first turns are discarded beyond those declared
@@ -402,34 +403,24 @@ class Run:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Session:
-    """An ordered, seeded plan of runs."""
+class Session(RunRequest):
+    """An ordered, seeded plan of runs: what was asked for, with the target that it runs on, and what was planned of it."""
 
     id: str
     created: str  # ISO 8601, UTC
-    target: str
-    seed: int
-    profile: str
-    command: str  # what a person would type to do it again
     metrics: Mapping[str, tuple[Metric, ...]]  # experiment: its metrics, the headline first
     arms: Mapping[str, tuple[Arm, ...]]
     specs: tuple[Spec, ...]  # in the order in which they run
-    options: Mapping[str, Value] = field(default_factory=dict)  # of the target
-    allow_noise: bool = False  # use blocks that others disturbed too
-    allow_unequal: bool = False  # give verdicts though facts confound them; what comes out is stamped
-    budget_seconds: float | None = None  # of the whole session, clusters and waits included
-    price_per_cpu_hour: str = ""  # 0.04 EUR; empty: reports say nothing of cost
-    precision: float | None = None  # of every headline's ratio, at which no block is added: 0.03 is 3 % to each side
     unfit: tuple[str, ...] = ()  # cells of the profile that these nodes are too small for, each with the reason
     dropped: tuple[str, ...] = ()  # what was asked for and is not in the plan, since the budget has no room for it
     ended: str = ""  # why it is complete without the runs that it lacks
     revision: str = ""  # of the checkout that planned it: "3121e6e4f0ab with changes"; empty: it was none
-    primary: tuple[str, ...] = ()  # cells named beforehand as those it is about, as "inference c01"
+    primary_cells: tuple[str, ...] = ()  # cells named beforehand as those it is about, as "inference c01"
     version: int = SCHEMA_VERSION
 
     def __post_init__(self) -> None:
-        if len(self.primary) > MOST_PRIMARY:
-            raise ValueError(f"{len(self.primary)} primary comparisons, and {MOST_PRIMARY} are the most")
+        if len(self.primary_cells) > MOST_PRIMARY:
+            raise ValueError(f"{len(self.primary_cells)} primary comparisons, and {MOST_PRIMARY} are the most")
 
 
 def to_json(value: object) -> bytes:

@@ -24,11 +24,11 @@ from bench.commands import run
 from bench.errors import TargetFailed
 from bench.experiments import network
 from bench.model import Spec
+from bench.options import RunRequest
 from bench.planning import plan
-from bench.planning.plan import Wish
 from bench.record import store
 from bench.runner import session, session_lock
-from bench.targets import Choice, Cluster, Options
+from bench.targets import Choice, Cluster, Options, local
 
 
 @pytest.fixture
@@ -63,10 +63,10 @@ def target(head: FakeHead, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTarg
         (["run", "inference", "--set", "colour=red"], 2, "There are: actors"),
         (["run", "inference", "--topology", "ring"], 2, "both, single, multi"),
         (["run", "inference", "--cpus", "4096"], 3, "4096"),
-        (["run", "inference", "--target", "moon"], 2, "There are: auto, local"),
+        (["run", "inference", "--target", "moon"], 2, "--target must be one of auto, local, docker, k8s, got 'moon'."),
         (["run", "inference", "--isolation", "air"], 2, "auto, namespace, loopback"),
         (["run", "inference", "--target", "local", "--link-rate", "fast"], 2, "fast"),
-        (["run", "inference", "--target", "local", "--dev"], 2, "--dev: the target local has no containers"),
+        (["run", "inference", "--target", "local", "--dev"], 2, "The target local does not take --dev."),
         (["run", "inference", "--out", "/proc/none"], 10, "--out"),
         (["plan", "inference", "--blocks", "0"], 2, "at least 1"),
         (["report", "nothing"], 2, "no session nothing"),
@@ -306,7 +306,7 @@ def test_an_old_session_resumes_and_reports_though_its_experiment_no_longer_answ
         return "SUCCEEDED"
 
     head.driver = measures
-    wish = Wish(experiments=("network",), sets=("chunk_bytes=1048576",), topology="single", cpus=2, blocks=1)
+    wish = RunRequest(experiments=("network",), sets=("chunk_bytes=1048576",), topology="single", cpus=2, blocks=1)
     planned = plan.make(wish)
     folder = store.create(tmp_path / "results", planned)
 
@@ -438,9 +438,9 @@ def test_every_command_has_help_and_an_example() -> None:
 def test_the_options_of_a_target_come_back_from_a_session() -> None:
     import msgspec
 
-    options = Options(name="a", link_rate="1gbit")
-    kept = {name: value for name, value in vars(options).items() if value is not None}
-    assert msgspec.convert(kept, Options) == options
+    options = local.Options(name="a", link_rate="1gbit")
+    assert options.given() == {"name": "a", "link_rate": "1gbit"}
+    assert msgspec.convert(options.given(), local.Options) == options
 
 
 def test_a_plan_names_the_cells_that_will_have_more_workers_than_cpus(bench: Typed) -> None:

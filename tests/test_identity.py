@@ -11,8 +11,8 @@ from analysis.made_up import made_up
 
 from bench import analysis, identity
 from bench.analysis.two_sessions import Stored, compare
+from bench.options import RunRequest
 from bench.planning import plan
-from bench.planning.plan import Wish
 
 
 def git(folder: Path, *words: str) -> str:
@@ -35,10 +35,10 @@ def a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_session_has_the_revision_and_whether_there_were_changes(a_checkout: Path) -> None:
     revision = git(a_checkout, "rev-parse", "HEAD")
-    assert plan.make(Wish(experiments=("inference",), cpus=2)).revision == revision[:12]
+    assert plan.make(RunRequest(experiments=("inference",), cpus=2)).revision == revision[:12]
     (a_checkout / "bench" / "two.py").write_text("")
     identity.revision.cache_clear()
-    assert plan.make(Wish(experiments=("inference",), cpus=2)).revision == f"{revision[:12]} with changes"
+    assert plan.make(RunRequest(experiments=("inference",), cpus=2)).revision == f"{revision[:12]} with changes"
     identity.revision.cache_clear()
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from manifests import K8S, appliance, ray_cluster, read
 
+from bench.options import RunRequest
 from bench.planning import plan
-from bench.planning.plan import Wish
 from bench.targets.k8s.kubectl import kustomize
 from bench.targets.k8s.rendering import Shape, render, requests, size
 from bench.targets.k8s.rendering import ray_cluster as ray_cluster_of
@@ -23,7 +23,7 @@ VERSIONS = dict(
     if line and not line.startswith("#")
 )
 TOPOLOGIES = ("single", "multi")
-TOPOLOGY = {topology.name: topology for topology in plan.topologies(Wish(experiments=(), cpus=2))}
+TOPOLOGY = {topology.name: topology for topology in plan.topologies(RunRequest(experiments=(), cpus=2))}
 GIB = 2**30
 
 

@@ -133,7 +133,7 @@ def build(
     )
     cells = [build_cell(asked, experiment, cell, title) for (experiment, cell), title in titles(session).items()]
     cells = [_without_pairs(cell, vetoed) if vetoed.leaves_none else cell for cell in cells]
-    cells = adjusted(cells, primary=session.primary)
+    cells = adjusted(cells, primary=session.primary_cells)
     evidence = Evidence(
         session=session,
         attempts=tuple(runs),
@@ -160,7 +160,7 @@ def build(
         _assemble(evidence, cells, found),
         ladders=ladders(asked),
         more_cpus=tuple(_refuse_more_cpus(step, found, vetoed) for step in more_cpus(asked)),
-        primary=session.primary,
+        primary=session.primary_cells,
         several=tuple(replace(s, refused=_why_refused(s.experiment, found, vetoed)) for s in several(asked, cells)),
         planned=len(whole.specs),
         left_out_blocks=len(_blocks(whole) - _blocks(session)),

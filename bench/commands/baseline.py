@@ -9,6 +9,7 @@ import typer
 from bench.history import baselines
 from bench.options import DEFAULT_OUT, AsJson, Out, SessionName
 from bench.terminal.answers import say_json
+from bench.terminal.asking import asking
 from bench.terminal.output import say
 
 HELP = """Names for sessions to compare with: `bench compare` takes a name wherever it takes a session.
@@ -20,6 +21,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="What to call it: main
 
 
 @app.command("set")
+@asking
 def put(name: Name, session: SessionName, as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
     """Call a session by a name, in place of the one that had it.
 
@@ -33,6 +35,7 @@ def put(name: Name, session: SessionName, as_json: AsJson = False, out: Out = DE
 
 
 @app.command("list")
+@asking
 def show(as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
     """Print each name, and its session.
 
@@ -51,6 +54,7 @@ def show(as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
 
 
 @app.command("rm")
+@asking
 def take_away(name: Name, as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
     """Forget a name. The session stays.
 

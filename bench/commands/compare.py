@@ -6,20 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
 from bench.commands.run import created, judge, measure, report
 from bench.errors import BadInput, GateFailed, NotComparable, did_you_mean
 from bench.history import baselines, confirming, fail_on
 from bench.model import Run, Session
-from bench.options import DEFAULT_OUT, AsJson, Out, typed_command
+from bench.options import DEFAULT_OUT, AsJson, Out
 from bench.record import store
 from bench.runner.session import remaining
-from bench.targets import Options, create
+from bench.targets import create
 from bench.terminal.answers import refuse_beside_json, say_json
+from bench.terminal.asking import typed_command
 from bench.terminal.output import say
-from bench.terminal.paths import as_path
 
 if TYPE_CHECKING:
     from bench.analysis.two_sessions import Stored, TwoSessions
@@ -52,7 +51,7 @@ FailOn = Annotated[
 Format = Annotated[str, typer.Option("--format", help="text, markdown or json.")]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Write there, not to the terminal.", parser=as_path),
+    typer.Option("--output", "-o", metavar="FILE", help="Write there, not to the terminal."),
 ]
 
 
@@ -154,7 +153,7 @@ def _confirm(here: Stored, found: TwoSessions, *, out: Path) -> Stored | None:
 
 
 def _measured(session: Session, out: Path) -> list[Run]:
-    target = create(session.target, msgspec.convert(dict(session.options), Options))
+    target = create(session.target, session.options)
     for topology in {spec.topology.name: spec.topology for spec in session.specs}.values():
         target.check(topology)
     with created(out, session) as folder:

@@ -10,7 +10,7 @@ import typer
 from bench.errors import DataMissing
 from bench.options import AsJson
 from bench.terminal.answers import say_json
-from bench.terminal.paths import as_path
+from bench.terminal.asking import asking
 
 if TYPE_CHECKING:
     from bench.data.images import Source
@@ -22,12 +22,11 @@ Example: bench data list
 app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="mnist or cifar10.")]
-From = Annotated[
-    Path, typer.Argument(metavar="PATH", help="The downloaded file, or the folder that has the files.", parser=as_path)
-]
+From = Annotated[Path, typer.Argument(metavar="PATH", help="The downloaded file, or the folder that has the files.")]
 
 
 @app.command("list")
+@asking
 def list_sets(as_json: AsJson = False) -> None:
     """List the data sets, where each comes from, and whether it is here.
 
@@ -45,6 +44,7 @@ def list_sets(as_json: AsJson = False) -> None:
 
 
 @app.command("seed")
+@asking
 def seed(name: Name, path: From, as_json: AsJson = False) -> None:
     """Check a person's downloaded files against the pinned SHA-256s, and keep them as the set NAME.
 

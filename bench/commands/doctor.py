@@ -9,9 +9,7 @@ from bench import targets
 from bench.terminal.answers import say_json
 
 
-def command(
-    target: o.TargetName = "auto", name: o.Appliance = "raymeter", context: o.Context = None, as_json: o.AsJson = False
-) -> None:
+def command(deployment: o.DeploymentOptions, target: o.TargetName = "auto", as_json: o.AsJson = False) -> None:
     """Look at the machine and at what is up; say of each thing whether it is fit, and what to do if not.
 
     Example: bench doctor
@@ -20,7 +18,7 @@ def command(
     from bench.errors import TargetFailed
 
     names = targets.NAMES if target == "auto" else (target,)
-    found = list(doctor.findings(names, targets.Options(name=name, context=context)))
+    found = list(doctor.findings(names, deployment))
     if as_json:
         say_json("findings", found)
     for finding in () if as_json else found:

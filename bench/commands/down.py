@@ -6,13 +6,15 @@ import typer
 
 from bench import options as o
 from bench import targets
+from bench.runner import session_lock
 from bench.terminal.answers import say_json
+from bench.terminal.asking import typed_command
+from bench.terminal.output import say
 
 
 def command(
+    deployment: o.DeploymentOptions,
     target: o.TargetName = "auto",
-    name: o.Appliance = "raymeter",
-    context: o.Context = None,
     force: o.Force = False,
     as_json: o.AsJson = False,
 ) -> None:
@@ -20,15 +22,17 @@ def command(
 
     Example: bench down
     """
-    options = targets.Options(name=name, context=context)
+    name = str(deployment.get("name", targets.Options.name))
     names = targets.NAMES if target == "auto" else (target,)
 
     def down(each: targets.Target) -> tuple[str, ...]:
-        with o.changing(each.name, name, force=force):
+        with session_lock.changing(each.name, name, typed_command(), force=force) as unheld:
+            if unheld:
+                say(f"{unheld} --force: it is not asked.")
             return each.down()
 
-    found, troubles = targets.ask_each(names, options, down)
-    ended = [f"{name}: {what}" for name, things in found.items() for what in things]
+    found, troubles = targets.ask_each(names, deployment, down)
+    ended = [f"{each}: {what}" for each, things in found.items() for what in things]
     if as_json:
         say_json("ended", ended)
     elif ended or not troubles:

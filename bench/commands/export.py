@@ -13,15 +13,13 @@ from bench.options import DEFAULT_OUT, AsJson, Out, SessionName
 from bench.record import store
 from bench.terminal.answers import say_json
 from bench.terminal.output import say
-from bench.terminal.paths import as_path
 
-Into = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to put it.", parser=as_path)]
+Into = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to put it.")]
 Otava = Annotated[
     Path | None,
     typer.Option(
         metavar="FOLDER",
         help="Pack nothing: add a row for the session to the tables here, as Apache Otava reads them.",
-        parser=as_path,
     ),
 ]
 HERE = Path()

@@ -8,8 +8,8 @@ import typer
 
 from bench.history import metric_history
 from bench.history.metric_history import Change, Number
+from bench.options import DEFAULT_OUT, AsJson, Out, Since
 from bench.record import store
-from bench.record_options import DEFAULT_OUT, AsJson, Out, Since
 from bench.terminal.answers import say_json
 from bench.terminal.output import say
 

@@ -12,8 +12,8 @@ from bench.errors import BadInput, did_you_mean
 from bench.history import summaries
 from bench.history.summaries import Entry, Filters
 from bench.model import Status as Ending
+from bench.options import DEFAULT_OUT, AsJson, Out, Since
 from bench.record import store
-from bench.record_options import DEFAULT_OUT, AsJson, Out, Since
 from bench.sanitize import clean_line
 from bench.terminal.answers import say_json
 

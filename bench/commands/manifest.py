@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import secrets
+from typing import Annotated
 
+import msgspec
 import typer
 import yaml
 
 from bench import options as o
 from bench.errors import BadInput
 from bench.planning import plan
-from bench.planning.plan import Wish
 from bench.runner import rayjob
-from bench.targets import Options
+from bench.targets import Given
+from bench.targets.k8s import Options
 from bench.terminal.answers import say_json
+from bench.terminal.asking import typed_command
 
-Experiment = typer.Argument(metavar="EXPERIMENT", help="What to measure; see `bench list`.")
+Experiment = Annotated[str, typer.Argument(metavar="EXPERIMENT", help="What to measure; see `bench list`.")]
+NamedImage = Annotated[Given, o.OfTargets(only=("name", "image"))]
+ONE_CLUSTER = o.ClusterOptions(topology="multi")
+WORKLOAD = o.Workload()
 
 
 def command(
-    experiment: str = Experiment,
-    profile: o.Profile = "tiny",
-    sets: o.Set = [],  # noqa: B006, typer reads it and never changes it
-    topology: o.TopologyName = "multi",
-    nodes: o.Nodes = 2,
-    cpus: o.Cpus = None,
-    memory_mib: o.MemoryMib = 4096,
-    object_store_mib: o.ObjectStoreMib = 1024,
-    seed: o.Seed = 1,
-    name: o.Appliance = "raymeter",
-    image: o.Image = None,
+    experiment: Experiment,
+    given: NamedImage,
+    workload: o.Workload = WORKLOAD,
+    shape: o.ClusterOptions = ONE_CLUSTER,
     as_json: o.AsJson = False,
 ) -> None:
     """Print a RayJob that runs an experiment in Kubernetes by itself, once; KubeRay's operator must be there.
@@ -40,26 +39,15 @@ def command(
     """
     from bench.targets.k8s.target import K8sTarget
 
-    if topology == "both":
+    if shape.topology == "both":
         raise BadInput("--topology both: a RayJob has one cluster.", "Say single or multi.")
-    wish = Wish(
-        experiments=(experiment,),
-        profile=profile,
-        sets=tuple(sets),
-        topology=topology,
-        nodes=nodes,
-        cpus=cpus,
-        memory_mib=memory_mib,
-        object_store_mib=object_store_mib,
-        blocks=1,
-        seed=seed,
-        target="k8s",
-        command=o.typed_command(),
+    request = o.RunRequest(
+        **vars(workload), **vars(shape), experiments=(experiment,), blocks=1, target="k8s", command=typed_command()
     )
-    session = plan.make(wish)
-    specs = rayjob.specs_of(session, topology)
-    rendered = K8sTarget(Options(name=name, image=image)).render(specs[0].topology)
-    job_name = f"{experiment.replace('_', '-')}-{topology}-{session.id[-4:]}"
+    session = plan.make(request)
+    specs = rayjob.specs_of(session, shape.topology)
+    rendered = K8sTarget(msgspec.convert(dict(given), Options)).render(specs[0].topology)
+    job_name = f"{experiment.replace('_', '-')}-{shape.topology}-{session.id[-4:]}"
     objects = rayjob.rayjob(rendered, specs, name=job_name, token=secrets.token_hex(32))
     if as_json:
         say_json("manifest", objects)

@@ -16,18 +16,15 @@ from bench.analysis.stopping import FEWEST_PAIRS
 from bench.history import past_runs
 from bench.history.past_runs import PairSpread
 from bench.model import Session, Spec
-from bench.options import AsJson, as_plan, asking, planned_options
+from bench.options import DEFAULT_OUT, AsJson, Out, RunRequest, TargetOptions
 from bench.planning import budget, plan, plan_file
-from bench.planning.plan import Wish
 from bench.record import store
-from bench.targets import Options, choose
+from bench.targets import choose
 from bench.terminal.answers import say_json, say_plain
+from bench.terminal.asking import typed_command
 from bench.terminal.output import say
-from bench.terminal.paths import as_path
 
-Save = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write it to a plan file, .toml or .yaml.", parser=as_path)
-]
+Save = Annotated[Path | None, typer.Option(metavar="FILE", help="Write it to a plan file, .toml or .yaml.")]
 
 
 def _say_schema(wanted: bool) -> None:
@@ -35,7 +32,7 @@ def _say_schema(wanted: bool) -> None:
     if wanted:
         from bench.planning import plan_schema
 
-        say_plain(plan_schema.schema(planned_options()))
+        say_plain(plan_schema.schema())
         raise typer.Exit
 
 
@@ -48,10 +45,10 @@ Schema = Annotated[
 SPREADS = (0.02, 0.05, 0.1)  # of pairs' log-ratios, where none are known
 
 
-def _plan(
-    wish: Wish,
-    options: Options,
-    out: Path,
+def command(
+    request: RunRequest,
+    given: TargetOptions,
+    out: Out = DEFAULT_OUT,
     save: Save = None,
     schema: Schema = False,  # noqa: ARG001, its callback has answered
     as_json: AsJson = False,
@@ -60,26 +57,23 @@ def _plan(
 
     Example: bench plan inference --profile lab --set batch=1,10 --save plan.toml
     """
-    chosen = choose(wish.target, options)
+    chosen = choose(request.target, given)
     known = past_runs.known(out, chosen.target.name)
-    session = budget.fit(plan.make(replace(wish, target=chosen.target.name)), known)
-    for topology in plan.topologies(wish):
+    session = budget.fit(plan.make(replace(request, target=chosen.target.name, command=typed_command())), known)
+    for topology in plan.topologies(request):
         chosen.target.check(topology)
     if save:
-        store.write_whole(save, plan_file.written(as_plan(wish, options, out), save.name).encode())
+        store.write_whole(save, plan_file.written(plan_file.plan_of(request, given, out), save.name).encode())
         say(f"Run it with: bench run --plan {shlex.quote(str(save))}")
-    for twin in plan.twins(wish):
+    for twin in plan.twins(request):
         say(twin)
     if as_json:
         say_json("plan", {"why": chosen.why, "seconds": plan.estimate_seconds(session, known), "session": session})
         return
     lines = describe(session, known, why=chosen.why)
-    if len(plan.topologies(wish)) > 1:
+    if len(plan.topologies(request)) > 1:
         lines += ["", *smallest_effects(session, past_runs.spreads(out))]
     typer.echo("\n".join(lines))
-
-
-command = asking(_plan)
 
 
 def describe(session: Session, known: plan.Known, *, why: str) -> list[str]:
@@ -117,9 +111,9 @@ def describe(session: Session, known: plan.Known, *, why: str) -> list[str]:
     if session.budget_seconds is not None:
         lines.append(f"The budget is {plan.in_words(session.budget_seconds)}, and the session ends in time.")
         lines += [f"Dropped, since it has no room: {dropped}." for dropped in session.dropped]
-    if session.precision is not None:
+    if session.precision_share is not None:
         lines.append(
-            f"It ends sooner where every headline's interval is within {percent(session.precision)}"
+            f"It ends sooner where every headline's interval is within {percent(session.precision_share)}"
             f" and rests on {FEWEST_PAIRS} pairs or more."
         )
     if blocks < 6:

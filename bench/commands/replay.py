@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,28 +13,27 @@ from bench.capsules import replaying
 from bench.commands.run import created, judge, measure, report
 from bench.errors import BadInput
 from bench.runner.session import remaining
-from bench.targets import Options, choose
+from bench.targets import choose
 from bench.terminal.answers import say_json
+from bench.terminal.asking import typed_command
 from bench.terminal.output import say
-from bench.terminal.paths import as_path
 
 if TYPE_CHECKING:
     from bench.analysis import Report
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="What `bench export` made.", parser=as_path)]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="What `bench export` made.")]
 Times = Annotated[
     int, typer.Option(min=1, max=10, metavar="N", help="Do it so often: a result has its badge after three that agree.")
 ]
 OtherCode = Annotated[bool, typer.Option("--other-code", help="Though this raymeter is not the one that measured.")]
 
 
-def _replay(
+def command(
     capsule: File,
+    given: o.TargetOptions,
     other_code: OtherCode = False,
     times: Times = 1,
     target: o.TargetName = "auto",
-    *,
-    options: Options,
     as_json: o.AsJson = False,
     out: o.Out = o.DEFAULT_OUT,
 ) -> None:
@@ -56,13 +54,12 @@ def _replay(
             f"Check out revision {found.manifest.git_revision}, or say --other-code.",
         )
     rate = found.session.options.get("link_rate")
-    if options.link_rate is None and isinstance(rate, str):
-        options = replace(options, link_rate=rate)  # it makes the network what it was
-    chosen = choose(target, options)
+    network = {"link_rate": rate} if isinstance(rate, str) else {}  # it makes the network what it was
+    chosen = choose(target, {**network, **given})
     reports, reproduced, done = [], [], []
     for _ in range(times):
         session = replaying.again(
-            found.session, target=chosen.target.name, options=o.as_options(chosen.options), command=o.typed_command()
+            found.session, target=chosen.target.name, options=chosen.options.given(), command=typed_command()
         )
         for topology in {spec.topology.name: spec.topology for spec in session.specs}.values():
             chosen.target.check(topology)
@@ -82,9 +79,6 @@ def _replay(
         typer.echo(_badge(reproduced))
     for session, runs in done:
         judge(session, runs)
-
-
-command = o.asking_target(_replay)
 
 
 def _say(there: Report, reports: list[Report], reproduced: list[bool]) -> None:

@@ -9,29 +9,29 @@ from typing import Annotated
 import typer
 
 from bench.errors import BadInput, did_you_mean
-from bench.options import DEFAULT_OUT, AllowNoise, AllowUnequal, AsJson, Out, Price, SessionName
-from bench.planning.budget import price_of
+from bench.options import DEFAULT_OUT, AsJson, OneOf, Out, ReportOptions, SessionName, price_of
 from bench.record import store
-from bench.terminal import completion
 from bench.terminal.answers import refuse_beside_json, say_json
-from bench.terminal.paths import as_path
 
 Format = Annotated[
     str, typer.Option("--format", help="text, markdown, json, csv, html, mllog, openmetrics, perf-metrics or junit.")
 ]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Write there, not to the terminal.", parser=as_path),
+    typer.Option("--output", "-o", metavar="FILE", help="Write there, not to the terminal."),
 ]
 Delimiter = Annotated[
     str,
     typer.Option(
         metavar="NAME",
         help="Delimiter of CSV: comma, semicolon or tab. [default: comma]",
-        autocompletion=completion.one_of("delimiter"),
     ),
+    OneOf(("comma", "semicolon", "tab")),
 ]
 DecimalComma = Annotated[bool, typer.Option("--decimal-comma", help="Write 0,5 for 0.5 in CSV, between semicolons.")]
+
+
+AS_MEASURED = ReportOptions()
 
 
 def command(
@@ -39,9 +39,7 @@ def command(
     format: Format = "text",
     output: Output = None,
     out: Out = DEFAULT_OUT,
-    allow_noise: AllowNoise = False,
-    allow_unequal: AllowUnequal = False,
-    price_per_cpu_hour: Price = None,
+    judged: ReportOptions = AS_MEASURED,
     delimiter: Delimiter = "",
     decimal_comma: DecimalComma = False,
     as_json: AsJson = False,
@@ -65,9 +63,9 @@ def command(
     stored = store.load_session(folder)
     planned = replace(
         stored,
-        allow_noise=stored.allow_noise or allow_noise,
-        allow_unequal=stored.allow_unequal or allow_unequal,
-        price_per_cpu_hour=price_of(price_per_cpu_hour) if price_per_cpu_hour else stored.price_per_cpu_hour,
+        allow_noise=stored.allow_noise or judged.allow_noise,
+        allow_unequal=stored.allow_unequal or judged.allow_unequal,
+        price_per_cpu_hour=price_of(price) if (price := judged.price_per_cpu_hour) else stored.price_per_cpu_hour,
     )
     summary = summaries.read(folder)
     runs = store.load_runs(folder, planned)
@@ -93,10 +91,6 @@ def _layout(format: str, delimiter: str, *, decimal_comma: bool) -> dict[str, st
     if format != "csv":
         raise BadInput(f"--delimiter and --decimal-comma are for CSV, not for {format}.", "Add --format csv.")
     name = delimiter or "semicolon"
-    if name not in DELIMITERS:
-        raise BadInput(
-            f"--delimiter must be one of {', '.join(DELIMITERS)}, got {name!r}.", did_you_mean(name, DELIMITERS).strip()
-        )
     if decimal_comma and name == "comma":
         raise BadInput("--decimal-comma: a comma cannot be the delimiter too.", "Use --delimiter semicolon or tab.")
     return {"delimiter": DELIMITERS[name], "decimal": "," if decimal_comma else "."}

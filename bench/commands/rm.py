@@ -12,17 +12,14 @@ from typing import Annotated
 import typer
 
 from bench.errors import BadInput, CannotWrite, RecordDamaged
+from bench.options import DEFAULT_OUT, AsJson, Out
 from bench.record import store
-from bench.record_options import DEFAULT_OUT, AsJson, Out
 from bench.runner import session_lock
-from bench.terminal import completion
 from bench.terminal.answers import say_json
 
 Names = Annotated[
     list[str],
-    typer.Argument(
-        metavar="SESSION...", help="Ids, beginnings of them, folders, or latest.", autocompletion=completion.session
-    ),
+    typer.Argument(metavar="SESSION...", help="Ids, beginnings of them, folders, or latest."),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 

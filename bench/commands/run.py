@@ -16,45 +16,42 @@ from bench.analysis.numbers import plural
 from bench.errors import DoesNotFit, NothingMeasured, RecordDamaged, RunFailed, RunInvalid, Stopped
 from bench.history import past_runs, summaries
 from bench.model import Run, Session
-from bench.options import AsJson, as_options, asking, typed_command
+from bench.options import DEFAULT_OUT, AsJson, Out, RunRequest, TargetOptions
 from bench.planning import budget, plan
 from bench.planning.budget import Limits
-from bench.planning.plan import Wish
 from bench.record import store
 from bench.runner import session_lock
 from bench.runner.session import Stop, Work, perform, remaining
-from bench.targets import Options, Target, choose
+from bench.targets import Target, choose
 from bench.terminal import progress
 from bench.terminal.answers import say_json
+from bench.terminal.asking import typed_command
 from bench.terminal.output import say
 
 
-def _run(wish: Wish, options: Options, out: Path, as_json: AsJson = False) -> None:
+def command(request: RunRequest, given: TargetOptions, out: Out = DEFAULT_OUT, as_json: AsJson = False) -> None:
     """Measure experiments on one node and on many, side by side, and print what the numbers mean.
 
     With --plan, what is to be done comes from a file, as `bench plan --save` writes it.
 
     Example: bench run inference --profile tiny --blocks 6
     """
-    topologies = plan.topologies(wish)
-    chosen = choose(wish.target, options)
+    topologies = plan.topologies(request)
+    chosen = choose(request.target, given)
     target = chosen.target
-    wanted = plan.make(replace(wish, target=target.name, options=as_options(chosen.options)))
-    session = budget.fit(wanted, past_runs.known(out, target.name))
+    resolved = replace(request, target=target.name, options=chosen.options.given(), command=typed_command())
+    session = budget.fit(plan.make(resolved), past_runs.known(out, target.name))
     for topology in topologies:
         target.check(topology)
     with created(out, session) as folder:
         say(f"{chosen.describe()} Session {session.id}, kept in {folder}.")
-        for twin in plan.twins(wish):
+        for twin in plan.twins(request):
             say(twin)
         for cell in session.unfit:
             say(f"Left out, since the nodes are too small: {cell}.")
         for dropped in session.dropped:
             say(f"No room in the budget: {dropped}.")
         carry_on(folder, session, remaining(folder, session), target=target, as_json=as_json)
-
-
-command = asking(_run)
 
 
 @contextmanager
@@ -138,10 +135,10 @@ def is_precise(folder: Path, session: Session) -> bool:
     from bench import analysis
     from bench.analysis import stopping
 
-    if session.precision is None:
+    if session.precision_share is None:
         return False
     found = analysis.build(session, store.load_runs(folder, session))
-    return stopping.precision_reached(stopping.headline_ratios(found), session.precision)
+    return stopping.precision_reached(stopping.headline_ratios(found), session.precision_share)
 
 
 def report(folder: Path, session: Session, runs: list[Run]) -> str:

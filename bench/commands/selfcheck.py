@@ -9,25 +9,23 @@ import typer
 from bench.commands.run import created, measure
 from bench.errors import RunFailed, SelfcheckFailed
 from bench.experiments import selfcheck
-from bench.options import DEFAULT_OUT, AsJson, Out, Seed, as_options, asking_target, typed_command
-from bench.options import TargetName as Target
+from bench.options import DEFAULT_OUT, AsJson, Out, RunRequest, Seed, TargetName, TargetOptions
 from bench.planning import plan
-from bench.planning.plan import Wish
 from bench.runner.session import remaining
-from bench.targets import Options, choose
+from bench.targets import choose
 from bench.terminal.answers import say_json
+from bench.terminal.asking import typed_command
 from bench.terminal.output import say
 
 Quick = Annotated[bool, typer.Option("--quick", help="In three minutes, on one cluster: pairs of turns.")]
 MARKS = {True: "good", False: "bad", None: "note"}
 
 
-def _selfcheck(
-    *,
+def command(
+    given: TargetOptions,
     quick: Quick = False,
     seed: Seed = 1,
-    target: Target = "auto",
-    options: Options,
+    target: TargetName = "auto",
     as_json: AsJson = False,
     out: Out = DEFAULT_OUT,
 ) -> None:
@@ -37,18 +35,18 @@ def _selfcheck(
     """
     from bench.analysis.selfcheck import judge
 
-    chosen = choose(target, options)
-    wish = Wish(
+    chosen = choose(target, given)
+    request = RunRequest(
         experiments=("selfcheck",),
         profile="quick" if quick else "full",
         topology="single",
         seed=seed,
         target=chosen.target.name,
-        options=as_options(chosen.options),
+        options=chosen.options.given(),
         command=typed_command(),
     )
-    session = plan.make(wish)
-    for topology in plan.topologies(wish):
+    session = plan.make(request)
+    for topology in plan.topologies(request):
         chosen.target.check(topology)
     with created(out, session) as folder:
         say(f"{chosen.describe()} Session {session.id}, kept in {folder}.")
@@ -77,6 +75,3 @@ def _selfcheck(
             f"The {wrong.of} fails: {wrong.words}.",
             "`bench doctor` says what would make this machine steadier; then try again.",
         )
-
-
-command = asking_target(_selfcheck)

@@ -9,16 +9,13 @@ from bench import targets
 from bench.terminal.answers import say_json
 
 
-def command(
-    target: o.TargetName = "auto", name: o.Appliance = "raymeter", context: o.Context = None, as_json: o.AsJson = False
-) -> None:
+def command(deployment: o.DeploymentOptions, target: o.TargetName = "auto", as_json: o.AsJson = False) -> None:
     """Say what is up. Looks, and changes nothing.
 
     Example: bench status
     """
-    options = targets.Options(name=name, context=context)
     names = targets.NAMES if target == "auto" else (target,)
-    found, troubles = targets.ask_each(names, options, lambda each: each.status())
+    found, troubles = targets.ask_each(names, deployment, lambda each: each.status())
     if as_json:
         say_json("status", [plain(each, standing) for each, standing in found.items()])
     elif found:

@@ -9,9 +9,8 @@ import typer
 
 from bench.options import AsJson
 from bench.terminal.answers import say_json
-from bench.terminal.paths import as_path
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="What `bench export` made.", parser=as_path)]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="What `bench export` made.")]
 
 
 def command(capsule: File, as_json: AsJson = False) -> None:

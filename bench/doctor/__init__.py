@@ -22,7 +22,7 @@ from bench.experiments import NAMES, load
 from bench.machine.cores import cores, read_cpus
 from bench.machine.effective_cpus import effective_cpus
 from bench.prometheus import scraping
-from bench.targets import Cluster, Options
+from bench.targets import Cluster, Given, Target
 from bench.targets.local import run_folders
 
 LEAST_FREE_BYTES = 2**30
@@ -96,21 +96,20 @@ def versions() -> Iterator[Finding]:
             yield Finding(package, "bad", "is not installed", "Run `task setup`.")
 
 
-def standing(name: str, options: Options) -> Iterator[Finding]:
+def standing(target: Target) -> Iterator[Finding]:
     """What is up on a target, whether all of it answers and is as it should be, and what is left of what was."""
-    target = targets.create(name, options)
     found = target.status()
     if found.cluster is not None:
-        yield Finding(f"target {name}", "good", f"{found.cluster.topology.name} is up")
+        yield Finding(f"target {target.name}", "good", f"{found.cluster.topology.name} is up")
         yield from cluster(found.cluster)
         yield clocks(clock_skew.measure(found.cluster))
         yield from nodes.findings(target, found.cluster.topology)
         yield from scraped_and_shown(found.cluster)
     elif found.leftovers:
-        yield Finding(f"target {name}", "bad", f"left over: {', '.join(found.leftovers)}", "Run `bench down`.")
+        yield Finding(f"target {target.name}", "bad", f"left over: {', '.join(found.leftovers)}", "Run `bench down`.")
     else:
         yield Finding(
-            f"target {name}", "note" if found.lack else "good", "nothing is up, nothing is left over", found.lack
+            f"target {target.name}", "note" if found.lack else "good", "nothing is up, nothing is left over", found.lack
         )
 
 
@@ -164,15 +163,16 @@ def scraped_and_shown(found: Cluster) -> Iterator[Finding]:
     )
 
 
-def findings(names: Sequence[str], options: Options) -> Iterator[Finding]:
+def findings(names: Sequence[str], given: Given) -> Iterator[Finding]:
     """All that there is to be said of this machine, and of the appliance on the targets of these names."""
+    wanted = [targets.create(name, given) for name in names]
     for check in (machine, steady, isolation, clock, versions):
         yield from check()
-    for name in names:
+    for target in wanted:
         try:
-            yield from standing(name, options)
+            yield from standing(target)
         except BenchError as error:
-            yield Finding(f"target {name}", "bad", error.what.rstrip("."), error.way_out)
+            yield Finding(f"target {target.name}", "bad", error.what.rstrip("."), error.way_out)
 
 
 def _cpus() -> Finding:

@@ -45,8 +45,8 @@ def fresh(session: Session, runs: Collection[Run], alarms: Collection[SessionRow
         specs=specs,
         ended="",
         dropped=(),
-        precision=None,
-        budget_seconds=None,
+        precision="",
+        budget="",
     )
 
 

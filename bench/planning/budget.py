@@ -3,48 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
-from bench.errors import BadInput, DoesNotFit
+from bench.errors import DoesNotFit
 from bench.model import Session, Spec
 from bench.planning.plan import Known, cluster_seconds, in_words, run_seconds, sum_seconds
 
 FEWEST_BLOCKS = 6  # a verdict needs as many; below them cells are dropped first
 MOST_OVER = 1.1  # of the budget: a run is not begun that would end later
-UNITS_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
-
-
-def seconds_of(text: str) -> float:
-    """20m, 1h30m, 90s. Raises BadInput."""
-    found = re.fullmatch(r"(?=.)(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", text.strip())
-    seconds = (
-        sum(int(n or 0) * unit for n, unit in zip(found.groups(), UNITS_SECONDS.values(), strict=True)) if found else 0
-    )
-    if not seconds:
-        raise BadInput(f"--budget {text} is no time.", "Say 20m, 90s or 1h30m.")
-    return float(seconds)
-
-
-def price_of(text: str) -> str:
-    """`0.04 EUR`, of any way to write it: amount first, then what it is counted in. Raises BadInput."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([^\W\d_]{1,8}|[$€£¥])", text.strip())
-    if not found or not float(found[1]) > 0:
-        raise BadInput(f"--price-per-cpu-hour {text} is no price.", "Say it as 0.04EUR: an amount, then its currency.")
-    return f"{found[1]} {found[2]}"
-
-
-def share_of(text: str) -> float:
-    """0.03, of 3%. Raises BadInput."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text.strip())
-    share = float(found[1]) / 100 if found else 0.0
-    if not 0 < share < 1:
-        raise BadInput(
-            f"--precision {text} is none.", "Say 3%: how far an interval may reach to each side of the ratio."
-        )
-    return share
 
 
 def fit(session: Session, known: Known) -> Session:
@@ -148,8 +116,9 @@ class Limits:
             self._before, self._asked = self._asked, spec
         if is_new:
             self._close_block()
-            if self.session.precision is not None and self.is_precise():
-                return f"the precision of {100 * self.session.precision:g} % was reached"
+            share = self.session.precision_share
+            if share is not None and self.is_precise():
+                return f"the precision of {100 * share:g} % was reached"
         why = self._out_of_time(spec, is_new=is_new)
         if is_new and not why:
             self._block, self._block_began = spec.block, self.clock()

@@ -1,4 +1,4 @@
-"""From a wish to an ordered Session, and how long it will take."""
+"""Makes an ordered Session of a request, and estimates how long it will take."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import random
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 
 from bench import params as parameters
@@ -16,11 +16,11 @@ from bench.experiments import ALL_NAMES, NAMES, Experiment, Profile, load
 from bench.identity import revision_in_words
 from bench.machine.effective_cpus import effective_cpus
 from bench.model import Session, Spec, Topology, Value
+from bench.options import ClusterOptions, RunRequest, price_of
 from bench.planning import needs
 from bench.planning.primary import primary
 
 MIB = 2**20
-TOPOLOGIES = ("both", "single", "multi")
 
 # Guesses for a first run, of two cores; `estimate` prefers what earlier runs took.
 UP_SECONDS = {"single": 6.0, "multi": 9.0}
@@ -49,34 +49,6 @@ class Known:
 NOTHING_KNOWN = Known()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wish:
-    """What a person asks for."""
-
-    experiments: tuple[str, ...]
-    profile: str = "tiny"
-    sets: tuple[str, ...] = ()  # name=v1,v2, of every experiment
-    levels: Mapping[str, Levels] = field(default_factory=dict)  # of each experiment, as a plan file has them
-    topology: str = "both"
-    nodes: int = 2
-    cpus: int | None = None  # of all nodes together; None: all that this process may use
-    memory_mib: int = 4096  # of all nodes together
-    object_store_mib: int = 1024  # of all nodes together, inside the memory
-    blocks: int | None = None  # None: as the profile says
-    samples: int | None = None  # the same, of each cell in each run
-    seed: int = 1
-    target: str = "local"
-    options: Mapping[str, Value] = field(default_factory=dict)
-    allow_noise: bool = False
-    allow_unequal: bool = False
-    budget_seconds: float | None = None
-    price_per_cpu_hour: str = ""  # 0.04 EUR
-    precision: float | None = None  # 0.03 is 3 %
-    primary: str = ""  # cells that it is about: c01,c03
-    profile_with: str = ""  # one of bench/stacks.py's; empty: none
-    command: str = ""
-
-
 def experiment(name: str) -> Experiment:
     """The experiment called `name`. Raises BadInput, naming those there are."""
     if name not in ALL_NAMES:
@@ -92,57 +64,53 @@ def profile(name: str, of: str) -> Profile:
     return profiles[name]
 
 
-def topologies(wish: Wish) -> tuple[Topology, ...]:
+def topologies(cluster: ClusterOptions) -> tuple[Topology, ...]:
     """The topologies asked for, with equal totals. Raises BadInput or DoesNotFit."""
-    if wish.topology not in TOPOLOGIES:
-        raise BadInput(
-            f"There is no topology {wish.topology}.",
-            f"{did_you_mean(wish.topology, TOPOLOGIES)}There are: {', '.join(TOPOLOGIES)}.",
-        )
-    if wish.nodes < 2 and wish.topology != "single":
-        raise BadInput(f"--nodes {wish.nodes}: `multi` needs at least 2.", "Or ask for --topology single.")
+    if cluster.nodes < 2 and cluster.topology != "single":
+        raise BadInput(f"--nodes {cluster.nodes}: `multi` needs at least 2.", "Or ask for --topology single.")
     there = effective_cpus()
-    cpus = wish.cpus if wish.cpus is not None else max(there.whole, 1)
+    cpus = cluster.cpus if cluster.cpus is not None else max(there.whole, 1)
     if cpus < 1:
         raise BadInput(f"--cpus {cpus}: it takes at least 1.")
-    if wish.cpus is None and wish.topology != "single":
-        cpus -= cpus % wish.nodes
-    if wish.topology != "single" and (cpus < wish.nodes or cpus % wish.nodes):
+    if cluster.cpus is None and cluster.topology != "single":
+        cpus -= cpus % cluster.nodes
+    if cluster.topology != "single" and (cpus < cluster.nodes or cpus % cluster.nodes):
         raise DoesNotFit(
-            f"{f'{wish.cpus} CPUs' if wish.cpus else f'The CPUs that may be used here, {there},'} cannot be shared equally by"
-            f" {wish.nodes} nodes.",
+            f"{f'{cluster.cpus} CPUs' if cluster.cpus else f'The CPUs that may be used here, {there},'} cannot be shared equally by"
+            f" {cluster.nodes} nodes.",
             "Give --cpus a multiple of --nodes, or ask for --topology single.",
         )
-    for name, mib in (("--memory-mib", wish.memory_mib), ("--object-store-mib", wish.object_store_mib)):
-        if mib < wish.nodes:
+    for name, mib in (("--memory-mib", cluster.memory_mib), ("--object-store-mib", cluster.object_store_mib)):
+        if mib < cluster.nodes:
             raise BadInput(f"{name} {mib}: it takes at least 1 MiB a node.")
-    if wish.object_store_mib * 10 > wish.memory_mib * 4:
+    if cluster.object_store_mib * 10 > cluster.memory_mib * 4:
         raise BadInput(
-            f"--object-store-mib {wish.object_store_mib} is over 40 % of --memory-mib {wish.memory_mib}.",
+            f"--object-store-mib {cluster.object_store_mib} is over 40 % of --memory-mib {cluster.memory_mib}.",
             "The object store lies inside the memory, and the workers need the rest.",
         )
-    shapes = {"single": 1, "multi": wish.nodes}
+    shapes = {"single": 1, "multi": cluster.nodes}
     return tuple(
         Topology(
             name=name,
             nodes=nodes,
             cpus_per_node=cpus // nodes,
             # Whole MiB of the smallest node, so that both topologies have the same in total.
-            memory_bytes_per_node=wish.memory_mib // wish.nodes * MIB * wish.nodes // nodes,
-            object_store_bytes_per_node=wish.object_store_mib // wish.nodes * MIB * wish.nodes // nodes,
+            memory_bytes_per_node=cluster.memory_mib // cluster.nodes * MIB * cluster.nodes // nodes,
+            object_store_bytes_per_node=cluster.object_store_mib // cluster.nodes * MIB * cluster.nodes // nodes,
             threads_per_node=cpus // nodes,
-            shares=wish.nodes if nodes == 1 and cpus % wish.nodes == 0 else 0,
+            shares=cluster.nodes if nodes == 1 and cpus % cluster.nodes == 0 else 0,
         )
         for name, nodes in shapes.items()
-        if wish.topology in ("both", name)
+        if cluster.topology in ("both", name)
     )
 
 
-def chosen_levels(wish: Wish, of: str) -> Levels:
+def chosen_levels(request: RunRequest, of: str) -> Levels:
     """What a person chose for the experiment `of`: `--set` goes before the plan file. Raises BadInput."""
-    if any(text.startswith("chaos=") for text in wish.sets):
+    sets = [*request.sets, *([f"chaos={request.chaos}"] if request.chaos else [])]
+    if any(text.startswith("chaos=") for text in sets):
         needs.check_chaos(of)
-    return {**wish.levels.get(of, {}), **parameters.settings(experiment(of).Params, list(wish.sets))}
+    return {**request.levels.get(of, {}), **parameters.settings(experiment(of).Params, sets)}
 
 
 def cells(of: str, name: str, chosen: Levels) -> list[dict[str, Value]]:
@@ -154,13 +122,13 @@ def cells(of: str, name: str, chosen: Levels) -> list[dict[str, Value]]:
     return [cell for cell, twin in _combinations(of, name, chosen) if twin is None]
 
 
-def twins(wish: Wish) -> Iterator[str]:
+def twins(request: RunRequest) -> Iterator[str]:
     """In words, which of the cells that were asked for are left out since they differ in nothing that has an effect."""
-    for of in dict.fromkeys(wish.experiments):
+    for of in dict.fromkeys(request.experiments):
         left_out: dict[
             str, set[tuple[Value, ...]]
         ] = {}  # by the names that differ; grids of a profile may repeat a cell
-        for cell, twin in _combinations(of, wish.profile, chosen_levels(wish, of)):
+        for cell, twin in _combinations(of, request.profile, chosen_levels(request, of)):
             if twin is not None and (names := [name for name in cell if cell[name] != twin[name]]):
                 left_out.setdefault(", ".join(names), set()).add(tuple(cell.values()))
         for differing, those in left_out.items():
@@ -183,51 +151,51 @@ def _combinations(of: str, name: str, chosen: Levels) -> Iterator[tuple[dict[str
             found.setdefault(effect, cell)
 
 
-def make(wish: Wish, *, now: datetime | None = None, suffix: str | None = None) -> Session:
-    """The Session that does what `wish` asks for. Raises BadInput, DoesNotFit or DataMissing before anything starts."""
-    if not wish.experiments:
+def make(request: RunRequest, *, now: datetime | None = None, suffix: str | None = None) -> Session:
+    """The Session that does what `request` asks for. Raises BadInput, DoesNotFit or DataMissing before anything starts."""
+    if not request.experiments:
         raise BadInput("No experiment was named.", f"There are: {', '.join(NAMES)}.")
-    if wish.blocks is not None and wish.blocks < 1:
-        raise BadInput(f"--blocks {wish.blocks}: it takes at least 1.")
-    if wish.samples is not None and not 1 <= wish.samples <= MOST_SAMPLES:
-        raise BadInput(f"--samples {wish.samples}: it takes 1 to {MOST_SAMPLES:,}.")
-    if wish.precision is not None and wish.topology != "both":
+    if request.blocks is not None and request.blocks < 1:
+        raise BadInput(f"--blocks {request.blocks}: it takes at least 1.")
+    if request.samples is not None and not 1 <= request.samples <= MOST_SAMPLES:
+        raise BadInput(f"--samples {request.samples}: it takes 1 to {MOST_SAMPLES:,}.")
+    if request.precision_share is not None and request.topology != "both":
         raise BadInput("--precision is that of a ratio, and one topology has none.", "Ask for --topology both.")
     now = now or datetime.now(UTC)
-    names = tuple(dict.fromkeys(wish.experiments))
-    identity = f"{now:%Y%m%d-%H%M%S}-{'-'.join(names)}-{wish.profile}-{suffix or secrets.token_hex(2)}"
-    shapes = topologies(wish)
-    cell_specs = [spec for name in names for spec in _cell_specs(wish, name, session=identity, topology=shapes[0])]
-    if wish.profile_with:
-        needs.check_profiler(wish.profile_with, wish.target)
-    cell_specs, unfit = _that_fit(wish, cell_specs, shapes)
-    of_profile = max(profile(wish.profile, name).blocks for name in names)
-    blocks = wish.blocks or (of_profile if wish.precision is None else MOST_BLOCKS)
+    names = tuple(dict.fromkeys(request.experiments))
+    identity = f"{now:%Y%m%d-%H%M%S}-{'-'.join(names)}-{request.profile}-{suffix or secrets.token_hex(2)}"
+    shapes = topologies(request)
+    cell_specs = [spec for name in names for spec in _cell_specs(request, name, session=identity, topology=shapes[0])]
+    if request.profile_with:
+        needs.check_profiler(request.profile_with, request.target)
+    cell_specs, unfit = _that_fit(request, cell_specs, shapes)
+    of_profile = max(profile(request.profile, name).blocks for name in names)
+    blocks = request.blocks or (MOST_BLOCKS if request.precision else of_profile)
     _check_many(len(cell_specs) * len(shapes) * blocks)
     complete = [{shape.name: needs.complete(replace(spec, topology=shape)) for shape in shapes} for spec in cell_specs]
+    # However it was asked for, as a plan file or on the command line, it is kept in one way.
+    asked = replace(
+        request,
+        experiments=names,
+        levels={name: chosen_levels(request, name) for name in names},
+        sets=(),
+        chaos="",
+        price_per_cpu_hour=price_of(request.price_per_cpu_hour) if request.price_per_cpu_hour else "",
+    )
     return Session(
+        **{each.name: getattr(asked, each.name) for each in fields(RunRequest)},
         id=identity,
         created=now.isoformat(timespec="seconds"),
-        target=wish.target,
-        seed=wish.seed,
-        profile=wish.profile,
-        command=wish.command,
         metrics={name: experiment(name).METRICS for name in names},
         arms={name: experiment(name).ARMS for name in names},
-        specs=tuple(_ordered(complete, shapes, blocks=blocks, seed=wish.seed)),
-        options=wish.options,
-        allow_noise=wish.allow_noise,
-        allow_unequal=wish.allow_unequal,
-        budget_seconds=wish.budget_seconds,
-        price_per_cpu_hour=wish.price_per_cpu_hour,
-        precision=wish.precision,
+        specs=tuple(_ordered(complete, shapes, blocks=blocks, seed=request.seed)),
         revision=revision_in_words(),
-        primary=primary(wish.primary, cell_specs),
+        primary_cells=primary(request.primary, cell_specs),
         unfit=tuple(unfit),
     )
 
 
-def _that_fit(wish: Wish, specs: Sequence[Spec], shapes: Sequence[Topology]) -> tuple[list[Spec], list[str]]:
+def _that_fit(request: RunRequest, specs: Sequence[Spec], shapes: Sequence[Topology]) -> tuple[list[Spec], list[str]]:
     """The cells that the nodes can do, and why each of the others was left out.
 
     A profile is for machines of all sizes: what is too large in it is left out. Raises DoesNotFit where it was chosen: where
@@ -237,20 +205,20 @@ def _that_fit(wish: Wish, specs: Sequence[Spec], shapes: Sequence[Topology]) -> 
     refused: list[tuple[Spec, DoesNotFit]] = []
     for spec in specs:
         try:
-            needs.check(spec, shapes, wish.target)
+            needs.check(spec, shapes, request.target)
             kept.append(spec)
         except DoesNotFit as error:
             refused.append((spec, error))
-    names, of_profile = {spec.experiment for spec in kept}, [_of_profile(wish, spec) for spec in kept]
+    names, of_profile = {spec.experiment for spec in kept}, [_of_profile(request, spec) for spec in kept]
     for spec, why in refused:
-        if spec.experiment not in names or _of_profile(wish, spec) in of_profile:
+        if spec.experiment not in names or _of_profile(request, spec) in of_profile:
             raise why
     return kept, [f"cell {spec.experiment} {spec.cell}: {why.what.rstrip('.')}" for spec, why in refused]
 
 
-def _of_profile(wish: Wish, spec: Spec) -> tuple[str, dict[str, Value]]:
+def _of_profile(request: RunRequest, spec: Spec) -> tuple[str, dict[str, Value]]:
     """What a cell has from its profile, and not from the user."""
-    chosen = chosen_levels(wish, spec.experiment)
+    chosen = chosen_levels(request, spec.experiment)
     return spec.experiment, {name: value for name, value in spec.params.items() if name not in chosen}
 
 
@@ -263,9 +231,9 @@ def _check_many(runs: int) -> None:
         )
 
 
-def _cell_specs(wish: Wish, name: str, *, session: str, topology: Topology) -> list[Spec]:
-    chosen = profile(wish.profile, name)
-    samples = wish.samples or chosen.samples
+def _cell_specs(request: RunRequest, name: str, *, session: str, topology: Topology) -> list[Spec]:
+    chosen = profile(request.profile, name)
+    samples = request.samples or chosen.samples
     return [
         Spec(
             id="",
@@ -273,7 +241,7 @@ def _cell_specs(wish: Wish, name: str, *, session: str, topology: Topology) -> l
             experiment=name,
             cell=f"c{number:02d}",
             params=cell,
-            seed=wish.seed,
+            seed=request.seed,
             topology=topology,
             block=0,
             warmups=chosen.warmups,
@@ -281,9 +249,9 @@ def _cell_specs(wish: Wish, name: str, *, session: str, topology: Topology) -> l
             sample_seconds=chosen.sample_seconds,
             deadline_seconds=chosen.deadline_seconds * max(1.0, samples / chosen.samples),
             guessed_seconds=0.0,  # `needs.complete` asks the experiment
-            profile_with=wish.profile_with,
+            profile_with=request.profile_with,
         )
-        for number, cell in enumerate(cells(name, wish.profile, chosen_levels(wish, name)), start=1)
+        for number, cell in enumerate(cells(name, request.profile, chosen_levels(request, name)), start=1)
     ]
 
 

@@ -7,20 +7,25 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args
 
 import yaml
+from msgspec import Meta
 
 from bench import params as parameters
+from bench import targets
 from bench.errors import BadInput
 from bench.experiments import NAMES
 from bench.model import Value
+from bench.options import Out, RunRequest, choices, declared
 from bench.params import Parameter
 from bench.planning import plan, plan_text
 from bench.planning.plan import Levels
 from bench.planning.plan_text import SUFFIXES, Dumper, Language, Text, Way
 
 EXPERIMENTS = "experiments"  # the one table: of each experiment, the params that are set
+IN_TABLES = ("experiments", "levels", "sets", "chaos")  # options of which a plan has this table
 _FEWEST_EXPERIMENTS: dict[Language, str] = {
     "TOML": "Write [experiments.inference].",
     "YAML": "Write experiments: and, in the next line and indented, inference:",
@@ -35,14 +40,30 @@ class Plan:
     experiments: Mapping[str, Levels]
 
 
-def load(path: Path, known: Mapping[str, Parameter]) -> Plan:
-    """The plan at `path`. `known`: the options of the command line. Raises BadInput, with the line."""
-    return check(plan_text.read(path), known)
+def known_options() -> dict[str, Parameter]:
+    """The options that a plan may have, as they are declared for the command line."""
+    found = {**declared(RunRequest), **targets.declared_options(), "out": Out}
+    return {name: _as_parameter(name, annotation) for name, annotation in found.items() if name not in IN_TABLES}
 
 
-def check(text: Text, known: Mapping[str, Parameter]) -> Plan:
+def _as_parameter(name: str, annotation: Any) -> Parameter:
+    kind, option = get_args(annotation)[:2]
+    one: Any = next((each for each in get_args(kind) if isinstance(each, type) and each is not NoneType), kind)
+    if words := choices(annotation):
+        one = Literal.__getitem__(words)
+    meta = Meta(ge=option.min, le=option.max, description=option.help, extra={"unit": option.metavar or ""})
+    return parameters.as_declared(name, Annotated[str if one is Path else one, meta], default="")
+
+
+def load(path: Path) -> Plan:
+    """The plan at `path`. Raises BadInput, with the line."""
+    return check(plan_text.read(path))
+
+
+def check(text: Text) -> Plan:
     """What `text` asks for. Raises BadInput, naming the line and what could have been meant."""
-    options = {}
+    options: dict[str, Value] = {}
+    known = known_options()
     for name, said in text.values.items():
         if name == EXPERIMENTS:
             continue
@@ -97,6 +118,17 @@ def _nearest(name: str, known: Iterable[str]) -> str:
     names = list(known)
     close = difflib.get_close_matches(name, names, n=1)
     return f"; did you mean {close[0]}?" if close else f". There are: {', '.join(names)}."
+
+
+def plan_of(request: RunRequest, given: targets.Given, out: Path) -> Plan:
+    """A request as a plan: all options that have a value, so that it means the same when a default changes."""
+    defaults = {**vars(RunRequest()), **targets.defaults()}
+    values = {**vars(request), **targets.defaults(), **given, "out": str(out)}
+    unset = {name for name, value in defaults.items() if value in (None, "") and values[name] == value}
+    return Plan(
+        options={name: values[name] for name in known_options() if name not in unset},
+        experiments={name: plan.chosen_levels(request, name) for name in dict.fromkeys(request.experiments)},
+    )
 
 
 def written(wanted: Plan, name: str) -> str:

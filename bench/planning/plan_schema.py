@@ -11,20 +11,20 @@ from bench import params as parameters
 from bench.experiments import NAMES
 from bench.params import Parameter
 from bench.planning import plan
-from bench.planning.plan_file import EXPERIMENTS
+from bench.planning.plan_file import EXPERIMENTS, known_options
 
 VERSION = 1  # of what the keys mean; a parameter more or less is no new version
 
 
-def schema(known: Mapping[str, Parameter]) -> dict[str, Any]:
-    """What a plan may say, in JSON Schema 2020-12. `known`: the options of the command line.
+def schema() -> dict[str, Any]:
+    """What a plan may say, in JSON Schema 2020-12.
 
     What no schema can say is left to `bench plan --plan`: params that do not go together, and an experiment without the
     profile that is asked for.
     """
     subjects = {name: plan.experiment(name) for name in NAMES}
     profiles = list(dict.fromkeys(each for subject in subjects.values() for each in subject.PROFILES))
-    options = {name: _value(parameter) for name, parameter in known.items()}
+    options = {name: _value(parameter) for name, parameter in known_options().items()}
     options["profile"]["enum"] = profiles
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

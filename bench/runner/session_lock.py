@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -50,10 +50,21 @@ def alone(session: Session, folder: Path, command: str) -> Iterator[None]:
 
 
 @contextmanager
-def changing(target: str, name: str, command: str) -> Iterator[None]:
-    """Hold the deployment `name` while it is stood up or taken down. Raises DoesNotFit where a session runs on it."""
-    with _held(target, name, _holder(command), fix="Wait for it or end it with Ctrl-C; --force does not wait."):
-        yield
+def changing(target: str, name: str, command: str, *, force: bool = False) -> Iterator[str]:
+    """Hold the deployment `name` while it is stood up or taken down. Raises DoesNotFit where a session runs on it.
+
+    By `force` nothing is raised: the deployment is not held, and why not is what this yields, else an empty text.
+    """
+    fix = "Wait for it or end it with Ctrl-C; --force does not wait."
+    with ExitStack() as held:
+        unheld = ""
+        try:
+            held.enter_context(_held(target, name, _holder(command), fix=fix))
+        except DoesNotFit as error:
+            if not force:
+                raise
+            unheld = error.what
+        yield unheld
 
 
 @contextmanager

@@ -3,36 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from importlib import import_module
-from typing import Literal, Protocol, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
+
+import msgspec
+from typer import Option
 
 from bench.errors import BadInput, BenchError, did_you_mean
-from bench.model import IdleLoad, Topology
+from bench.model import IdleLoad, Topology, Value
+from bench.options import TARGETS, declared
 from bench.targets.bounds import check_name
 
 A = TypeVar("A")
 
 RAYS_OWN: Mapping[str, str] = {}  # settings: all as Ray has them where nothing is set
 
-Isolation = Literal["auto", "namespace", "loopback"]
+Given = Mapping[str, Value]
+"""Options of targets by name, those that are not at their default: of any target, until one is chosen."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What a person may say about a target. Each target refuses what it has no use for."""
+    """What every target takes. A target declares what else it takes in its package, as `Options` that inherit from these."""
 
-    name: str = "raymeter"  # of the appliance; two of them on one machine do not meet
-    isolation: Isolation = "auto"
-    link_rate: str | None = None  # 1gbit, 100mbit: what each node may send
-    image: str | None = None  # what containers and pods run; None: what `bench image` builds
-    dev: bool = False  # send the code of this checkout, in place of the image's
-    context: str | None = None  # of Kubernetes, as kubectl knows it; None: the current one, else one that kind makes
-    load_with: str | None = None  # the user's own command that carries {image} to the Kubernetes nodes
-    operator_manifests: str | None = None  # a folder in place of KubeRay's repository
+    name: Annotated[
+        str, Option("--name", help="Deployment name; deployments with different names are independent.")
+    ] = "raymeter"
 
     def __post_init__(self) -> None:
         check_name(self.name)  # here, so that no command, plan or target can leave it out
+
+    def given(self) -> dict[str, Value]:
+        """Those that are not at their default, as a session keeps them."""
+        return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContainerOptions(Options):
+    """What a target takes whose nodes are containers."""
+
+    image: Annotated[str | None, Option(help="Container image of all nodes. [default: what `bench image` builds]")] = (
+        None
+    )
+    dev: Annotated[
+        bool, Option("--dev", help="Send the code of this checkout to the containers; the record says so.")
+    ] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,33 +137,48 @@ class Target(Protocol):
         ...
 
 
-_MODULES = {
-    "local": "bench.targets.local.target",
-    "docker": "bench.targets.docker.target",
-    "k8s": "bench.targets.k8s.target",
-}
-NAMES = tuple(_MODULES)
+NAMES = TARGETS
 NOTHING_IS_UP = "nothing is up"
 
 
-def create(name: str, options: Options) -> Target:
-    """The target called `name`. Raises BadInput, naming those there are."""
-    if name not in _MODULES:
+def options_of(name: str) -> type[Options]:
+    """The options that the target `name` takes. Raises BadInput, naming the targets there are."""
+    if name not in NAMES:
         raise BadInput(
             f"There is no target {name}.", f"{did_you_mean(name, NAMES)}There are: auto, {', '.join(NAMES)}."
         )
-    make: Callable[[Options], Target] = import_module(_MODULES[name]).create
+    found: type[Options] = import_module(f"bench.targets.{name}").Options
+    return found
+
+
+def declared_options() -> dict[str, Any]:
+    """The annotation of each option of any target, by name."""
+    return {option: annotation for name in NAMES for option, annotation in declared(options_of(name)).items()}
+
+
+def defaults() -> dict[str, Any]:
+    """The default of each option of any target, by name."""
+    return {each.name: each.default for name in NAMES for each in fields(options_of(name))}
+
+
+def create(name: str, given: Given) -> Target:
+    """The target called `name`, with those options that it takes. Raises BadInput."""
+    return _make(name, msgspec.convert(dict(given), options_of(name)))
+
+
+def _make(name: str, options: Options) -> Target:
+    make: Callable[[Options], Target] = import_module(f"bench.targets.{name}.target").create
     return make(options)
 
 
 def ask_each(
-    names: Sequence[str], options: Options, question: Callable[[Target], A]
+    names: Sequence[str], given: Given, question: Callable[[Target], A]
 ) -> tuple[dict[str, A], list[BenchError]]:
     """What each target answers, and what kept the others from it: an engine that is away hides no other target."""
     answers: dict[str, A] = {}
     troubles: list[BenchError] = []
     for name in names:
-        target = create(name, options)
+        target = create(name, given)
         try:
             answers[name] = question(target)
         except BenchError as error:
@@ -163,7 +194,7 @@ def raise_all(troubles: Sequence[BenchError]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """A target, with what was said about it and what it was stood up with; and why it is this one."""
+    """A target with its options, given now or when it was stood up, and why it is this one."""
 
     target: Target
     options: Options
@@ -175,23 +206,29 @@ class Choice:
         return f"{said} {note}" if (note := self.target.note()) else said
 
 
-def choose(name: str, options: Options) -> Choice:
-    """The target called `name`, or for `auto` the one that is up, `local` where none is.
+def choose(name: str, given: Given, otherwise: Callable[[Given], Choice] | None = None) -> Choice:
+    """The target called `name`, or for `auto` the one that is up; where none is, `local` or what `otherwise` finds.
 
-    What is up keeps the options that it was stood up with, but for those that are said anew.
+    What is up keeps the options that it was stood up with, but for those that are given anew. Raises BadInput for an option
+    that the target does not take.
     """
     for candidate in NAMES if name == "auto" else (name,):
-        standing = create(candidate, options).status()
+        standing = create(candidate, given).status()
         if standing.cluster is not None:
-            kept = _over(standing.options or options, options)
-            return Choice(
-                target=create(candidate, kept), options=kept, why="it is up" if name == "auto" else "it was named"
-            )
-    found, why = ("local", NOTHING_IS_UP) if name == "auto" else (name, "it was named")
-    return Choice(target=create(found, options), options=options, why=why)
+            had = standing.options.given() if standing.options else {}
+            return chosen(candidate, {**had, **given}, "it is up" if name == "auto" else "it was named")
+    if name != "auto":
+        return chosen(name, given, "it was named")
+    return otherwise(given) if otherwise else chosen("local", given, NOTHING_IS_UP)
 
 
-def _over(had: Options, said: Options) -> Options:
-    """`had`, with every option of `said` that is not left at its default."""
-    anew = {each.name: getattr(said, each.name) for each in fields(Options) if getattr(said, each.name) != each.default}
-    return replace(had, **anew)
+def chosen(name: str, given: Given, why: str) -> Choice:
+    """The target called `name`, and `why` it is that one. Raises BadInput for an option that it does not take."""
+    kind = options_of(name)
+    if foreign := given.keys() - declared(kind).keys():
+        named = ", ".join(f"--{option.replace('_', '-')}" for option in sorted(foreign))
+        takers = [each for each in NAMES if foreign <= declared(options_of(each)).keys()]
+        hint = f" or use --target {' or '.join(takers)}" if takers else " or use another --target"
+        raise BadInput(f"The target {name} does not take {named}.", f"Leave that out,{hint}.")
+    options = msgspec.convert(dict(given), kind)
+    return Choice(target=_make(name, options), options=options, why=why)

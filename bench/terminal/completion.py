@@ -1,43 +1,32 @@
-"""What the shell offers where a name is asked for. Nothing here may be slow or fail: a person has pressed Tab."""
+"""Offers names to the shell where one is asked for. Nothing here may be slow or fail: a user has pressed Tab."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING
 
 import typer
 
-from bench import experiments
 from bench.errors import BenchError
-from bench.params import declared
-from bench.planning.plan import TOPOLOGIES
+from bench.options import DEFAULT_OUT
 from bench.record import store
-from bench.stacks import PROFILERS
-from bench.targets import NAMES, Isolation
+
+if TYPE_CHECKING:
+    from bench.experiments import Experiment
 
 MOST_SESSIONS = 50  # the newest: more can nobody choose from
-CHOICES = {
-    "topology": TOPOLOGIES,
-    "target": ("auto", *NAMES),
-    "isolation": get_args(Isolation),
-    "profile_with": tuple(PROFILERS),
-    "delimiter": ("comma", "semicolon", "tab"),
-}
-"""Of options that take one of a few words."""
 
 
-def one_of(name: str) -> Callable[[str], list[str]]:
-    """What completes the option `name` of CHOICES."""
-
-    def complete(incomplete: str) -> list[str]:
-        return _beginning(incomplete, CHOICES[name])
-
-    return complete
+def of_option(name: str, words: Sequence[str]) -> Callable[..., list[str]] | None:
+    """What completes the option or argument `name`, which takes one of `words`, or others where there are none."""
+    return (lambda incomplete: _beginning(incomplete, words)) if words else _OF_NAMES.get(name)
 
 
 def experiment(incomplete: str) -> list[str]:
     """Experiments by name."""
+    from bench import experiments
+
     return _beginning(incomplete, experiments.NAMES)
 
 
@@ -48,12 +37,14 @@ def profile(context: typer.Context, incomplete: str) -> list[str]:
 
 def setting(context: typer.Context, incomplete: str) -> list[str]:
     """The params of the experiments that were named already, or else of all, ready for their values."""
+    from bench.params import declared
+
     return _beginning(incomplete, dict.fromkeys(f"{each}=" for of in _named(context) for each in declared(of.Params)))
 
 
 def session(context: typer.Context, incomplete: str) -> list[str]:
     """Ids of sessions, the newest first, and `latest`."""
-    out = Path(context.params.get("out") or store.DEFAULT_FOLDER)
+    out = Path(context.params.get("out") or DEFAULT_OUT)
     try:
         found = [folder.name for folder in store.session_folders(out)]
     except (OSError, BenchError):
@@ -61,7 +52,20 @@ def session(context: typer.Context, incomplete: str) -> list[str]:
     return _beginning(incomplete, ["latest", *found[::-1]])[:MOST_SESSIONS]
 
 
-def _named(context: typer.Context) -> list[experiments.Experiment]:
+_OF_NAMES: dict[str, Callable[..., list[str]]] = {
+    "experiments": experiment,
+    "experiment": experiment,
+    "profile": profile,
+    "sets": setting,
+    "session": session,
+    "sessions": session,
+}
+"""What completes the options and arguments of these names, wherever a command has one."""
+
+
+def _named(context: typer.Context) -> list[Experiment]:
+    from bench import experiments
+
     said = context.params.get("experiments") or context.params.get("experiment") or ()
     names = [said] if isinstance(said, str) else list(said)
     return [experiments.load(name) for name in names if name in experiments.NAMES] or [

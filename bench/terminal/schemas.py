@@ -18,7 +18,7 @@ SCHEMAS = {
     "image": (1, "`image`: its tags, digest, size, and the hash of the code in it."),
     "manifest": (1, "`manifest`: the objects for Kubernetes, as in its YAML."),
     "pilot": (1, "`pilot`: of each cell, where its variance is, and what longer sessions would show."),
-    "plan": (1, "`plan`: the session that would run, and how long it would take."),
+    "plan": (2, "`plan`: the session that would run, and how long it would take."),
     "removed": (1, "`rm`: the sessions that are gone."),
     "replay": (1, "`replay`: each verdict of the capsule beside the one here, and the report of what was done here."),
     "report": (1, "`report`, `run` and `resume`: all that the report says."),

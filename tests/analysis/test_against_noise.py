@@ -18,8 +18,8 @@ from scipy.stats import ttest_ind
 
 from bench import analysis
 from bench.analysis.comparison import compare, side
+from bench.options import RunRequest
 from bench.planning import plan
-from bench.planning.plan import Wish
 
 SESSIONS = 200
 BLOCKS = 12
@@ -37,7 +37,7 @@ def correlated(length, *, phi, cv, seed):
 @cache
 def order(seed, blocks=BLOCKS):
     """(block, topology) of one cell's invocations, in the order in which raymeter would run them."""
-    wish = Wish(experiments=("inference",), cpus=2, blocks=blocks, seed=seed)
+    wish = RunRequest(experiments=("inference",), cpus=2, blocks=blocks, seed=seed)
     return tuple((spec.block, spec.topology.name) for spec in plan.make(wish).specs if spec.cell == "c01")
 
 

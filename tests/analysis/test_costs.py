@@ -11,7 +11,7 @@ from bench import analysis, reports
 from bench.analysis.costs import _of_rate
 from bench.analysis.stats.estimates import Estimate
 from bench.errors import BadInput
-from bench.planning.budget import price_of
+from bench.options import price_of
 
 
 @pytest.fixture(scope="module")

@@ -64,7 +64,8 @@ def test_headlines_are_corrected_for_how_many_they_are(cells, method):
 def test_what_was_named_beforehand_is_corrected_by_holm_alone_and_said():
     session, runs = made_up(cells=7)
     undeclared, named = (
-        analysis.build(replace(session, primary=primary), runs) for primary in ((), ("inference c02", "inference c07"))
+        analysis.build(replace(session, primary_cells=primary), runs)
+        for primary in ((), ("inference c02", "inference c07"))
     )
     found = {cell.cell: cell.headline.comparison.adjustment for cell in named.cells}
     assert [name for name, how in found.items() if how == "Holm, 2 comparisons"] == ["c02", "c07"]
@@ -77,9 +78,9 @@ def test_what_was_named_beforehand_is_corrected_by_holm_alone_and_said():
 def test_a_sixth_primary_comparison_is_an_error():
     session, _ = made_up(cells=7)
     cells = tuple(f"inference c{number:02}" for number in range(1, 7))
-    assert replace(session, primary=cells[:5]).primary == cells[:5]
+    assert replace(session, primary_cells=cells[:5]).primary_cells == cells[:5]
     with pytest.raises(ValueError, match="6 primary comparisons, and 5 are the most"):
-        replace(session, primary=cells)
+        replace(session, primary_cells=cells)
 
 
 def test_a_better_peer_is_said_before_anything_else():

@@ -16,8 +16,8 @@ from bench.experiments.clustering import Params
 from bench.experiments.toolkit import faults
 from bench.experiments.toolkit.faults import FaultInjector
 from bench.experiments.toolkit.journal import HALF_A_ROW_BYTES
+from bench.options import RunRequest
 from bench.planning import plan
-from bench.planning.plan import Wish
 from bench.record.store import DONE
 
 
@@ -72,8 +72,8 @@ def test_every_attempt_has_one_fault_behind_it_that_ended_the_one_before() -> No
         assert [each.share for each in left] == sorted(each.share for each in left)
 
 
-def a_wish(*, target: str = "local", **fields: Any) -> Wish:
-    return Wish(topology="single", cpus=1, blocks=1, target=target, **fields)
+def a_wish(*, target: str = "local", **fields: Any) -> RunRequest:
+    return RunRequest(topology="single", cpus=1, blocks=1, target=target, **fields)
 
 
 def test_chaos_is_refused_where_a_loss_makes_a_run_invalid() -> None:

@@ -22,16 +22,18 @@ from bench.experiments.parameter_server import training
 from bench.experiments.parameter_server.worker import TrainingWorker
 from bench.experiments.toolkit.faults import FaultInjector
 from bench.experiments.toolkit.node_faults import NodeAgent
+from bench.options import RunRequest
 from bench.planning import needs, plan
-from bench.planning.plan import Wish
 
 
 def an_injector(text: str) -> FaultInjector:
     return FaultInjector(plan=text, workers="Nobody", seed=1, attempt=1, nodes=())
 
 
-def a_wish(name: str, chaos: str) -> Wish:
-    return Wish(experiments=(name,), sets=(f"chaos={chaos}", "data=synthetic-32"), topology="single", cpus=2, blocks=1)
+def a_wish(name: str, chaos: str) -> RunRequest:
+    return RunRequest(
+        experiments=(name,), sets=(f"chaos={chaos}", "data=synthetic-32"), topology="single", cpus=2, blocks=1
+    )
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ from bench.experiments.network.points import MOST_IN_FLIGHT_BYTES, Point, in_wor
 from bench.experiments.network.transports import Burst
 from bench.experiments.toolkit import connections
 from bench.model import Interval, Topology
+from bench.options import RunRequest
 from bench.planning import plan
-from bench.planning.plan import Wish
 
 MIB = 2**20
 SMALL, LARGE = Point(size=64, streams=1), Point(size=2**20, streams=1)
@@ -417,7 +417,7 @@ def test_every_way_carries_the_same_bytes_and_every_payload_is_checked(local_ray
 
 
 def test_a_broadcast_that_leaves_a_node_out_is_refused_before_anything_starts() -> None:
-    wish = Wish(experiments=("network",), sets=("receivers=1",), cpus=2, blocks=1)
+    wish = RunRequest(experiments=("network",), sets=("receivers=1",), cpus=2, blocks=1)
     with pytest.raises(DoesNotFit, match=r"receivers=1 does not reach the 2 nodes of multi\. Use --set receivers=2"):
         plan.make(wish)
     assert plan.make(replace(wish, topology="single")).specs

@@ -13,8 +13,9 @@ from builders import RATE, a_session, a_spec, a_topology
 
 from bench.errors import BadInput, DoesNotFit
 from bench.model import Session, Spec
+from bench.options import seconds_of, share_of
 from bench.planning import plan
-from bench.planning.budget import Limits, cells_of, fit, seconds_of, share_of
+from bench.planning.budget import Limits, cells_of, fit
 from bench.planning.plan import NOTHING_KNOWN, Known
 
 UP = sum(plan.UP_SECONDS.values()) + 2 * plan.DOWN_SECONDS  # of a block
@@ -42,16 +43,16 @@ def known(session: Session, seconds: float = 10.0, **changes: Any) -> Known:
 
 def fitted(blocks: int, cells: int, budget_seconds: float) -> tuple[int, int, tuple[str, ...]]:
     """Blocks and cells that are left of a plan in which a run takes 10 s, and what was dropped."""
-    session = a_plan(blocks=blocks, cells=cells, budget_seconds=budget_seconds)
+    session = a_plan(blocks=blocks, cells=cells, budget=f"{budget_seconds:.0f}s")
     found = fit(session, known(session))
     assert plan.estimate_seconds(found, known(session)) <= budget_seconds
     return max(spec.block for spec in found.specs), len(cells_of(found)), found.dropped
 
 
 def test_a_plan_that_fits_is_left_as_it_is() -> None:
-    session = a_plan(blocks=8, budget_seconds=8 * (UP + 20))
+    session = a_plan(blocks=8, budget=f"{8 * (UP + 20):.0f}s")
     assert fit(session, known(session)) == session
-    assert fit(replace(session, budget_seconds=None), NOTHING_KNOWN).specs == session.specs
+    assert fit(replace(session, budget=""), NOTHING_KNOWN).specs == session.specs
 
 
 def test_blocks_beyond_six_are_dropped_first_then_cells_from_the_end_then_blocks() -> None:
@@ -63,7 +64,7 @@ def test_blocks_beyond_six_are_dropped_first_then_cells_from_the_end_then_blocks
 
 
 def test_a_budget_without_room_for_one_block_is_refused() -> None:
-    session = a_plan(blocks=6, budget_seconds=30.0)
+    session = a_plan(blocks=6, budget="30s")
     with pytest.raises(DoesNotFit, match="no room for one block of one cell"):
         fit(session, known(session))
 
@@ -71,13 +72,13 @@ def test_a_budget_without_room_for_one_block_is_refused() -> None:
 def test_an_experiment_without_a_cell_is_no_part_of_the_session() -> None:
     spec = a_spec(experiment="network", id="b01-single-network-c01", params={})
     metrics = {"inference": (RATE,), "network": (RATE,)}
-    session = a_session((a_spec(), spec), metrics=metrics, arms=dict.fromkeys(metrics, ()), budget_seconds=20.0)
+    session = a_session((a_spec(), spec), metrics=metrics, arms=dict.fromkeys(metrics, ()), budget="20s")
     found = fit(session, known(session))
     assert (list(found.metrics), list(found.arms)) == (["inference"], ["inference"])
 
 
 def test_waits_before_blocks_and_clusters_are_given_the_time_that_they_took_in_earlier_sessions() -> None:
-    session = a_plan(blocks=8, budget_seconds=8 * (UP + 20))
+    session = a_plan(blocks=8, budget=f"{8 * (UP + 20):.0f}s")
     waits = known(session, gate=12.0)
     assert len({spec.block for spec in fit(session, waits).specs}) == int(8 * (UP + 20) / (UP + 20 + 12))
     slow = known(session, clusters={"single": 20.0, "multi": 30.0})
@@ -125,7 +126,7 @@ def lived(  # type: ignore[no-untyped-def]
 def test_ten_simulated_sessions_end_within_a_tenth_over_their_budget(seed: int) -> None:
     draw = random.Random(seed)
     slower = draw.uniform(0.5, 3.0)  # than was expected
-    wanted = a_plan(blocks=draw.randint(6, 40), cells=draw.randint(1, 4), budget_seconds=draw.uniform(600, 3600))
+    wanted = a_plan(blocks=draw.randint(6, 40), cells=draw.randint(1, 4), budget=f"{draw.randint(600, 3600)}s")
     session = fit(wanted, known(wanted))
     done, seconds, why = lived(session, lambda _: 10.0 * slower * draw.uniform(0.8, 1.2))
     assert seconds <= 1.1 * (session.budget_seconds or 0.0)
@@ -133,11 +134,11 @@ def test_ten_simulated_sessions_end_within_a_tenth_over_their_budget(seed: int) 
 
 
 def test_a_block_may_wait_as_long_as_the_budget_and_a_tenth_of_it_last() -> None:
-    clock, session = Clock(), a_plan(blocks=6, budget_seconds=60.0)
+    clock, session = Clock(), a_plan(blocks=6, budget="60s")
     limits = Limits(session=session, todo=session.specs, known=known(session), clock=clock)
     clock.now += 58.0
     assert limits.most_wait_seconds == pytest.approx(2.0 + 6.0)
-    without = replace(session, budget_seconds=None)
+    without = replace(session, budget="")
     endless = Limits(session=without, todo=without.specs, known=known(without), clock=clock)
     assert endless.most_wait_seconds == math.inf
 
@@ -145,7 +146,7 @@ def test_a_block_may_wait_as_long_as_the_budget_and_a_tenth_of_it_last() -> None
 @pytest.mark.parametrize("seed", range(10))
 def test_waits_for_a_quiet_machine_and_slow_clusters_end_no_session_later_than_that(seed: int) -> None:
     draw = random.Random(seed)
-    wanted = a_plan(blocks=draw.randint(6, 40), cells=draw.randint(1, 4), budget_seconds=draw.uniform(300, 1800))
+    wanted = a_plan(blocks=draw.randint(6, 40), cells=draw.randint(1, 4), budget=f"{draw.randint(300, 1800)}s")
     session = fit(wanted, known(wanted))
     up = {"single": 6.0, "multi": draw.uniform(9.0, 12.0)}
     _, seconds, _ = lived(session, lambda _: 10.0, waits=lambda: draw.choice((0.5, 60.0)), up_seconds=up)
@@ -153,27 +154,27 @@ def test_waits_for_a_quiet_machine_and_slow_clusters_end_no_session_later_than_t
 
 
 def test_a_session_as_slow_as_expected_is_done_whole() -> None:
-    session = a_plan(blocks=8, budget_seconds=8 * (UP + 20) + 1)
+    session = a_plan(blocks=8, budget=f"{8 * (UP + 20) + 1:.0f}s")
     done, _, why = lived(session, lambda _: 10.0)
     assert (len(done), why) == (16, "")
 
 
 def test_a_slow_session_ends_between_blocks_and_says_what_was_left() -> None:
-    session = a_plan(blocks=8, budget_seconds=8 * (UP + 20))
+    session = a_plan(blocks=8, budget=f"{8 * (UP + 20):.0f}s")
     done, _, why = lived(session, lambda _: 20.0)
     assert len(done) % 2 == 0
     assert "of the budget of 5 min were left, and a block takes 57 s" in why
 
 
 def test_a_block_far_slower_than_expected_is_not_seen_to_its_end() -> None:
-    session = a_plan(blocks=2, cells=4, budget_seconds=2 * (UP + 80) + 1)
+    session = a_plan(blocks=2, cells=4, budget=f"{2 * (UP + 80) + 1:.0f}s")
     done, seconds, why = lived(session, lambda _: 100.0)
     assert (len(done), seconds <= 1.1 * (session.budget_seconds or 0.0) + 90) == (2, True)
     assert "no room for another run" in why
 
 
 def test_precision_is_asked_for_before_each_block_and_ends_the_session() -> None:
-    session = a_plan(blocks=4, cells=2, precision=0.03)
+    session = a_plan(blocks=4, cells=2, precision="3%")
     asked: list[int] = []
 
     def is_precise() -> bool:
@@ -188,7 +189,7 @@ def test_without_a_precision_no_result_is_looked_at() -> None:
     def never() -> bool:
         raise AssertionError("a result was looked at")
 
-    assert lived(a_plan(blocks=2, budget_seconds=1e6), lambda _: 10.0, never)[2] == ""
+    assert lived(a_plan(blocks=2, budget="1000000s"), lambda _: 10.0, never)[2] == ""
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("20m", 1200), ("90s", 90), ("1h30m", 5400), ("2h", 7200)])

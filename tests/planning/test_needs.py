@@ -11,14 +11,14 @@ from fakes import FakeHead, Heard, a_fake_target
 from made_sets import a_seeded_mnist
 
 from bench.errors import BadInput, DataMissing, DoesNotFit
+from bench.options import RunRequest
 from bench.planning import plan
-from bench.planning.plan import Wish
 from bench.record import store
 from bench.runner.session import Stop, perform, remaining
 
 
-def a_wish(*sets: str, topology: str = "both") -> Wish:
-    return Wish(experiments=("tune",), sets=sets, topology=topology, cpus=2, blocks=1)
+def a_wish(*sets: str, topology: str = "both") -> RunRequest:
+    return RunRequest(experiments=("tune",), sets=sets, topology=topology, cpus=2, blocks=1)
 
 
 def test_a_run_of_a_set_that_is_not_seeded_is_not_even_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,10 +41,10 @@ def test_all_that_runs_must_know_of_their_experiment_is_planned_into_their_specs
     (spec,) = plan.make(a_wish("data=mnist", "threads=3", topology="single")).specs
     assert (spec.data_sets, spec.busy_workers, spec.guessed_seconds > 7) == (("mnist",), 6, True)
     assert (spec.ray_settings, spec.faults, spec.breaks_cluster) == ({}, "", False)
-    wish = Wish(experiments=("network",), sets=("chunk_bytes=1048576",), cpus=2, blocks=1)
+    wish = RunRequest(experiments=("network",), sets=("chunk_bytes=1048576",), cpus=2, blocks=1)
     settings = [spec.ray_settings for spec in plan.make(wish).specs]
     assert settings == [{"object_manager_default_chunk_size": "1048576"}] * len(settings)
-    wish = Wish(
+    wish = RunRequest(
         experiments=("clustering",), sets=("chaos=raylet:1,worker:2", "peers=none"), topology="multi", cpus=2, blocks=1
     )
     planned = {(spec.faults, spec.breaks_cluster) for spec in plan.make(wish).specs}
@@ -82,7 +82,12 @@ def test_a_file_of_the_users_own_is_read_before_anything_starts_where_the_driver
     vectors[71, 2] = np.nan
     np.save(tmp_path / "mine.npy", vectors)
     sets = [f"input={tmp_path}/mine.npy", "points=22", "dimensions=4", "clusters=3", "jobs=5"]
-    wish = Wish(experiments=(of,), cpus=2, sets=(*sets, *(["source=local"] if of == "clustering" else [])))
+    wish = RunRequest(
+        experiments=(of,),
+        cpus=2,
+        sets=(*sets, *(["source=local"] if of == "clustering" else [])),
+        target="local",
+    )
     with pytest.raises(BadInput, match=r"vector 71 \(the first is 0\) has a value that is no finite float32"):
         plan.make(wish)
     with pytest.raises(DataMissing, match="cannot be read on the node of the driver"):

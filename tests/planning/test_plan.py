@@ -15,11 +15,11 @@ from bench.errors import BadInput, DoesNotFit
 from bench.experiments import NAMES
 from bench.machine.effective_cpus import EffectiveCpus, effective_cpus
 from bench.model import Value
+from bench.options import RunRequest
 from bench.planning import plan
-from bench.planning.plan import Wish
 
 ONE = {"batch": (10,), "inputs": (100,), "data_path": ("local",)}  # of the profile's grids, what makes them one
-A_WISH = Wish(experiments=("inference",), cpus=2)
+A_WISH = RunRequest(experiments=("inference",), cpus=2)
 
 
 def test_noise_is_allowed_only_where_it_was_asked_for_and_the_session_says_so() -> None:
@@ -28,20 +28,20 @@ def test_noise_is_allowed_only_where_it_was_asked_for_and_the_session_says_so() 
 
 
 def test_single_and_multi_have_equal_totals() -> None:
-    single, multi = plan.topologies(Wish(experiments=(), cpus=4, nodes=2))
+    single, multi = plan.topologies(RunRequest(experiments=(), cpus=4, nodes=2))
     assert single.totals == multi.totals
     assert (single.nodes, multi.nodes, multi.cpus_per_node) == (1, 2, 2)
 
 
 @given(st.integers(2, 8), st.integers(1, 8))
 def test_totals_are_equal_for_every_number_of_nodes(nodes: int, cpus_each: int) -> None:
-    wish = Wish(experiments=(), cpus=nodes * cpus_each, nodes=nodes, memory_mib=840 * 8, object_store_mib=840 * 2)
+    wish = RunRequest(experiments=(), cpus=nodes * cpus_each, nodes=nodes, memory_mib=840 * 8, object_store_mib=840 * 2)
     single, multi = plan.topologies(wish)
     assert single.totals == multi.totals
 
 
 def test_three_nodes_share_what_can_be_shared_equally() -> None:
-    single, multi = plan.topologies(Wish(experiments=(), cpus=3, nodes=3))
+    single, multi = plan.topologies(RunRequest(experiments=(), cpus=3, nodes=3))
     assert single.totals == multi.totals
     assert multi.memory_bytes_per_node == 1365 * plan.MIB
 
@@ -53,7 +53,6 @@ def test_three_nodes_share_what_can_be_shared_equally() -> None:
         ({"cpus": 0}, BadInput, "at least 1"),
         ({"cpus": 1}, DoesNotFit, "cannot be shared"),
         ({"nodes": 1}, BadInput, "at least 2"),
-        ({"topology": "ring"}, BadInput, "There are: both, single, multi"),
         ({"memory_mib": 1}, BadInput, "at least 1 MiB a node"),
         ({"object_store_mib": 2048}, BadInput, "over 40 %"),
         ({"blocks": 0}, BadInput, "at least 1"),
@@ -76,12 +75,12 @@ def test_bad_wishes_are_refused_before_anything_starts(
     changes: dict[str, object], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        plan.make(Wish(**{**vars(A_WISH), **changes}))  # type: ignore[arg-type]
+        plan.make(RunRequest(**{**vars(A_WISH), **changes}))  # type: ignore[arg-type]
 
 
 def test_the_same_seed_gives_the_same_order_and_another_one_another() -> None:
     def order(seed: int) -> list[str]:
-        return [spec.id for spec in plan.make(Wish(experiments=("inference",), cpus=2, seed=seed)).specs]
+        return [spec.id for spec in plan.make(RunRequest(experiments=("inference",), cpus=2, seed=seed)).specs]
 
     assert order(7) == order(7)
     assert any(order(seed) != order(7) for seed in (8, 9, 10))
@@ -122,7 +121,7 @@ def test_what_wants_the_same_settings_of_ray_stays_together_and_takes_one_cluste
 
 
 def test_a_linear_drift_cancels_over_two_blocks() -> None:
-    session = plan.make(Wish(experiments=("inference",), cpus=2, blocks=6))
+    session = plan.make(RunRequest(experiments=("inference",), cpus=2, blocks=6))
     position = {spec.id: number for number, spec in enumerate(session.specs)}
     means = {
         name: sum(position[s.id] for s in session.specs if s.topology.name == name) / len(session.specs)
@@ -146,8 +145,8 @@ def test_samples_are_the_profiles_or_those_asked_for_and_the_deadline_leaves_tim
 
 
 def test_a_longer_plan_is_estimated_longer_and_what_is_known_counts() -> None:
-    short = plan.make(Wish(experiments=("inference",), cpus=2, blocks=1))
-    long = plan.make(Wish(experiments=("inference",), cpus=2, blocks=2))
+    short = plan.make(RunRequest(experiments=("inference",), cpus=2, blocks=1))
+    long = plan.make(RunRequest(experiments=("inference",), cpus=2, blocks=2))
     assert plan.estimate_seconds(long) == pytest.approx(2 * plan.estimate_seconds(short))
     known = plan.Known(runs={plan.time_key(spec): 1000.0 for spec in short.specs})
     assert plan.estimate_seconds(short, known) > 1000 * len(short.specs)
@@ -155,13 +154,13 @@ def test_a_longer_plan_is_estimated_longer_and_what_is_known_counts() -> None:
 
 @pytest.mark.parametrize("name", ["tiny", "lab", "full"])
 def test_no_run_of_a_profile_is_expected_to_pass_its_deadline(name: str) -> None:
-    session = plan.make(Wish(experiments=("inference",), cpus=2, profile=name, blocks=1))
+    session = plan.make(RunRequest(experiments=("inference",), cpus=2, profile=name, blocks=1))
     assert all(2 * spec.guessed_seconds < spec.deadline_seconds for spec in session.specs)
 
 
 def test_more_work_is_guessed_to_take_longer() -> None:
     def guess(inputs: int) -> float:
-        wish = Wish(experiments=("inference",), cpus=2, blocks=1, sets=("batch=1", f"inputs={inputs}"))
+        wish = RunRequest(experiments=("inference",), cpus=2, blocks=1, sets=("batch=1", f"inputs={inputs}"))
         return plan.estimate_seconds(plan.make(wish))
 
     assert guess(1_000_000) > 100 * guess(100)
@@ -173,21 +172,21 @@ def test_durations_read_like_speech(seconds: float, words: str) -> None:
 
 
 def test_cpus_default_to_what_this_process_may_use() -> None:
-    single = plan.topologies(Wish(experiments=(), topology="single"))[0]
+    single = plan.topologies(RunRequest(experiments=(), topology="single"))[0]
     assert single.cpus_per_node == effective_cpus().whole
 
 
 def test_a_quota_counts_and_is_named_where_it_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
     quota = EffectiveCpus(allowed=tuple(range(8)), quota=1.5)
     monkeypatch.setattr(plan, "effective_cpus", lambda: quota)
-    assert plan.topologies(Wish(experiments=(), topology="single"))[0].cpus_per_node == 1
+    assert plan.topologies(RunRequest(experiments=(), topology="single"))[0].cpus_per_node == 1
     with pytest.raises(DoesNotFit, match=r"1.5 \(affinity 8, CPU quota 1.5\), cannot be shared equally by 2 nodes"):
-        plan.topologies(Wish(experiments=()))
+        plan.topologies(RunRequest(experiments=()))
 
 
 def test_single_is_given_the_cpus_that_the_nodes_of_multi_have() -> None:
-    assert [each.shares for each in plan.topologies(Wish(experiments=(), cpus=4))] == [2, 0]
-    assert [each.shares for each in plan.topologies(Wish(experiments=(), cpus=3, topology="single"))] == [0]
+    assert [each.shares for each in plan.topologies(RunRequest(experiments=(), cpus=4))] == [2, 0]
+    assert [each.shares for each in plan.topologies(RunRequest(experiments=(), cpus=3, topology="single"))] == [0]
 
 
 @pytest.mark.parametrize(
@@ -212,7 +211,7 @@ def test_cells_that_differ_in_nothing_that_has_an_effect_are_one_and_it_is_said(
     of: str, chosen: dict[str, tuple[Value, ...]], cells: int, left_out: str
 ) -> None:
     assert len(plan.cells(of, "tiny", chosen)) == cells
-    said = list(plan.twins(Wish(experiments=(of,), levels={of: chosen})))
+    said = list(plan.twins(RunRequest(experiments=(of,), levels={of: chosen})))
     asked = math.prod(map(len, chosen.values()))
     assert len(said) == (asked > cells)
     assert all(f"{asked - cells} cell" in each and f"in {left_out} alone" in each for each in said)
@@ -221,10 +220,10 @@ def test_cells_that_differ_in_nothing_that_has_an_effect_are_one_and_it_is_said(
 def test_no_profile_has_cells_that_differ_in_nothing() -> None:
     for of in NAMES:
         for name in plan.experiment(of).PROFILES:
-            assert list(plan.twins(Wish(experiments=(of,), profile=name))) == [], f"{of} {name}"
+            assert list(plan.twins(RunRequest(experiments=(of,), profile=name))) == [], f"{of} {name}"
 
 
-PARAMETER_SERVER = Wish(
+PARAMETER_SERVER = RunRequest(
     experiments=("parameter-server",), cpus=2, memory_mib=8192, blocks=1, sets=("data=synthetic-32",)
 )
 

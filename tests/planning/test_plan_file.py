@@ -15,25 +15,24 @@ from bench import params
 from bench.errors import BadInput
 from bench.experiments import NAMES
 from bench.model import Value
-from bench.options import as_plan, planned_options
+from bench.options import RunRequest
 from bench.planning import plan, plan_file, plan_text
-from bench.planning.plan import Wish
 from bench.planning.plan_file import Plan
-from bench.targets import Options
+from bench.targets import Given, defaults
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
 
 def read(name: str, text: str) -> Plan:
-    return plan_file.check(plan_text.parse(name, text), planned_options())
+    return plan_file.check(plan_text.parse(name, text))
 
 
-def as_wish(found: Plan) -> tuple[Wish, Options, Path]:
+def as_request(found: Plan) -> tuple[RunRequest, Given, Path]:
     said = dict(found.options)
     out = Path(str(said.pop("out", "results")))
-    options = Options(**{name: said.pop(name) for name in vars(Options()) if name in said})  # type: ignore[arg-type]
-    return Wish(experiments=tuple(found.experiments), levels=found.experiments, **said), options, out  # type: ignore[arg-type]
+    given = {name: value for name, of in defaults().items() if (value := said.pop(name, of)) != of}
+    return RunRequest(experiments=tuple(found.experiments), levels=found.experiments, **said), given, out  # type: ignore[arg-type]
 
 
 @st.composite
@@ -60,13 +59,13 @@ def a_value(parameter: params.Parameter) -> st.SearchStrategy[Value]:
 
 
 @st.composite
-def wishes(draw: st.DrawFn) -> tuple[Wish, Options, Path]:
+def wishes(draw: st.DrawFn) -> tuple[RunRequest, Given, Path]:
     names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True))
     nodes = draw(st.integers(2, 4))
-    wish = Wish(
+    wish = RunRequest(
         experiments=tuple(names),
         levels={name: draw(levels(name)) for name in names},
-        topology=draw(st.sampled_from(plan.TOPOLOGIES)),
+        topology=draw(st.sampled_from(("both", "single", "multi"))),
         nodes=nodes,
         cpus=draw(st.none() | st.integers(1, 4).map(lambda each: each * nodes)),
         memory_mib=draw(st.integers(4000, 9000)),
@@ -77,16 +76,18 @@ def wishes(draw: st.DrawFn) -> tuple[Wish, Options, Path]:
         allow_noise=draw(st.booleans()),
     )
     link_rate, context = draw(st.none() | TEXTS), draw(st.none() | TEXTS)
-    return wish, Options(link_rate=link_rate, context=context, dev=draw(st.booleans())), Path(f"r{draw(TEXTS)}")
+    said = {"link_rate": link_rate, "context": context, "dev": draw(st.booleans()) or None}
+    given = {name: value for name, value in said.items() if value is not None}
+    return wish, given, Path(f"r{draw(TEXTS)}")
 
 
 @pytest.mark.parametrize("name", ["plan.toml", "plan.yaml"])
 @given(wishes())
-@example((Wish(experiments=("inference",), levels={"inference": {}}, target="auto"), Options(), Path("r\x85")))
+@example((RunRequest(experiments=("inference",), levels={"inference": {}}, target="auto"), {}, Path("r\x85")))
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=25)
-def test_a_saved_plan_asks_for_what_the_command_line_did(name: str, wanted: tuple[Wish, Options, Path]) -> None:
-    wish, options, out = wanted
-    assert as_wish(read(name, plan_file.written(as_plan(wish, options, out), name))) == (wish, options, out)
+def test_a_saved_plan_asks_for_what_the_command_line_did(name: str, wanted: tuple[RunRequest, Given, Path]) -> None:
+    wish, given, out = wanted
+    assert as_request(read(name, plan_file.written(plan_file.plan_of(wish, given, out), name))) == (wish, given, out)
 
 
 @pytest.mark.parametrize("name", ["plan.toml", "plan.yaml"])
@@ -94,9 +95,9 @@ def test_a_saved_plan_asks_for_what_the_command_line_did(name: str, wanted: tupl
 @settings(deadline=None, max_examples=8)
 def test_a_saved_plan_gives_the_same_session(name: str, batch: set[int], seed: int, blocks: int) -> None:
     sets = (f"batch={','.join(map(str, batch))}", "inputs=40")
-    wish = Wish(experiments=("inference",), sets=sets, cpus=2, seed=seed, blocks=blocks)
-    text = plan_file.written(as_plan(wish, Options(), Path("results")), name)
-    again, _, _ = as_wish(read(name, text))
+    wish = RunRequest(experiments=("inference",), sets=sets, cpus=2, seed=seed, blocks=blocks)
+    text = plan_file.written(plan_file.plan_of(wish, {}, Path("results")), name)
+    again, _, _ = as_request(read(name, text))
     sessions = [plan.make(each, now=NOW, suffix="0000") for each in (wish, again)]
     assert sessions[0] == sessions[1]
     assert {spec.params["batch"] for spec in sessions[0].specs} == batch
@@ -219,7 +220,7 @@ def test_a_plan_as_it_should_be_is_taken() -> None:
 @pytest.mark.parametrize(("name", "text"), [("plan.toml", TOML), ("plan.yaml", YAML)])
 def test_a_plan_that_an_editor_of_windows_saved_means_the_same(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_bytes(text.replace("\n", "\r\n").encode("utf-8-sig"))
-    found = plan_file.load(tmp_path / name, planned_options())
+    found = plan_file.load(tmp_path / name)
     assert found == read(name, text)
     assert found.experiments == {"inference": {"batch": (1, 10), "actors": (2,)}}
 
@@ -374,7 +375,7 @@ def test_a_plan_of_thousands_of_lines_is_refused_before_it_is_read(name: str) ->
 
 
 def test_set_goes_before_the_plan_and_only_for_the_parameter_that_it_names() -> None:
-    wish = Wish(experiments=("inference",), cpus=2, levels={"inference": {"batch": (1, 10), "inputs": (40,)}})
+    wish = RunRequest(experiments=("inference",), cpus=2, levels={"inference": {"batch": (1, 10), "inputs": (40,)}})
     chosen = plan.chosen_levels(replace(wish, sets=("batch=5",)), "inference")
     assert chosen == {"batch": (5,), "inputs": (40,)}
 
@@ -385,7 +386,7 @@ def test_all_that_the_command_line_takes_a_plan_takes() -> None:
     from bench import cli
 
     options = {each.name for each in get_command(cli.app).commands["run"].params}  # type: ignore[attr-defined]
-    assert options - {"experiments", "plan_file", "sets", "chaos", "as_json"} == set(planned_options())
+    assert options - {"experiments", "levels", "sets", "chaos", "as_json"} == set(plan_file.known_options())
 
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
@@ -393,14 +394,14 @@ EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_is_a_plan_of_several_cells_or_experiments_with_blocks_enough_for_a_verdict(path: Path) -> None:
-    wish, _, _ = as_wish(plan_file.load(path, planned_options()))
+    wish, _, _ = as_request(plan_file.load(path))
     session = plan.make(replace(wish, cpus=wish.cpus or 4), now=NOW, suffix="0000")
     assert len({(spec.experiment, spec.cell) for spec in session.specs}) > 1
     assert max(spec.block for spec in session.specs) >= 6
 
 
 def test_each_study_has_an_example() -> None:
-    found = {name for path in EXAMPLES for name in plan_file.load(path, planned_options()).experiments}
+    found = {name for path in EXAMPLES for name in plan_file.load(path).experiments}
     assert found >= {"inference", "tune", "parameter-server", "clustering"}
 
 

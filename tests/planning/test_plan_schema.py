@@ -15,7 +15,6 @@ import pytest
 from bench import params
 from bench.errors import BadInput
 from bench.experiments import NAMES
-from bench.options import planned_options
 from bench.planning import plan, plan_file, plan_schema, plan_text
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +23,7 @@ PLANS = sorted([*(ROOT / "examples").glob("*.toml"), *(ROOT / "docs").glob("*pla
 
 @pytest.fixture(scope="module")
 def validator() -> jsonschema.Draft202012Validator:
-    made = plan_schema.schema(planned_options())
+    made = plan_schema.schema()
     jsonschema.Draft202012Validator.check_schema(made)
     return jsonschema.Draft202012Validator(made)
 
@@ -56,7 +55,7 @@ def test_a_mistake_that_the_check_finds_the_schema_finds_at_its_place(
     validator: Any, text: str, place: list[str]
 ) -> None:
     with pytest.raises(BadInput):
-        plan_file.check(plan_text.parse("plan.toml", text), planned_options())
+        plan_file.check(plan_text.parse("plan.toml", text))
     assert place in [list(error.absolute_path) for error in validator.iter_errors(tomllib.loads(text))]
 
 
@@ -77,11 +76,11 @@ def test_each_parameter_may_have_its_default_and_its_bounds_and_nothing_beyond(v
 
 
 def test_all_options_of_a_plan_are_in_it(validator: Any) -> None:
-    assert validator.schema["properties"].keys() == planned_options().keys() | {"experiments"}
+    assert validator.schema["properties"].keys() == plan_file.known_options().keys() | {"experiments"}
 
 
 def test_the_command_prints_it_though_no_experiment_is_named() -> None:
     said = subprocess.run(
         [sys.executable, "-m", "bench.cli", "plan", "--schema"], check=True, capture_output=True, text=True, timeout=60
     )
-    assert json.loads(said.stdout) == plan_schema.schema(planned_options())
+    assert json.loads(said.stdout) == plan_schema.schema()

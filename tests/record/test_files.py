@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
-from typing import Annotated, get_args, get_origin
+from typing import get_args
 
 import pytest
 from command_line import Typed, typist
@@ -11,9 +12,9 @@ from command_line import Typed, typist
 from bench import cli, params
 from bench.errors import BadInput
 from bench.experiments import NAMES
-from bench.options import planned_options
 from bench.planning import plan, plan_file, plan_text
 from bench.record.files import expand_home
+from bench.terminal.asking import asking
 from bench.terminal.paths import as_path
 
 
@@ -50,9 +51,12 @@ def test_every_option_that_is_a_path_takes_a_home_and_refuses_an_empty_one() -> 
     found = {}
     for name in cli.NAMES:
         module = import_module(f"bench.commands.{name}")
-        for known, annotation in vars(module).items():
-            if get_origin(annotation) is Annotated and "pathlib.Path" in str(annotation):
-                found[name, known] = get_args(annotation)[1].parser
+        work = [asking(module.command)] if hasattr(module, "command") else []
+        for command in work or [each.callback for each in module.app.registered_commands]:
+            for each in signature(command).parameters.values():
+                kind, option = get_args(each.annotation)[:2]
+                if Path in (kind, *get_args(kind)):
+                    found[name, each.name] = option.parser
     assert len(found) > 10
     assert {each for each, parser in found.items() if parser is not as_path} == set()
 
@@ -73,7 +77,7 @@ def test_every_parameter_that_is_a_path_takes_a_home(home: Path) -> None:
 
 def test_a_plan_has_homes_in_options_and_parameters(home: Path) -> None:
     text = "out = '~/r'\noperator_manifests = '~/m'\n[experiments.clustering-files]\nfolder = ['~', '~/b']\n"
-    found = plan_file.check(plan_text.parse("plan.toml", text), planned_options())
+    found = plan_file.check(plan_text.parse("plan.toml", text))
     assert found.options == {"out": f"{home}/r", "operator_manifests": f"{home}/m"}
     assert found.experiments == {"clustering-files": {"folder": (str(home), f"{home}/b")}}
 

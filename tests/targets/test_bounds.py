@@ -28,10 +28,10 @@ def test_a_name_is_a_label_of_rfc_1123_or_it_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", ["a b", "kube-system", "default", "kuberay-system", "Mine", "-a", "a-", "", "a" * 33])
 def test_what_kubernetes_would_refuse_or_has_itself_is_refused_by_the_manifests_too(name: str) -> None:
     with pytest.raises(BadInput, match="--name"):
-        manifest.command(experiment="inference", name=name)
+        manifest.command(experiment="inference", given={"name": name})
 
 
 @pytest.mark.parametrize("command", [down.command, status.command, doctor.command])
 def test_commands_that_look_refuse_it_as_well(command: object) -> None:
     with pytest.raises(BadInput, match="reserved"):
-        command(name="kube-system")  # type: ignore[operator]
+        command({"name": "kube-system"})  # type: ignore[operator]

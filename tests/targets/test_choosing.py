@@ -8,7 +8,8 @@ import pytest
 from builders import a_topology
 
 from bench import targets
-from bench.targets import Cluster, Options, Standing, choose
+from bench.errors import BadInput
+from bench.targets import Cluster, Options, Standing, choose, docker, local
 
 A_CLUSTER = Cluster(topology=a_topology(), dashboard_url="", exporter_url="", token="", nodes=(), link="")
 
@@ -30,32 +31,66 @@ def up(monkeypatch: pytest.MonkeyPatch) -> dict[str, Options]:
     """What is up: names of targets and the options that they were stood up with."""
     standing: dict[str, Options] = {}
 
-    def create(name: str, options: Options) -> Stub:
+    def make(name: str, options: Options) -> Stub:
         had = standing.get(name)
         return Stub(name, options, Standing(cluster=A_CLUSTER if had else None, options=had))
 
-    monkeypatch.setattr(targets, "create", create)
+    monkeypatch.setattr(targets, "_make", make)
     return standing
 
 
 def test_nothing_is_up_and_it_is_local(up: dict[str, Options]) -> None:
-    choice = choose("auto", Options())
+    choice = choose("auto", {})
     assert (choice.target.name, choice.why) == ("local", "nothing is up")
 
 
 def test_what_is_up_is_used_as_it_was_stood_up(up: dict[str, Options]) -> None:
-    up["local"] = Options(link_rate="100mbit", isolation="namespace")
-    choice = choose("auto", Options())
-    assert (choice.why, choice.options.link_rate) == ("it is up", "100mbit")
+    up["local"] = local.Options(link_rate="100mbit", isolation="namespace")
+    choice = choose("auto", {})
+    assert (choice.why, choice.options.given()["link_rate"]) == ("it is up", "100mbit")
     assert choice.target.options.link_rate == "100mbit"  # type: ignore[attr-defined]
 
 
 def test_what_is_said_anew_counts_more(up: dict[str, Options]) -> None:
-    up["local"] = Options(link_rate="100mbit")
-    assert choose("local", Options(link_rate="1gbit")).options.link_rate == "1gbit"
+    up["local"] = local.Options(link_rate="100mbit")
+    assert choose("local", {"link_rate": "1gbit"}).options.given() == {"link_rate": "1gbit"}
 
 
 def test_a_named_target_is_that_one_whatever_is_up(up: dict[str, Options]) -> None:
-    up["local"] = Options()
-    choice = choose("docker", Options())
+    up["local"] = local.Options()
+    choice = choose("docker", {})
     assert (choice.target.name, choice.why) == ("docker", "it was named")
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        (
+            "docker",
+            {"isolation": "namespace"},
+            "The target docker does not take --isolation. Leave that out, or use --target local",
+        ),
+        (
+            "k8s",
+            {"link_rate": "1gbit"},
+            "The target k8s does not take --link-rate. Leave that out, or use --target local",
+        ),
+        (
+            "local",
+            {"dev": True, "image": "a"},
+            "does not take --dev, --image. Leave that out, or use --target docker or k8s",
+        ),
+        ("auto", {"image": "a", "link_rate": "1gbit"}, "The target local does not take --image."),
+    ],
+)
+def test_an_option_that_the_target_does_not_take_is_refused(  # type: ignore[no-untyped-def]
+    up: dict[str, Options], name: str, given, said: str
+) -> None:
+    with pytest.raises(BadInput, match=said):
+        choose(name, given)
+
+
+def test_options_of_other_targets_do_not_keep_one_from_being_found(up: dict[str, Options]) -> None:
+    up["docker"] = docker.Options(dev=True)
+    choice = choose("auto", {"image": "a"})
+    assert (choice.target.name, choice.options) == ("docker", docker.Options(dev=True, image="a"))

@@ -17,10 +17,10 @@ from builders import a_topology
 from bench.errors import BadInput, TargetFailed
 from bench.machine.cores import Cpu
 from bench.model import Topology, from_json
-from bench.targets import Options, create
+from bench.targets import create
+from bench.targets.docker import Options, plan
 from bench.targets.docker import engine as docker_engine
 from bench.targets.docker import monitoring as docker_windows
-from bench.targets.docker import plan
 from bench.targets.docker import target as docker
 from bench.targets.docker.engine import File
 from bench.targets.local import ray_node
@@ -147,28 +147,16 @@ def test_grafana_needs_no_login_to_look() -> None:
     assert "/etc/grafana/provisioning/datasources/prometheus.yaml" in grafana.files
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (Options(isolation="namespace"), "target local"),
-        (Options(link_rate="1gbit"), "target local"),
-    ],
-)
-def test_what_it_has_no_use_for_is_refused(options: Options, said: str) -> None:
-    with pytest.raises(BadInput, match=said):
-        create("docker", options).check(a_topology())
-
-
 def test_sizes_that_cannot_be_meant_are_refused_before_the_engine_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(docker.engine, "connect", lambda: pytest.fail("it was asked"))
     with pytest.raises(BadInput, match="75 MiB"):
-        create("docker", Options()).check(replace(a_topology(), object_store_bytes_per_node=1))
+        create("docker", {}).check(replace(a_topology(), object_store_bytes_per_node=1))
 
 
 def test_no_engine_is_one_line_with_the_way_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     with pytest.raises(TargetFailed, match=r"The Docker engine does not answer\. Start it, or use another target"):
-        create("docker", Options()).check(a_topology())
+        create("docker", {}).check(a_topology())
 
 
 def test_a_socket_that_refuses_this_user_is_told_apart_from_an_engine_that_is_down(
@@ -213,14 +201,14 @@ def as_ordinary_user(work: Callable[[], object]) -> str:
 def test_an_engine_elsewhere_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "ssh://me@far")
     with pytest.raises(BadInput, match="another machine"):
-        create("docker", Options()).check(a_topology())
+        create("docker", {}).check(a_topology())
 
 
 def test_where_nothing_was_ever_started_an_engine_is_not_missed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
-    target = create("docker", Options(name="never"))
+    target = create("docker", {"name": "never"})
     assert target.down() == ()
     assert target.status().leftovers == ()
 

@@ -17,9 +17,9 @@ from manifests import appliance
 
 from bench.errors import BadInput, DoesNotFit, TargetFailed
 from bench.model import Topology
-from bench.targets import Options, create, readiness
+from bench.targets import create, readiness
+from bench.targets.k8s import Options, kubectl
 from bench.targets.k8s import context as k8s_context
-from bench.targets.k8s import kubectl
 from bench.targets.k8s import target as k8s
 from bench.targets.k8s.image_delivery import Image, is_same
 from bench.targets.k8s.port_forward import free_ports
@@ -33,21 +33,9 @@ def no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
 
 
-@pytest.mark.parametrize(
-    ("said", "why"),
-    [
-        ({"isolation": "loopback"}, "for the target local"),
-        ({"link_rate": "1gbit"}, "for the target local"),
-    ],
-)
-def test_what_cannot_be_meant_is_refused(said: dict[str, Any], why: str) -> None:
-    with pytest.raises(BadInput, match=why):
-        create("k8s", Options(**said)).check(a_topology())
-
-
 @pytest.mark.parametrize("said", [{}, {"isolation": "loopback"}, {"name": "1st"}, {"context": "nowhere"}])
 def test_where_nothing_was_made_there_is_nothing_to_see_and_nothing_to_end(said: dict[str, Any]) -> None:
-    target = create("k8s", Options(**said))
+    target = create("k8s", said)
     assert target.status().cluster is None
     assert target.status().leftovers == ()
     assert target.down() == ()
@@ -173,7 +161,7 @@ def foreign(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> type[ForeignClus
 
 
 def test_a_namespace_of_somebody_else_is_neither_taken_nor_ever_deleted(foreign: type[ForeignCluster]) -> None:
-    target = create("k8s", Options(name="monitoring", context="prod", image="a/b:1"))
+    target = create("k8s", {"name": "monitoring", "context": "prod", "image": "a/b:1"})
     with pytest.raises(BadInput, match="The namespace monitoring in prod is not raymeter's"):
         target.up(a_topology())
     assert folder_of("monitoring").read() is None
@@ -209,7 +197,7 @@ def where(options: Options) -> k8s_context.Where:
 def test_down_does_not_forget_a_namespace_that_it_cannot_reach(foreign: type[ForeignCluster]) -> None:
     folder_of("far").write(State(context="gone", kubeconfig=None))
     with pytest.raises(TargetFailed, match="does not know the context gone"):
-        create("k8s", Options(name="far")).down()
+        create("k8s", {"name": "far"}).down()
     assert folder_of("far").read() is not None
 
 
@@ -223,7 +211,7 @@ def test_a_kind_cluster_that_raymeter_did_not_make_is_not_deleted(
     monkeypatch.setattr(k8s.kind, "is_here", lambda: True)
     monkeypatch.setattr(k8s.kind, "delete", lambda name: pytest.fail(f"{name} was deleted"))
     with pytest.raises(TargetFailed, match="that raymeter did not make"):
-        create("k8s", Options(name="mine")).up(a_topology())
+        create("k8s", {"name": "mine"}).up(a_topology())
 
 
 @pytest.mark.parametrize(
@@ -249,7 +237,7 @@ def test_what_may_fail_is_tried_before_kind_makes_a_cluster(
         k8s.image_delivery, "of_engine", lambda _: None if fails == "image" else Image(id="a", labels={}, size_bytes=1)
     )
     monkeypatch.setattr(k8s.images, "check_code", lambda *_, **__: None)
-    target = create("k8s", Options(name="first"))
+    target = create("k8s", {"name": "first"})
     for use in (target.check, target.up):
         with pytest.raises(TargetFailed, match=why):
             use(a_topology(cpus=1))

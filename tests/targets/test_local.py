@@ -20,7 +20,7 @@ from builders import a_topology
 from bench.errors import BadInput, DoesNotFit, TargetFailed
 from bench.machine.effective_cpus import effective_cpus
 from bench.model import Topology, to_json
-from bench.targets import Cluster, Options, create, processes
+from bench.targets import Cluster, create, processes
 from bench.targets.local import namespaces, run_folders
 from bench.targets.local import target as local
 from bench.targets.local.state import Node, Ports, State, boot_id, folder_of, run_folder
@@ -31,15 +31,15 @@ UP = """
 import sys
 import tempfile
 from bench.model import Topology, from_json
-from bench.targets import Options, create
-cluster = create("local", Options(name=sys.argv[1], isolation=sys.argv[2])).up(from_json(sys.argv[3], Topology))
+from bench.targets import create
+cluster = create("local", {"name": sys.argv[1], "isolation": sys.argv[2]}).up(from_json(sys.argv[3], Topology))
 print(cluster.dashboard_url, cluster.exporter_url, cluster.token, cluster.link, sep="\\n")
 """
 DOWN = """
 import sys
 import tempfile
-from bench.targets import Options, create
-print(len(create("local", Options(name=sys.argv[1])).down()))
+from bench.targets import create
+print(len(create("local", {"name": sys.argv[1]}).down()))
 """
 WAITS = """
 import sys
@@ -67,7 +67,7 @@ def pair(isolated: None) -> Iterator[Cluster]:
     """Two nodes of one CPU, each in its namespace."""
     if effective_cpus().whole < 2:
         pytest.skip("two nodes need two CPUs")
-    target = create("local", Options(name="pair", isolation="namespace"))
+    target = create("local", {"name": "pair", "isolation": "namespace"})
     try:
         yield target.up(TWO_NODES)
         deployment_id = state_of("pair").id
@@ -139,13 +139,13 @@ class TestAPair:
         assert sent > 20_000_000
 
     def test_status_shows_it_and_changes_nothing(self, pair: Cluster):
-        target = create("local", Options(name="pair"))
+        target = create("local", {"name": "pair"})
         first, second = target.status(), target.status()
         assert first.cluster == second.cluster == pair
         assert any("namespace" in leftover for leftover in first.leftovers)
 
     def test_another_appliance_stands_beside_it_and_goes_without_it(self, pair: Cluster):
-        other = create("local", Options(name="other", isolation="namespace"))
+        other = create("local", {"name": "other", "isolation": "namespace"})
         try:
             cluster = other.up(ONE_NODE)
             assert cluster.dashboard_url != pair.dashboard_url
@@ -155,7 +155,7 @@ class TestAPair:
         finally:
             other.down()
         assert_nothing_left("other", deployment_id)
-        assert create("local", Options(name="pair")).status().cluster == pair
+        assert create("local", {"name": "pair"}).status().cluster == pair
 
 
 @pytest.mark.root
@@ -170,10 +170,10 @@ def test_a_crash_at_any_moment_leaves_nothing_after_down(moment: str, isolated: 
     child.kill()
     child.wait()
     state = folder_of("crash").read()
-    create("local", Options(name="crash")).down()
+    create("local", {"name": "crash"}).down()
     assert_nothing_left("crash", state and state.id)
     assert set(listing("/dev/shm")) <= shm
-    assert create("local", Options(name="crash")).status().leftovers == ()
+    assert create("local", {"name": "crash"}).status().leftovers == ()
 
 
 @pytest.mark.ray
@@ -215,7 +215,7 @@ def test_an_ordinary_user_gets_loopback(tmp_path: Path):
 def test_on_loopback_two_nodes_take_the_place_of_one():
     if effective_cpus().whole < 2:
         pytest.skip("two nodes need two CPUs")
-    target = create("local", Options(name="loop", isolation="loopback"))
+    target = create("local", {"name": "loop", "isolation": "loopback"})
     try:
         target.up(ONE_NODE)
         replaced = state_of("loop").id
@@ -243,7 +243,7 @@ def test_on_loopback_two_nodes_take_the_place_of_one():
 )
 def test_an_option_that_cannot_be_meant_is_refused(options: dict[str, str], words: str):
     with pytest.raises(BadInput, match=words):
-        create("local", Options(**options)).check(ONE_NODE)
+        create("local", options).check(ONE_NODE)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_an_option_that_cannot_be_meant_is_refused(options: dict[str, str], word
 )
 def test_a_topology_that_does_not_fit_is_refused(change: dict[str, int], error: type[Exception], words: str):
     with pytest.raises(error, match=words):
-        create("local", Options(name="refused", isolation="loopback")).check(replace(ONE_NODE, **change))
+        create("local", {"name": "refused", "isolation": "loopback"}).check(replace(ONE_NODE, **change))
     assert not folder_of("refused").path.exists()
 
 
@@ -267,7 +267,7 @@ def test_too_little_shared_memory_is_refused_with_both_numbers(monkeypatch: pyte
     usage = local.shutil.disk_usage("/")
     monkeypatch.setattr(local.shutil, "disk_usage", lambda _: usage._replace(free=64 * 2**20))
     with pytest.raises(DoesNotFit, match=r"need 200 MiB .* 64 MiB are free"):
-        create("local", Options(isolation="loopback")).check(replace(ONE_NODE, object_store_bytes_per_node=200 * 2**20))
+        create("local", {"isolation": "loopback"}).check(replace(ONE_NODE, object_store_bytes_per_node=200 * 2**20))
 
 
 def test_too_little_disk_for_rays_files_is_refused_with_its_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
@@ -279,16 +279,16 @@ def test_too_little_disk_for_rays_files_is_refused_with_its_folder(monkeypatch: 
 
     monkeypatch.setattr(local.shutil, "disk_usage", disk_usage)
     with pytest.raises(DoesNotFit, match=rf"what it spills in {tmp_path}, and 900 MiB are free there\. Make room"):
-        create("local", Options(isolation="loopback")).check(ONE_NODE)
+        create("local", {"isolation": "loopback"}).check(ONE_NODE)
 
 
 def test_namespaces_without_the_right_to_make_them_are_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(namespaces, "lack", lambda: "no right to make them: Operation not permitted")
     with pytest.raises(BadInput, match="Be root"):
-        create("local", Options(isolation="namespace")).check(ONE_NODE)
+        create("local", {"isolation": "namespace"}).check(ONE_NODE)
     with pytest.raises(BadInput, match="--link-rate needs"):
-        create("local", Options(link_rate="1gbit")).check(ONE_NODE)
-    create("local", Options()).check(ONE_NODE)
+        create("local", {"link_rate": "1gbit"}).check(ONE_NODE)
+    create("local", {}).check(ONE_NODE)
 
 
 def test_a_head_that_cannot_start_is_told_in_its_own_words_and_cleaned_up(monkeypatch: pytest.MonkeyPatch):
@@ -298,7 +298,7 @@ def test_a_head_that_cannot_start_is_told_in_its_own_words_and_cleaned_up(monkey
         local.ray_node, "exporter_command", lambda *_: [sys.executable, "-c", "import time; time.sleep(60)"]
     )
     monkeypatch.setattr(local, "new_id", lambda: "0badc0de")
-    target = create("local", Options(name="broken", isolation="loopback"))
+    target = create("local", {"name": "broken", "isolation": "loopback"})
     with pytest.raises(TargetFailed, match=r"head ended .* exit code 3: no such option"):
         target.up(ONE_NODE)
     assert_nothing_left("broken", "0badc0de")
@@ -310,15 +310,15 @@ def test_a_cluster_that_is_late_is_given_up_with_the_number_of_nodes(monkeypatch
     monkeypatch.setattr(local.ray_node, "exporter_command", lambda *_: silent)
     monkeypatch.setattr(local, "DEADLINE_SECONDS", 2.0)
     monkeypatch.setattr(local, "new_id", lambda: "0badc0de")
-    target = create("local", Options(name="late", isolation="loopback"))
+    target = create("local", {"name": "late", "isolation": "loopback"})
     with pytest.raises(TargetFailed, match=r"0 of 1 nodes joined in 2 s\. head: still loading"):
         target.up(ONE_NODE)
     assert_nothing_left("late", "0badc0de")
 
 
 def test_down_of_what_never_was_does_nothing():
-    assert create("local", Options(name="never")).down() == ()
-    assert create("local", Options(name="never")).status().leftovers == ()
+    assert create("local", {"name": "never"}).down() == ()
+    assert create("local", {"name": "never"}).status().leftovers == ()
 
 
 def as_json(topology: Topology) -> str:
@@ -426,8 +426,8 @@ def test_status_says_why_what_was_stood_up_is_not_up(boot: str, words: str):
         nodes=nodes,
     )
     folder_of("gone").write(gone)
-    assert words in create("local", Options(name="gone")).status().lack
-    create("local", Options(name="gone")).down()
+    assert words in create("local", {"name": "gone"}).status().lack
+    create("local", {"name": "gone"}).down()
 
 
 @pytest.fixture
@@ -454,7 +454,7 @@ def sleeper(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
 def test_what_another_state_folder_knows_of_is_told_and_not_ended(sleeper: tuple[Path, Path]):
     state, ran_in = sleeper
     (state / "state.json").write_text("{}")
-    target = create("local", Options(name="elsewhere"))
+    target = create("local", {"name": "elsewhere"})
     assert target.status().leftovers == ()
     assert "started with another state folder" in target.status().lack
     with pytest.raises(TargetFailed, match="started with another state folder") as caught:
@@ -466,7 +466,7 @@ def test_what_another_state_folder_knows_of_is_told_and_not_ended(sleeper: tuple
 
 def test_what_no_state_folder_knows_of_is_ended(sleeper: tuple[Path, Path]):
     _, ran_in = sleeper
-    target = create("local", Options(name="elsewhere"))
+    target = create("local", {"name": "elsewhere"})
     assert [each.partition(" (")[2] for each in target.status().leftovers] == ["sleep)"]
     assert len(target.down()) == 1
     assert not of_appliance("elsewhere")

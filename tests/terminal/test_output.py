@@ -13,8 +13,9 @@ import pytest
 from command_line import Typed, typist
 from made_up_sessions import a_session_on_disk
 
+from bench.options import RunRequest
 from bench.planning import plan
-from bench.planning.plan import NOTHING_KNOWN, Wish
+from bench.planning.plan import NOTHING_KNOWN
 from bench.terminal import output
 from bench.terminal.output import Level
 from bench.terminal.progress import Progress
@@ -80,7 +81,7 @@ def test_quiet_leaves_the_answer_and_what_went_wrong(bench: Typed) -> None:
 
 @pytest.fixture
 def progress() -> Iterator[Callable[[], Progress]]:
-    session = plan.make(Wish(experiments=("inference",), cpus=2, blocks=1))
+    session = plan.make(RunRequest(experiments=("inference",), cpus=2, blocks=1))
     yield lambda: Progress(session, todo=session.specs, known=NOTHING_KNOWN, left_seconds=lambda: None)
     output.set_level(Level.USUAL)
 

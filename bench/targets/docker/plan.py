@@ -12,7 +12,8 @@ from typing import Any
 from bench.identity import SOURCE
 from bench.machine.cores import Cpu, slices, spare
 from bench.model import Topology, to_json
-from bench.targets import Options, node_names
+from bench.targets import node_names
+from bench.targets.docker import Options
 from bench.targets.docker.engine import APPLIANCE, USER, File, folder_files
 
 PART = "io.raymeter.part"  # of the appliance: cluster, or window

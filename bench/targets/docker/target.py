@@ -13,9 +13,9 @@ from bench.errors import BadInput, BenchError, DoesNotFit, TargetFailed
 from bench.identity import CALLERS_CODE, code_hash
 from bench.machine.cores import Cpu
 from bench.model import Topology, from_json
-from bench.targets import RAYS_OWN, Cluster, Options, Standing, image, memory_kills, worker_starts
+from bench.targets import RAYS_OWN, Cluster, Standing, image, memory_kills, worker_starts
 from bench.targets.bounds import check_sizes, mib
-from bench.targets.docker import engine, monitoring, plan
+from bench.targets.docker import Options, engine, monitoring, plan
 from bench.targets.docker.plan import LINK, Plan
 from bench.targets.docker.readiness import Watch, raise_for_ended, why_ended
 from bench.targets.readiness import describe
@@ -50,7 +50,6 @@ class DockerTarget:
 
     def check(self, topology: Topology) -> None:
         """Refuse what cannot be meant, an image with other code, and what the engine has not got."""
-        self._check_options()
         check_sizes(topology)
         client = engine.connect()
         self._image(client)
@@ -58,7 +57,6 @@ class DockerTarget:
 
     def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> Cluster:
         """Stand `topology` up, in place of whatever cluster this appliance had; Prometheus and Grafana stay."""
-        self._check_options()
         check_sizes(topology)
         client = engine.connect()
         planned = replace(self._plan(client, topology), ray_settings=ray_settings)
@@ -165,18 +163,6 @@ class DockerTarget:
                     "Use another --name.",
                 )
         self._state_folder.write(State(created=time.time()))
-
-    def _check_options(self) -> None:
-        if self.options.isolation != "auto":
-            raise BadInput(
-                f"--isolation {self.options.isolation} is for the target local.",
-                "Leave it out: a container has a network of its own.",
-            )
-        if self.options.link_rate is not None:
-            raise BadInput(
-                "--link-rate is for the target local: containers are not shaped.",
-                "Leave it out, or use --target local.",
-            )
 
     def _image(self, client: DockerClient) -> Image:
         """The image to run. Raises BadInput where there is none, or one of other code."""

@@ -1,1 +1,28 @@
-"""Pods of KubeRay, in kind, minikube or a cluster of the user's own."""
+"""Declares the options of the target k8s: nodes are pods, which KubeRay starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from typer import Option
+
+from bench.targets import ContainerOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(ContainerOptions):
+    """What the target k8s takes."""
+
+    context: Annotated[str | None, Option(help="Context of kubectl to use. [default: one of kind or minikube]")] = None
+    load_with: Annotated[
+        str | None, Option(metavar="COMMAND", help="Command that loads {image} onto the Kubernetes nodes.")
+    ] = None
+    operator_manifests: Annotated[
+        str | None,
+        Option(
+            metavar="FOLDER",
+            envvar="RAYMETER_OPERATOR_MANIFESTS",
+            help="KubeRay's config/default, if not from its repository.",
+        ),
+    ] = None

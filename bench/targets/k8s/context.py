@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import BadInput, TargetFailed, did_you_mean
-from bench.targets import Options
-from bench.targets.k8s import kind
+from bench.targets.k8s import Options, kind
 from bench.targets.k8s.kubectl import Kubectl, command, contexts, laptop_context
 from bench.targets.k8s.state import State
 from bench.targets.state import StateFolder

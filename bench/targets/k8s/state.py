@@ -10,7 +10,7 @@ import secrets
 from dataclasses import dataclass, field
 
 from bench.model import IdleLoad, Topology
-from bench.targets import Options
+from bench.targets.k8s import Options
 from bench.targets.state import StateFolder
 
 

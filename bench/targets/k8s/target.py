@@ -12,13 +12,12 @@ from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 
-from bench.errors import BadInput, BenchError, TargetFailed
+from bench.errors import BenchError, TargetFailed
 from bench.identity import CALLERS_CODE, IMAGES, SOURCE, code_hash
 from bench.model import IdleLoad, Topology
 from bench.targets import (
     RAYS_OWN,
     Cluster,
-    Options,
     Standing,
     Target,
     memory_kills,
@@ -29,6 +28,7 @@ from bench.targets import (
 )
 from bench.targets import image as images
 from bench.targets.k8s import (
+    Options,
     fitting,
     idle_load,
     image_delivery,
@@ -67,7 +67,6 @@ class K8sTarget:
 
     def check(self, topology: Topology) -> None:
         """Refuse what cannot be meant, an image with other code, and what the nodes have no room for."""
-        self._check_options()
         self._check_image()
         rendered = self.render(topology)
         context = self._where.context()
@@ -81,7 +80,6 @@ class K8sTarget:
 
     def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> Cluster:
         """Stand `topology` up on a fresh Ray cluster; whatever else is right already stays as it is."""
-        self._check_options()
         self._check_image()
         with self._state_folder.lock():
             # What may fail comes first, and what takes minutes last: a cluster of kind, and the image into its nodes.
@@ -194,11 +192,6 @@ class K8sTarget:
         return {} if state is None else RayPods(Kubectl(state.context), self._options.name).ask(words)
 
     # ---- what was asked for
-
-    def _check_options(self) -> None:
-        options = self._options
-        if options.isolation != "auto" or options.link_rate is not None:
-            raise BadInput("--isolation and --link-rate are for the target local.", "Leave them out.")
 
     def _image(self) -> str:
         return self._options.image or images.default_tag()

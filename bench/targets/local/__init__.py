@@ -1,1 +1,23 @@
-"""Processes of this machine: each node in a network namespace of its own, or all on loopback."""
+"""Declares the options of the target local: nodes are processes of this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from typer import Option
+
+from bench import targets
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(targets.Options):
+    """What the target local takes."""
+
+    isolation: Annotated[
+        Literal["auto", "namespace", "loopback"],
+        Option("--isolation", help="Network of local nodes: auto, namespace or loopback."),
+    ] = "auto"
+    link_rate: Annotated[
+        str | None, Option(metavar="RATE", help="Rate of each local node's link, e.g. 1gbit, 100mbit. [default: any]")
+    ] = None

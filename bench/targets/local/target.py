@@ -22,7 +22,6 @@ from bench.record.files import last_line
 from bench.targets import (
     RAYS_OWN,
     Cluster,
-    Options,
     Standing,
     Target,
     memory_kills,
@@ -32,14 +31,13 @@ from bench.targets import (
     worker_starts,
 )
 from bench.targets.bounds import check_sizes, mib
-from bench.targets.local import cgroups, interpreter, namespaces, ports, ray_node, run_folders, running
+from bench.targets.local import Options, cgroups, interpreter, namespaces, ports, ray_node, run_folders, running
 from bench.targets.local.state import Node, Ports, State, boot_id, folder_of, new_id, now, run_folder
 
 DEADLINE_SECONDS = 120.0
 POLL_SECONDS = 0.1
 HEAD_PROCESS = "gcs_server"
 LEAST_FREE_BYTES = 2**30  # of disk, for Ray's own files: a session's logs, and what spills
-OF_OTHERS = ("image", "dev", "context", "load_with", "operator_manifests")  # options of other targets
 
 
 def create(options: Options) -> Target:
@@ -60,7 +58,6 @@ class LocalTarget:
     def check(self, topology: Topology) -> None:
         """Refuse what cannot be meant, and what this machine has not got."""
         check_sizes(topology)
-        self._check_options()
         self._isolation()
         _check_room(topology)
 
@@ -145,13 +142,6 @@ class LocalTarget:
     def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:  # noqa: ARG002, the contract has it
         """Nodes here are processes of this machine: there is nothing to ask that this machine does not say."""
         return {}
-
-    def _check_options(self) -> None:
-        """Refuse what is said of containers and pods."""
-        strangers = [name for name in OF_OTHERS if getattr(self._options, name)]
-        if strangers:
-            named = ", ".join(f"--{name.replace('_', '-')}" for name in strangers)
-            raise BadInput(f"{named}: the target local has no containers.", "Leave it out, or name another --target.")
 
     def _isolation(self) -> Literal["namespace", "loopback"]:
         if self._options.link_rate is not None:
