@@ -44,8 +44,7 @@ class Parameter:
             return self.type.__name__
         return f"{_bound(self.minimum)}..{_bound(self.maximum)}"
 
-    @property
-    def description(self) -> str:
+    def describe_range(self) -> str:
         """The values that may be given, as a message has them: an integer from 1 to 100, one of near, far."""
         if self.choices:
             return f"one of {', '.join(self.choices)}"
@@ -130,7 +129,7 @@ def _refused(parameter: Parameter, given: Any) -> BadInput:
     written = repr(given) if isinstance(given, str) else json.dumps(given, default=str, ensure_ascii=False)
     shortened = written if len(written) <= 40 else f"{written[:40]}..."
     hint = did_you_mean(given, parameter.choices) if isinstance(given, str) else ""
-    return BadInput(f"{parameter.name} must be {parameter.description}, got {shortened}.", hint.strip())
+    return BadInput(f"{parameter.name} must be {parameter.describe_range()}, got {shortened}.", hint.strip())
 
 
 def settings(params: type[Any], texts: list[str]) -> dict[str, tuple[Value, ...]]:

@@ -60,6 +60,6 @@ def take_away(name: Name, as_json: AsJson = False, out: Out = DEFAULT_OUT) -> No
 
     Example: bench baseline rm main
     """
-    baselines.take_away(out, name)
+    baselines.remove(out, name)
     if as_json:
         say_json("baseline", {"name": name, "session": None})

@@ -27,7 +27,7 @@ def known(out: Path) -> dict[str, str]:
         return from_clean_json(read_plain(path), dict[str, str]) if path.exists() else {}
     except (OSError, msgspec.DecodeError, ValueError) as error:
         raise RecordDamaged(
-            f"{path} cannot be read: {error}.", "Mend it, or delete it and set the names anew."
+            f"{path} cannot be read: {error}.", "Repair it, or delete it and set the names anew."
         ) from None
 
 
@@ -44,7 +44,7 @@ def put(out: Path, name: str, session: str) -> str:
     return folder.name
 
 
-def take_away(out: Path, name: str) -> None:
+def remove(out: Path, name: str) -> None:
     """Forget a name; the session stays. Raises BadInput."""
     with _alone(out):
         names = known(out)
@@ -61,11 +61,11 @@ def find(out: Path, name: str) -> Path:
         return store.find(out, name)
     folder = out / names[name]
     if not (folder / "session.json").is_file():
-        raise BadInput(f"The baseline {name} is session {names[name]}, which is not in {out} any more.", _way_out(name))
+        raise BadInput(f"The baseline {name} is session {names[name]}, which is not in {out} any more.", _hint(name))
     return folder
 
 
-def _way_out(name: str) -> str:
+def _hint(name: str) -> str:
     return f"Set it anew: `bench baseline set {name} SESSION`."
 
 

@@ -62,7 +62,7 @@ class Summary:
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """Which sessions: all that is said must hold."""
+    """Which sessions to list: all conditions that are given must hold."""
 
     experiment: str = ""
     target: str = ""
@@ -172,7 +172,7 @@ def _endings(folder: Path, session: Session) -> tuple[dict[str, Any], bool]:
         except store.OtherSchema:
             raise
         except RecordDamaged:
-            counts["damaged"], is_closed = counts["damaged"] + 1, False  # it may yet be mended
+            counts["damaged"], is_closed = counts["damaged"] + 1, False  # it may yet be repaired
             continue
         counts[found.status if found else "stopped"] += 1
         is_closed = is_closed and found is not None

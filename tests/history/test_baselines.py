@@ -53,11 +53,11 @@ def test_a_session_elsewhere_is_refused(out: Path, tmp_path_factory: pytest.Temp
 
 def test_a_name_is_forgotten_and_the_session_stays(out: Path) -> None:
     baselines.put(out, "main", FIRST)
-    baselines.take_away(out, "main")
+    baselines.remove(out, "main")
     assert baselines.known(out) == {}
     assert (out / FIRST / "session.json").is_file()
     with pytest.raises(BadInput, match="There are none"):
-        baselines.take_away(out, "main")
+        baselines.remove(out, "main")
 
 
 def test_a_baseline_whose_session_is_gone_says_so(out: Path) -> None:
