@@ -43,23 +43,6 @@ class Codec(Protocol):
         ...
 
 
-class Whole:
-    """One contiguous buffer."""
-
-    pieces = 1
-
-    def encode(self, vector: Vector) -> list[Any]:
-        return [vector]
-
-    def decode(self, pieces: Sequence[Any], out: Vector) -> None:
-        out[:] = pieces[0]
-
-    def read(self, pieces: Sequence[Any], room: Vector) -> Vector:
-        del room
-        whole: Vector = pieces[0]
-        return whole
-
-
 class Arrays:
     """One object with an array for each tensor, as the study had it."""
 
@@ -88,14 +71,14 @@ class Pieces:
     """Bytes, cut so that every piece travels in the call itself, past the object store; float32, or float16.
 
     What float16 loses is the sender's to make good. Bytes are what Ray passes on as they are: arrays it would pickle.
-    A vector that is too large for calls goes whole, as an array: Ray lets it be read where it lies, and copies bytes.
+    A vector that has more than `most_bytes` goes whole, as an array: Ray lets it be read where it lies, and copies bytes.
     """
 
-    def __init__(self, length: int, *, is_half: bool) -> None:
+    def __init__(self, length: int, *, is_half: bool = False, most_bytes: int = MOST_INLINE_BYTES) -> None:
         import numpy as np
 
         self._dtype = np.dtype(np.float16 if is_half else np.float32)
-        self._is_small = length * self._dtype.itemsize <= MOST_INLINE_BYTES
+        self._is_small = length * self._dtype.itemsize <= most_bytes
         step = INLINE_BYTES // self._dtype.itemsize if self._is_small else max(1, length)
         self._parts = [slice(start, min(start + step, length)) for start in range(0, length, step)]
         self.pieces = len(self._parts)
@@ -126,7 +109,7 @@ def codec(transport: Transport, shapes: Sequence[tuple[int, ...]], length: int) 
     if transport == "objects":
         return Arrays(shapes)
     if transport in ("flat", "direct"):
-        return Whole()
+        return Pieces(length, most_bytes=0)
     return Pieces(length, is_half=transport == "compressed")
 
 
