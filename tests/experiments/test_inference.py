@@ -12,7 +12,7 @@ from bench.context import Measured
 from bench.errors import BadInput
 from bench.experiments import inference, load
 from bench.experiments.inference import Params, arms, metrics
-from bench.experiments.inference.peers import Peers
+from bench.experiments.inference.peers import InferencePeers
 from bench.experiments.inference.predictors import Answers, Predictors
 from bench.experiments.inference.run import _fault, check, most_outstanding
 from bench.experiments.toolkit import response_times
@@ -205,8 +205,8 @@ def test_cells_arms_and_topologies_agree_on_the_answers(context: Any, two_halves
 def test_a_wrong_answer_of_one_arm_gives_a_reason_and_an_invalid_run(
     context: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right = Peers.all_cpus
-    monkeypatch.setattr(Peers, "all_cpus", lambda self: bytes([right(self)[0] ^ 1]) + right(self)[1:])
+    right = InferencePeers.all_cpus
+    monkeypatch.setattr(InferencePeers, "all_cpus", lambda self: bytes([right(self)[0] ^ 1]) + right(self)[1:])
     found = list(inference.run(Params(batch=100, inputs=600, open_loop="off"), context))
     (wrong,) = [sample for sample in found if sample.arm == "numpy-all-cpus"]
     assert (wrong.value, wrong.reason) == (None, "1 of 600 answers are wrong")

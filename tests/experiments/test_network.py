@@ -241,7 +241,7 @@ def test_our_sockets_agree_with_iperf3_where_they_throw_away_what_comes_as_it_do
     way, numbers = tcp.Tcp("127.0.0.1", int(receiver.stdout.readline()), tcp.BLOCK_BYTES), itertools.count(1)
 
     def by_iperf3() -> float:
-        server = iperf.Server("127.0.0.1")
+        server = iperf.IperfServer("127.0.0.1")
         done = iperf.send("127.0.0.1", point)
         server.close()
         return done.bytes / sum(done.seconds)

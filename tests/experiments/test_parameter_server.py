@@ -23,8 +23,8 @@ from bench.experiments.parameter_server import metrics as m
 from bench.experiments.parameter_server.evaluation import Evaluated
 from bench.experiments.parameter_server.learner import Batches, Learner
 from bench.experiments.parameter_server.run import Study
-from bench.experiments.parameter_server.server import Plan, Snapshot
-from bench.experiments.parameter_server.training import Pass, Trainers
+from bench.experiments.parameter_server.server import Snapshot, TrainingPlan
+from bench.experiments.parameter_server.training import Trainers, TrainingPass
 from bench.experiments.toolkit.placement import places
 from bench.model import Interval, Sample, Topology, from_json, to_json
 from bench.planning import needs
@@ -284,7 +284,7 @@ def trainers(local_ray: Sequence[NodeSlot], tmp_path_factory: pytest.TempPathFac
     started.close()
 
 
-def plan(mode: str = "sync", **other: Any) -> Plan:
+def plan(mode: str = "sync", **other: Any) -> TrainingPlan:
     given: dict[str, Any] = {
         "workers": 2,
         "begin": 0,
@@ -295,10 +295,10 @@ def plan(mode: str = "sync", **other: Any) -> Plan:
         "evaluate_every": 5,
         "checkpoint_every": 0,
     }
-    return Plan(mode=mode, **{**given, **other})
+    return TrainingPlan(mode=mode, **{**given, **other})
 
 
-def last(done: Pass) -> Snapshot:
+def last(done: TrainingPass) -> Snapshot:
     return done.snapshots()[-1]
 
 

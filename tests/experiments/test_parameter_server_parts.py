@@ -20,13 +20,13 @@ from bench.errors import BadInput
 from bench.experiments.parameter_server import checkpoints, models, wire
 from bench.experiments.parameter_server.connections import KEY_BYTES, Connection, ShardListener
 from bench.experiments.parameter_server.learner import Batches, Learner
-from bench.experiments.parameter_server.server import OVER, Checkpoint, Plan, Server
+from bench.experiments.parameter_server.server import OVER, Checkpoint, ParameterServer, TrainingPlan
 from bench.experiments.parameter_server.worker import Shards
 
 WAIT_SECONDS = 60.0
 
 
-def plan(mode: str = "sync", **other: Any) -> Plan:
+def plan(mode: str = "sync", **other: Any) -> TrainingPlan:
     given: dict[str, Any] = {
         "workers": 2,
         "begin": 0,
@@ -37,11 +37,11 @@ def plan(mode: str = "sync", **other: Any) -> Plan:
         "evaluate_every": 1,
         "checkpoint_every": 0,
     }
-    return Plan(mode=mode, **{**given, **other})
+    return TrainingPlan(mode=mode, **{**given, **other})
 
 
-def server(length: int = 3, parameters: int = 2, **other: Any) -> Server:
-    started = Server(transport="flat", shapes=[(length,)], length=length, parameters=parameters)
+def server(length: int = 3, parameters: int = 2, **other: Any) -> ParameterServer:
+    started = ParameterServer(transport="flat", shapes=[(length,)], length=length, parameters=parameters)
     started.begin(plan(**other), np.zeros(length, np.float32))
     return started
 
@@ -317,7 +317,7 @@ def test_a_round_trip_is_the_vector_twice_and_a_call() -> None:
 # connections past Ray's calls
 
 
-def listening(shard: Server) -> ShardListener:
+def listening(shard: ParameterServer) -> ShardListener:
     return ShardListener("127.0.0.1", 3, pull=shard.pull, push=shard.push)
 
 

@@ -12,7 +12,7 @@ import pytest
 from bench.context import NodeSlot
 from bench.errors import RunInvalid
 from bench.experiments.inference import mlp
-from bench.experiments.inference.peers import Peers, start_peers
+from bench.experiments.inference.peers import InferencePeers, start_peers
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(60)]
 
@@ -20,7 +20,7 @@ INPUTS = 5_050
 
 
 @pytest.fixture(scope="module")
-def peers(local_ray: Sequence[NodeSlot]) -> Iterator[Peers]:
+def peers(local_ray: Sequence[NodeSlot]) -> Iterator[InferencePeers]:
     """On one node as if it were two, of one CPU each."""
     nodes = [replace(local_ray[0], name=name, cpus=1, threads=1) for name in ("head", "worker-1")]
     started = start_peers(
@@ -32,14 +32,14 @@ def peers(local_ray: Sequence[NodeSlot]) -> Iterator[Peers]:
 
 
 @pytest.mark.parametrize("way", ["one_by_one", "all_cpus", "pool"])
-def test_every_peer_gives_the_same_answers(peers: Peers, way: str) -> None:
+def test_every_peer_gives_the_same_answers(peers: InferencePeers, way: str) -> None:
     layers, vectors = mlp.make_layers(7, "float64"), mlp.make_vectors("mnist", 7, "float64")
     expected = mlp.answer_all(layers, vectors, 0, INPUTS, 1_000)
     assert getattr(peers, way)() == expected
     assert getattr(peers, way)() == expected  # a peer has nothing left over from the time before
 
 
-def test_the_base_case_is_not_spread_and_the_others_are(peers: Peers) -> None:
+def test_the_base_case_is_not_spread_and_the_others_are(peers: InferencePeers) -> None:
     assert peers.all_on_first == {"head": 5_050.0, "worker-1": 0.0}
     assert peers.spread == {"head": 2_525.0, "worker-1": 2_525.0}
 

@@ -29,7 +29,7 @@ from bench.experiments.tune.run import describe_work
 from bench.experiments.tune.search import SearchResult
 from bench.experiments.tune.space import configurations
 from bench.experiments.tune.storage import storage
-from bench.experiments.tune.training import Config, Report, TrainingSettings
+from bench.experiments.tune.training import Config, IterationReport, TrainingSettings
 from bench.experiments.tune.trials import TrialRun
 from bench.model import Interval, Sample, Topology
 from bench.record.store import DONE
@@ -53,7 +53,7 @@ def reason(samples: Sequence[Sample], metric: str, point: str = "") -> str:
 
 def a_trial(number: int, *accuracies: float, node: str = "head", seconds: float = 1.0) -> TrialRun:
     reports = [
-        Report(
+        IterationReport(
             iteration=i + 1,
             training_accuracy=accuracy,
             held_out_accuracy=accuracy,

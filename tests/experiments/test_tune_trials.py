@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bench.experiments.toolkit import parts
 from bench.experiments.tune import trials as totals
-from bench.experiments.tune.training import Config, Report
+from bench.experiments.tune.training import Config, IterationReport
 from bench.experiments.tune.trials import IterationsToTarget, TrialRun, Used
 
 CONFIG = Config(lr=0.1, momentum=0.5, hidden=32)
@@ -23,8 +23,8 @@ amounts = st.lists(st.floats(0.01, 1e6), min_size=1, max_size=20)
 
 def a_report(
     iteration: int, accuracy: float = 0.5, *, begin: float = 0.0, end: float = 1.0, node: str = "head"
-) -> Report:
-    return Report(
+) -> IterationReport:
+    return IterationReport(
         iteration=iteration,
         training_accuracy=accuracy,
         held_out_accuracy=accuracy / 2,
@@ -38,7 +38,7 @@ def a_report(
     )
 
 
-def a_trial(*reports: Report, number: int = 0) -> TrialRun:
+def a_trial(*reports: IterationReport, number: int = 0) -> TrialRun:
     trial = TrialRun(number=number, config=CONFIG)
     for report in reports:
         trial.take(report)

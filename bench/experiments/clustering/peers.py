@@ -34,7 +34,7 @@ class PartWorker:
         return do(self.job, part, self.folder)
 
 
-class PeerProcess:
+class ClusteringPeer:
     """A process on a node that does parts in itself, or in a pool of its own."""
 
     def __init__(self, job: Job, node: str, processes: int, folder: Path | None) -> None:
@@ -57,7 +57,7 @@ class PeerProcess:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Peers:
+class ClusteringPeers:
     """A peer process on each node, and Ray's tasks."""
 
     job: Job
@@ -101,13 +101,13 @@ class Peers:
         return found
 
 
-def start(job: Job, nodes: Sequence[NodeSlot], folders: Mapping[str, Path]) -> Peers:
+def start(job: Job, nodes: Sequence[NodeSlot], folders: Mapping[str, Path]) -> ClusteringPeers:
     """Peer processes on all nodes; they are not ready yet."""
     usable = [node for node in nodes if node.cpus > 0]
     processes = PeerProcesses.start(
-        PeerProcess, usable, lambda node: (job, node.name, node.cpus, folders.get(node.name))
+        ClusteringPeer, usable, lambda node: (job, node.name, node.cpus, folders.get(node.name))
     )
-    return Peers(job=job, folders=folders, processes=processes)
+    return ClusteringPeers(job=job, folders=folders, processes=processes)
 
 
 def do(job: Job, part: Part, folder: Path | None) -> Outcome:

@@ -48,7 +48,7 @@ class Rounds:
     context: Context
     workspace: Workspace
     pool: WorkerPool
-    peers: peers.Peers
+    peers: peers.ClusteringPeers
     journal: Journal[Outcome]
     reference: Reference
     startup_seconds: float  # from this attempt's beginning until all were ready

@@ -38,7 +38,7 @@ class BatchWorker:
         return index, mlp.answer(self.layers, rows).tobytes()
 
 
-class PeerProcess:
+class InferencePeer:
     """A process on a node that does the node's share, in itself or in a pool of its own."""
 
     def __init__(self, layers: Layers, vectors: Array, threads: int, processes: int) -> None:
@@ -91,7 +91,7 @@ class PeerProcess:
 
 
 @dataclass(frozen=True)
-class Peers:
+class InferencePeers:
     """A peer process on each node, and each node's share of the inputs."""
 
     processes: PeerProcesses
@@ -138,16 +138,18 @@ class Peers:
         return b"".join(self.processes.call(method, arguments, seconds=seconds))
 
 
-def start_peers(nodes: Sequence[NodeSlot], layers: Layers, vectors: Array, *, inputs: int, batch: int) -> Peers:
+def start_peers(
+    nodes: Sequence[NodeSlot], layers: Layers, vectors: Array, *, inputs: int, batch: int
+) -> InferencePeers:
     """Peer processes on all nodes; they are not ready yet."""
     import ray
 
     parts = shares(inputs, nodes)
     held = ray.put(layers), ray.put(vectors)
     processes = PeerProcesses.start(
-        PeerProcess, [node for node, _ in parts], lambda node: (*held, node.threads, node.cpus)
+        InferencePeer, [node for node, _ in parts], lambda node: (*held, node.threads, node.cpus)
     )
-    return Peers(processes, parts, batch)
+    return InferencePeers(processes, parts, batch)
 
 
 def _threads_here(_: int) -> int:

@@ -33,7 +33,7 @@ from bench.experiments.inference.metrics import (
     samples,
 )
 from bench.experiments.inference.params import Params
-from bench.experiments.inference.peers import Peers, start_peers
+from bench.experiments.inference.peers import InferencePeers, start_peers
 from bench.experiments.inference.predictors import Answers, Predictors
 from bench.experiments.toolkit import parts, response_times
 from bench.experiments.toolkit.load import RayCalls
@@ -170,7 +170,7 @@ def _start(params: Params, context: Context, layers: Layers, slots: Sequence[Pla
 
 def _work(
     predictors: Predictors,
-    peers: Peers,
+    peers: InferencePeers,
     batches: Sequence[Span],
     expected: bytes,
     progress: Callable[[float, float], None] | None,

@@ -42,7 +42,7 @@ class Endpoint:
         self._address = _own_address()
         self._receiving = tcp.Receiver(self._address, self._checker)
         self._held: list[Any] = []
-        self._iperf: iperf.Server | None = None
+        self._iperf: iperf.IperfServer | None = None
         self._transports: dict[str, transports.Transport] = {}
         self._numbers = itertools.count(1)
         self._receiver: Any = None
@@ -99,7 +99,7 @@ class Endpoint:
         """Have an iperf3 listen, for one test."""
         if self._iperf:
             self._iperf.close()
-        self._iperf = iperf.Server(self._address)
+        self._iperf = iperf.IperfServer(self._address)
 
     def cpu_seconds(self, *, with_raylet: bool) -> float:
         """What this end has used so far: its process, without the checks, and its node's raylet."""

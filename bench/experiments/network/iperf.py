@@ -20,7 +20,7 @@ def is_installed() -> bool:
     return shutil.which("iperf3") is not None
 
 
-class Server:
+class IperfServer:
     """The receiving end: one test, then it ends by itself."""
 
     def __init__(self, address: str) -> None:

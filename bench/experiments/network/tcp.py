@@ -30,7 +30,7 @@ READY = b"r"
 BLOCK_BYTES = 128 * 1024  # what iperf3 hands to TCP at once
 
 
-class Receiver(connections.Listener):
+class Receiver(connections.ConnectionListener):
     """The receiving end: it takes connections until it is closed."""
 
     def __init__(self, address: str, checker: Checker) -> None:

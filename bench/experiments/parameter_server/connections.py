@@ -43,7 +43,7 @@ class ShardListener:
     ) -> None:
         self._length, self._pull, self._push = length, pull, push
         self._key = token_bytes(KEY_BYTES)
-        self.address = Address(host, connections.Listener(host, self._serve).port, self._key)
+        self.address = Address(host, connections.ConnectionListener(host, self._serve).port, self._key)
 
     def _serve(self, connection: socket.socket) -> None:
         import numpy as np

@@ -28,8 +28,8 @@ from bench.experiments.parameter_server.evaluation import (
 )
 from bench.experiments.parameter_server.learner import Learner
 from bench.experiments.parameter_server.params import Params
-from bench.experiments.parameter_server.server import Plan, Snapshot
-from bench.experiments.parameter_server.training import Pass, Trainers
+from bench.experiments.parameter_server.server import Snapshot, TrainingPlan
+from bench.experiments.parameter_server.training import Trainers, TrainingPass
 from bench.experiments.toolkit import parts
 from bench.experiments.toolkit.placement import places
 from bench.model import Arm, Sample
@@ -55,7 +55,9 @@ class Study:
         usable = [node for node in context.nodes if node.cpus > 0]
         self.server_nodes = [usable[shard % len(usable)] for shard in range(params.servers)]
         self.cpus = sum(node.cpus for node in usable)
-        self.measured: dict[str, Measured[Pass]] = {}  # the last counted turn of each arm, of which there are snapshots
+        self.measured: dict[
+            str, Measured[TrainingPass]
+        ] = {}  # the last counted turn of each arm, of which there are snapshots
         self.snapshots: dict[str, list[Snapshot]] = {}
 
     def run(self) -> Iterator[Sample]:
@@ -123,7 +125,7 @@ class Study:
             )
         return once.sample(m.WEIGHTS_APART, apart)
 
-    def _work(self, trainers: Trainers) -> Mapping[str, Callable[[], Pass]]:
+    def _work(self, trainers: Trainers) -> Mapping[str, Callable[[], TrainingPass]]:
         """How each arm trains once."""
         params, alone = self.params, self._plan("sync", 1)
         start = None
@@ -152,9 +154,9 @@ class Study:
             arms.GLOO.name: partial(trainers.together, alone),
         }
 
-    def _plan(self, mode: str, workers: int, begin: int = 0) -> Plan:
+    def _plan(self, mode: str, workers: int, begin: int = 0) -> TrainingPlan:
         params = self.params
-        return Plan(
+        return TrainingPlan(
             mode=mode,
             workers=workers,
             begin=begin,
@@ -167,7 +169,7 @@ class Study:
             checkpoint_every=params.checkpoint_every,
         )
 
-    def _samples(self, arm: Arm, measured: Measured[Pass]) -> Iterator[Sample]:
+    def _samples(self, arm: Arm, measured: Measured[TrainingPass]) -> Iterator[Sample]:
         """What the passes of one turn say by themselves, without an evaluation of the weights."""
         passes, seconds = measured.results, measured.interval.seconds
         yield measured.sample(m.THROUGHPUT, sum(done.samples for done in passes) / seconds)
@@ -186,7 +188,7 @@ class Study:
         yield from self._wires(measured, iterations)
         yield from _staleness(measured)
 
-    def _rounds(self, arm: Arm, passes: Sequence[Pass]) -> Iterator[list[parts.WorkDone]]:
+    def _rounds(self, arm: Arm, passes: Sequence[TrainingPass]) -> Iterator[list[parts.WorkDone]]:
         """Synchronous workers wait for each other at every step, the others at the end alone."""
         for done in passes:
             steps = zip(*(report.busy for report in done.reports), strict=False)  # a worker that died did fewer
@@ -201,7 +203,7 @@ class Study:
                     for rank, seconds in enumerate(times)
                 ]
 
-    def _waits(self, measured: Measured[Pass]) -> Iterator[Sample]:
+    def _waits(self, measured: Measured[TrainingPass]) -> Iterator[Sample]:
         """Where the workers' time went, by node."""
         passes = measured.results
         ranks = range(len(passes[0].reports))
@@ -212,7 +214,7 @@ class Study:
             for node, value in by_node(values, lambda rank: self.places[rank].node.name).items():
                 yield measured.sample(metric, value / len(passes), node=node)
 
-    def _wires(self, measured: Measured[Pass], iterations: int) -> Iterator[Sample]:
+    def _wires(self, measured: Measured[TrainingPass], iterations: int) -> Iterator[Sample]:
         """Bytes at the first server's network interface: predicted, and counted there."""
         predicted = sum(
             report.steps * self.step_bytes(rank)
@@ -281,7 +283,7 @@ class Study:
             )
 
 
-def _staleness(measured: Measured[Pass]) -> Iterator[Sample]:
+def _staleness(measured: Measured[TrainingPass]) -> Iterator[Sample]:
     """How many updates behind the gradients were."""
     counts = sum((done.tallies[0].staleness for done in measured.results), start=Counter[int]())
     total = sum(counts.values())

@@ -27,7 +27,7 @@ STALL_SECONDS = 900.0  # without the others' gradients
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class TrainingPlan:
     """One training, as the servers need to know it. An iteration is an update of the weights."""
 
     mode: str  # "sync" or "async"
@@ -81,7 +81,7 @@ class Tally:
     network_bytes: int = 0  # in and out of the server's node
 
 
-class Server:
+class ParameterServer:
     """One shard. `parameters` of its numbers are parameters, and the rest are statistics that are averaged."""
 
     def __init__(
@@ -96,7 +96,7 @@ class Server:
         self._velocity: Vector = np.zeros(parameters, np.float32)
         self._changed = Condition()
         self._version = OVER
-        self._plan: Plan  # from `begin` on
+        self._plan: TrainingPlan  # from `begin` on
 
     def listen(self) -> Address:
         """Take questions by connections of the workers' own from now on, beside calls; gives where."""
@@ -105,7 +105,7 @@ class Server:
         length = len(self._state)
         return ShardListener(ray.util.get_node_ip_address(), length, pull=self.pull, push=self.push).address
 
-    def begin(self, plan: Plan, state: Vector, velocity: Vector | None = None) -> None:
+    def begin(self, plan: TrainingPlan, state: Vector, velocity: Vector | None = None) -> None:
         """Be ready for one training that goes on from `state`."""
         import numpy as np
 

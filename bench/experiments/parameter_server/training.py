@@ -15,9 +15,9 @@ from bench.experiments.parameter_server import checkpoints
 from bench.experiments.parameter_server.connections import Address
 from bench.experiments.parameter_server.learner import Learner
 from bench.experiments.parameter_server.params import Params
-from bench.experiments.parameter_server.server import Checkpoint, Plan, Server, Snapshot, Tally
+from bench.experiments.parameter_server.server import Checkpoint, ParameterServer, Snapshot, Tally, TrainingPlan
 from bench.experiments.parameter_server.wire import parts
-from bench.experiments.parameter_server.worker import Report, TrainingWorker
+from bench.experiments.parameter_server.worker import TrainingWorker, WorkerReport
 from bench.experiments.toolkit.placement import Place, get_in_time, on
 
 READY_SECONDS = 180.0
@@ -27,13 +27,13 @@ REPLACEMENTS_PER_WORKER = 3
 
 
 @dataclass(kw_only=True)
-class Pass:
+class TrainingPass:
     """One training, done."""
 
     samples: int
     samples_by_node: Mapping[str, float]
     iterations: int
-    reports: Sequence[Report]
+    reports: Sequence[WorkerReport]
     tallies: Sequence[Tally] = ()
     replaced: int = 0
     lost_seconds: float = 0.0  # from a worker's death until its successor was ready
@@ -61,7 +61,7 @@ class Trainers:
 
         self.initial, self.parameters = self.learner.state.copy(), self.learner.parameters
         self.parts = parts(len(self.initial), len(self.server_nodes))
-        make = ray.remote(max_restarts=0)(Server)
+        make = ray.remote(max_restarts=0)(ParameterServer)
         self.servers = [
             # A server has no CPU of its own: it works while the workers wait. A thread for each of them, and for us.
             make.options(num_cpus=0, scheduling_strategy=on(node), max_concurrency=len(self.places) + 4).remote(
@@ -85,12 +85,12 @@ class Trainers:
 
     def train(
         self,
-        plan: Plan,
+        plan: TrainingPlan,
         *,
         name: str,
         progress: Callable[[float, float], None] = lambda _done, _total: None,
         start: Checkpoint | None = None,
-    ) -> Pass:
+    ) -> TrainingPass:
         """One training by `plan`. Raises RunFailed where a server died, naming the last checkpoint."""
         self._trainings += 1
         return _Training(self, plan, f"{name}-{self._trainings}", progress).run(start)
@@ -105,11 +105,11 @@ class Trainers:
         get_in_time(joining, READY_SECONDS, "Processes that meet over gloo")
         self._is_met = True
 
-    def alone(self, plan: Plan, threads: int) -> Pass:
+    def alone(self, plan: TrainingPlan, threads: int) -> TrainingPass:
         """Plain torch in the first worker's process."""
         return self._peer_pass(plan, [self.workers[0].learn_alone.remote(plan, threads=threads)])
 
-    def together(self, plan: Plan) -> Pass:
+    def together(self, plan: TrainingPlan) -> TrainingPass:
         """DistributedDataParallel in all workers' processes."""
         return self._peer_pass(plan, [worker.learn_together.remote(plan) for worker in self.workers])
 
@@ -126,18 +126,18 @@ class Trainers:
         self.workers[rank] = self._make_worker(self.places[rank])
         get_in_time([self.workers[rank].warm_up.remote()], READY_SECONDS, "A worker in the place of one that died")
 
-    def samples_by_node(self, reports: Sequence[Report]) -> dict[str, float]:
+    def samples_by_node(self, reports: Sequence[WorkerReport]) -> dict[str, float]:
         """Images that the workers of each node learned from; `reports` are by rank."""
         samples: Counter[str] = Counter()
         for place, report in zip(self.places, reports, strict=False):
             samples[place.node.name] += report.steps * self.params.batch
         return {name: float(count) for name, count in samples.items()}
 
-    def _peer_pass(self, plan: Plan, calls: Sequence[Any]) -> Pass:
+    def _peer_pass(self, plan: TrainingPlan, calls: Sequence[Any]) -> TrainingPass:
         import ray
 
-        reports: list[Report] = ray.get(list(calls))
-        return Pass(
+        reports: list[WorkerReport] = ray.get(list(calls))
+        return TrainingPass(
             samples=sum(report.steps for report in reports) * self.params.batch,
             samples_by_node=self.samples_by_node(reports),
             iterations=plan.iterations,
@@ -157,16 +157,18 @@ class Trainers:
 class _Training:
     """One training, with all its state, so that none of that outlives it."""
 
-    def __init__(self, trainers: Trainers, plan: Plan, name: str, progress: Callable[[float, float], None]) -> None:
+    def __init__(
+        self, trainers: Trainers, plan: TrainingPlan, name: str, progress: Callable[[float, float], None]
+    ) -> None:
         self.trainers, self.plan, self.name, self.progress = trainers, plan, name, progress
         self.running: dict[Any, int] = {}  # calls, and their workers' ranks
-        self.reports = {rank: Report() for rank in range(plan.workers)}
+        self.reports = {rank: WorkerReport() for rank in range(plan.workers)}
         self.replaced = 0
         self.lost_seconds = 0.0
         self.saved: Path | None = None
         self.saved_iteration = plan.begin
 
-    def run(self, start: Checkpoint | None) -> Pass:
+    def run(self, start: Checkpoint | None) -> TrainingPass:
         """Train from the first weights, or from a checkpoint, until no worker has anything to do."""
         import ray
 
@@ -181,7 +183,7 @@ class _Training:
                 self.poll()
         tallies = self.ask("tally")
         reports = list(self.reports.values())
-        return Pass(
+        return TrainingPass(
             samples=sum(tallies[0].staleness.values()) * self.trainers.params.batch,  # of gradients that were applied
             samples_by_node=self.trainers.samples_by_node(reports),
             iterations=self.plan.iterations,

@@ -12,7 +12,7 @@ from bench.experiments.parameter_server.connections import Address, Connection
 from bench.experiments.parameter_server.learner import Batch, Batches, Learner
 from bench.experiments.parameter_server.memory import keep_freed_memory
 from bench.experiments.parameter_server.params import Params
-from bench.experiments.parameter_server.server import OVER, Plan, Snapshot
+from bench.experiments.parameter_server.server import OVER, Snapshot, TrainingPlan
 from bench.experiments.parameter_server.wire import Codec, Transport, codec, parts
 from bench.experiments.toolkit import gloo
 
@@ -26,7 +26,7 @@ GLOO_SECONDS = 120.0
 
 
 @dataclass(kw_only=True)
-class Report:
+class WorkerReport:
     """What a worker, or a peer, did in one training."""
 
     steps: int = 0
@@ -35,7 +35,7 @@ class Report:
     losses: list[float] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=list)
 
-    def add(self, successor: Report) -> None:
+    def add(self, successor: WorkerReport) -> None:
         """Count what the successor of this worker did, too."""
         self.steps += successor.steps
         self.busy += successor.busy
@@ -72,12 +72,14 @@ class TrainingWorker:
 
     # with the servers
 
-    def train(self, servers: Sequence[Any], addresses: Sequence[Address], plan: Plan, rank: int, first: int) -> Report:
+    def train(
+        self, servers: Sequence[Any], addresses: Sequence[Address], plan: TrainingPlan, rank: int, first: int
+    ) -> WorkerReport:
         """Send gradients, from batch `first` of its own on, and take weights until all servers say that it is over."""
         params = self._params
         with closing(Shards(servers, addresses, self._learner, plan, rank, params.transport)) as shards:
             shards.collect(shards.pull())
-            report, step = Report(), first
+            report, step = WorkerReport(), first
             while not shards.is_over:
                 if plan.is_sync:
                     step = shards.version  # the successor of a worker that died begins where the others are
@@ -101,7 +103,7 @@ class TrainingWorker:
 
     # without Ray
 
-    def learn_alone(self, plan: Plan, *, threads: int) -> Report:
+    def learn_alone(self, plan: TrainingPlan, *, threads: int) -> WorkerReport:
         """Plain torch in this one process, a batch an iteration."""
         import torch
 
@@ -123,7 +125,7 @@ class TrainingWorker:
         module = DistributedDataParallel(learner.module, forward_sync_buffers=False)
         self._together = learner, module, rank, workers
 
-    def learn_together(self, plan: Plan) -> Report:
+    def learn_together(self, plan: TrainingPlan) -> WorkerReport:
         """DistributedDataParallel, with the batches that synchronous workers have."""
         from torch.nn.functional import cross_entropy
 
@@ -137,13 +139,15 @@ class TrainingWorker:
 
         return self._learn(compute, learner, plan, range(rank, plan.iterations * workers, workers))
 
-    def _learn(self, compute: Callable[[Batch], float], learner: Learner, plan: Plan, batches: Sequence[int]) -> Report:
+    def _learn(
+        self, compute: Callable[[Batch], float], learner: Learner, plan: TrainingPlan, batches: Sequence[int]
+    ) -> WorkerReport:
         """Gradient descent by torch's own optimiser; keeps the states that are to be evaluated."""
         import torch
 
         learner.state[:] = self._initial
         optimizer = torch.optim.SGD(learner.module.parameters(), lr=plan.learning_rate, momentum=plan.momentum)
-        report = Report(steps=len(batches))
+        report = WorkerReport(steps=len(batches))
         started, cpu = monotonic(), process_time()
         for iteration, number in enumerate(batches, start=1):
             report.losses.append(compute(self._batches.take(number)))
@@ -162,7 +166,7 @@ class Shards:
         servers: Sequence[Any],
         addresses: Sequence[Address],
         learner: Learner,
-        plan: Plan,
+        plan: TrainingPlan,
         rank: int,
         transport: Transport,
     ) -> None:

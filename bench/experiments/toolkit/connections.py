@@ -11,7 +11,7 @@ from typing import Any
 WAITING_CONNECTIONS = 128  # before they are accepted
 
 
-class Listener:
+class ConnectionListener:
     """Accepts connections at a free port of `host`. Each has a thread, in which `serve` is called with it."""
 
     def __init__(self, host: str, serve: Callable[[socket.socket], None]) -> None:
@@ -37,7 +37,7 @@ class Listener:
 
 
 def connect(host: str, port: int, timeout_seconds: float | None = None) -> socket.socket:
-    """A connection to a `Listener`."""
+    """A connection to a `ConnectionListener`."""
     connection = socket.create_connection((host, port), timeout=timeout_seconds)
     _send_short_messages_at_once(connection)
     return connection

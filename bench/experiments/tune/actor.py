@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bench.experiments.tune.training import Config, Report, TrainingSettings
+from bench.experiments.tune.training import Config, IterationReport, TrainingSettings
 
 
 def trainable() -> Any:
@@ -79,8 +79,8 @@ def trainable() -> Any:
     return TrialActor
 
 
-def _nothing_learnt(now: float, node: str) -> Report:
-    return Report(
+def _nothing_learnt(now: float, node: str) -> IterationReport:
+    return IterationReport(
         iteration=1,
         training_accuracy=0.0,
         held_out_accuracy=0.0,

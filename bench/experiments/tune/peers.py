@@ -14,18 +14,18 @@ from bench.errors import RunFailed
 from bench.experiments.toolkit.process_pool import PeerProcesses, ProcessPool
 from bench.experiments.tune.search import SearchResult
 from bench.experiments.tune.space import LEAST_HIDDEN, LR, MOMENTUM
-from bench.experiments.tune.training import Config, Report, TrainingSettings, train
+from bench.experiments.tune.training import Config, IterationReport, TrainingSettings, train
 from bench.experiments.tune.trials import TrialRun
 
 SEARCH_SECONDS = 8 * 3600.0
 READY_SECONDS = 60.0
 
 Item = tuple[int, Config]
-Done = tuple[int, Config, list[Report]]
+Done = tuple[int, Config, list[IterationReport]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class PeerResult:
     """What a peer process did, on its machine's clock."""
 
     begin: float
@@ -47,7 +47,7 @@ class TrialWorker:
         return number, config, [replace(report, node=self.node) for report in reports]
 
 
-class PeerProcess:
+class TuningPeer:
     """A process on a node that starts new processes which train."""
 
     def __init__(self, images: Images, training: TrainingSettings, node: str) -> None:
@@ -58,13 +58,13 @@ class PeerProcess:
         """Says that it is."""
         return True
 
-    def search(self, items: Sequence[Item], processes: int) -> Part:
+    def search(self, items: Sequence[Item], processes: int) -> PeerResult:
         """The trials of a list, each in whichever process is free."""
         begin = time.monotonic()
         with self._pool(processes=processes) as pool:
-            return Part(begin=begin, done=list(pool.results("train", items, seconds=SEARCH_SECONDS)))
+            return PeerResult(begin=begin, done=list(pool.results("train", items, seconds=SEARCH_SECONDS)))
 
-    def search_by_optuna(self, samples: int, hidden_below: int) -> Part:
+    def search_by_optuna(self, samples: int, hidden_below: int) -> PeerResult:
         """One trial after another, each chosen by Optuna when it knows what came of the ones before."""
         import optuna
 
@@ -85,11 +85,11 @@ class PeerProcess:
                 (trial,) = pool.results("train", [(number, config)], seconds=SEARCH_SECONDS)
                 study.tell(asked, trial[2][-1].accuracy(self._training.judged_by))
                 done.append(trial)
-        return Part(begin=begin, done=done)
+        return PeerResult(begin=begin, done=done)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Peers:
+class TuningPeers:
     """A peer process on each node."""
 
     processes: PeerProcesses
@@ -128,11 +128,13 @@ class Peers:
         return result
 
 
-def start_peers(nodes: Sequence[NodeSlot], images: Any, training: TrainingSettings, *, cpus_per_trial: int) -> Peers:
+def start_peers(
+    nodes: Sequence[NodeSlot], images: Any, training: TrainingSettings, *, cpus_per_trial: int
+) -> TuningPeers:
     """Peer processes on all nodes, ready; `images` is their reference in the object store."""
-    processes = PeerProcesses.start(PeerProcess, nodes, lambda node: (images, training, node.name))
+    processes = PeerProcesses.start(TuningPeer, nodes, lambda node: (images, training, node.name))
     processes.call("ready", [()] * len(nodes), seconds=READY_SECONDS)
-    return Peers(processes=processes, training=training, cpus_per_trial=cpus_per_trial)
+    return TuningPeers(processes=processes, training=training, cpus_per_trial=cpus_per_trial)
 
 
 def deal(items: Sequence[Item], slots: Sequence[int]) -> list[list[Item]]:

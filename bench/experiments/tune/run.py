@@ -14,11 +14,11 @@ from bench.data import images
 from bench.experiments.toolkit.journal import Journal
 from bench.experiments.tune import arms, metrics
 from bench.experiments.tune.params import Params
-from bench.experiments.tune.peers import Peers, start_peers
+from bench.experiments.tune.peers import TuningPeers, start_peers
 from bench.experiments.tune.search import Searcher, SearchResult
 from bench.experiments.tune.space import configurations, fingerprint
 from bench.experiments.tune.storage import storage
-from bench.experiments.tune.training import Config, Report, TrainingSettings
+from bench.experiments.tune.training import Config, IterationReport, TrainingSettings
 from bench.experiments.tune.trials import TrialRun, cap, most_at_once
 from bench.model import Arm, Interval, Sample
 
@@ -63,7 +63,7 @@ class Searches:
     training: TrainingSettings
     configs: Sequence[Config]
     searcher: Searcher
-    peers: Peers
+    peers: TuningPeers
     journal: Journal[TrialRun]
     turn: int = 0
     group: str = ""  # in the journal, of the search that goes on: its turn and pass
@@ -124,7 +124,7 @@ class Searches:
             return metrics.of_pool(measured, self.nodes, cpus_per_trial=cpus_per_trial)
         return metrics.of_empty_trials(measured) if arm == arms.EMPTY_TRIALS else metrics.of_peer(measured)
 
-    def reported(self, number: int, report: Report) -> None:
+    def reported(self, number: int, report: IterationReport) -> None:
         """Record a trial's accuracies while the search goes on."""
         for metric, value in (
             (metrics.ACCURACY, report.training_accuracy),

@@ -15,7 +15,7 @@ from bench.experiments.toolkit.environment import environment
 from bench.experiments.tune.actor import trainable
 from bench.experiments.tune.params import Params
 from bench.experiments.tune.space import LEAST_HIDDEN, LR, MOMENTUM
-from bench.experiments.tune.training import Config, Report, TrainingSettings
+from bench.experiments.tune.training import Config, IterationReport, TrainingSettings
 from bench.experiments.tune.trials import TrialRun
 
 RETRIES = 8  # of a trial whose actor, worker or node was lost; Tune counts one loss by every call that was under way, three or so
@@ -28,10 +28,10 @@ SETTINGS = {  # Tune's own files and signs would cost time that is no part of a 
 }
 
 
-class Listener(Protocol):
+class SearchListener(Protocol):
     """Follows a search, from a thread of its own: what is written to the disk must not hold up Tune's loop."""
 
-    def reported(self, number: int, report: Report) -> None:
+    def reported(self, number: int, report: IterationReport) -> None:
         """A trial has done an iteration."""
         ...
 
@@ -75,7 +75,7 @@ class SearchResult:
             self.trials.append(known := TrialRun(number=number, config=config))
         return known
 
-    def note_report(self, report: Report, arrived: float, training: TrainingSettings) -> None:
+    def note_report(self, report: IterationReport, arrived: float, training: TrainingSettings) -> None:
         """Note when the process of `report` began, its node's clock (the quickest report is nearest), and the target."""
         self.starts.setdefault((report.node, report.process), report.begin)
         self.clock_offsets[report.node] = min(arrived - report.end, self.clock_offsets.get(report.node, math.inf))
@@ -93,7 +93,9 @@ class Searcher:
     nodes: Mapping[str, str]  # names of nodes by Ray's ids
     storage: Path
 
-    def search(self, configs: Sequence[Config], listener: Listener, *, reused: Sequence[TrialRun] = ()) -> SearchResult:
+    def search(
+        self, configs: Sequence[Config], listener: SearchListener, *, reused: Sequence[TrialRun] = ()
+    ) -> SearchResult:
         """Have the trials done that are not `reused`. Raises RunInvalid where one could not be done within its retries."""
         numbers = frozenset(trial.number for trial in reused)
         missing = {number: config for number, config in enumerate(configs) if number not in numbers}
@@ -106,7 +108,7 @@ class Searcher:
         return self._run(dict(enumerate(configs)), params, SearchResult(trials=[], begin=time.monotonic()), None)
 
     def _run(
-        self, configs: Mapping[int, Config], params: Params, result: SearchResult, listener: Listener | None
+        self, configs: Mapping[int, Config], params: Params, result: SearchResult, listener: SearchListener | None
     ) -> SearchResult:
         """Trials by their numbers; without a listener they are empty."""
         left = dict(configs)
@@ -223,7 +225,7 @@ class TrialCollector:
     training: TrainingSettings
     nodes: Mapping[str, str]
     numbers: Sequence[int]  # of the trials, in the order in which Tune makes them
-    listener: Listener | None
+    listener: SearchListener | None
     listener_thread: ThreadPoolExecutor
     listener_errors: list[BaseException] = field(default_factory=list)
     given_up: list[TrialRun] = field(default_factory=list)  # by Tune, though retries were left
@@ -250,7 +252,7 @@ class TrialCollector:
         result.results += 1
         result.result_bytes += size_bytes
         for fields in reported["reports"]:
-            report = Report(**{**fields, "node": self.nodes[fields["node"]]})
+            report = IterationReport(**{**fields, "node": self.nodes[fields["node"]]})
             run.take(report)
             result.note_report(report, now, self.training)
             if self.listener is not None:

@@ -58,7 +58,7 @@ class TrainingSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class IterationReport:
     """What a trial says after an iteration."""
 
     iteration: int
@@ -99,7 +99,7 @@ class Training:
         self._seconds = self._cpu_seconds = 0.0  # of this object's iterations
         forget_peak_memory()
 
-    def iterate(self) -> Report:
+    def iterate(self) -> IterationReport:
         """One iteration: as many samples as the settings say, then the held-out part."""
         begin, cpu = time.monotonic(), time.process_time()
         train, test = self._images
@@ -108,7 +108,7 @@ class Training:
         rates = [self._config.lr, self._config.momentum]
         self._weights, self._velocities, right, loss = learn(train, order, self._weights, self._velocities, rates)
         held_out = float(judge(test, self._weights))
-        report = Report(
+        report = IterationReport(
             iteration=self._iteration + 1,
             training_accuracy=float(right) / order.size,
             held_out_accuracy=held_out,
@@ -126,7 +126,7 @@ class Training:
         check_threads(self._seconds, self._cpu_seconds, self._settings.threads)
         return report
 
-    def is_done(self, report: Report) -> bool:
+    def is_done(self, report: IterationReport) -> bool:
         """Whether the target or the last iteration is reached."""
         return (
             report.accuracy(self._settings.judged_by) >= self._settings.target
@@ -161,7 +161,7 @@ class Training:
         return now.reshape(steps, self._settings.batch)
 
 
-def train(config: Config, images: Images, settings: TrainingSettings) -> list[Report]:
+def train(config: Config, images: Images, settings: TrainingSettings) -> list[IterationReport]:
     """A whole trial, in this process."""
     training = Training(config, images, settings)
     reports = [training.iterate()]

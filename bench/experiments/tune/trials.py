@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from bench.experiments.tune.training import Config, Report
+from bench.experiments.tune.training import Config, IterationReport
 from bench.survival import kaplan_meier_median
 
 START_UP = "start-up"  # a part of what a search takes beyond its ideal
@@ -19,8 +19,8 @@ class TrialRun:
 
     number: int
     config: Config
-    reports: list[Report] = field(default_factory=list)
-    lost: list[Report] = field(default_factory=list)  # of iterations that were done again
+    reports: list[IterationReport] = field(default_factory=list)
+    lost: list[IterationReport] = field(default_factory=list)  # of iterations that were done again
     failures: int = 0
 
     @property
@@ -41,11 +41,11 @@ class TrialRun:
         return sum(report.cpu_seconds for report in self.done)
 
     @property
-    def done(self) -> list[Report]:
+    def done(self) -> list[IterationReport]:
         """All iterations, those that were lost too: they took their time."""
         return self.lost + self.reports
 
-    def take(self, report: Report) -> None:
+    def take(self, report: IterationReport) -> None:
         """Keep the next report. One of an iteration that was done before begins again from there."""
         self.lost += [old for old in self.reports if old.iteration >= report.iteration]
         self.reports = [*(old for old in self.reports if old.iteration < report.iteration), report]
