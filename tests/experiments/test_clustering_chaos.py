@@ -84,7 +84,7 @@ def test_chaos_is_refused_where_a_loss_makes_a_run_invalid() -> None:
 
 def test_a_node_joins_on_this_machine_alone() -> None:
     assert plan.make(a_wish(experiments=("clustering",), sets=("chaos=join:1", "peers=none"))).specs
-    with pytest.raises(BadInput, match="do not get over nodes that come or go"):
+    with pytest.raises(BadInput, match="do not tolerate nodes that leave or join"):
         plan.make(a_wish(experiments=("clustering",), sets=("chaos=join:1",)))
     with pytest.raises(BadInput, match="on k8s"):
         plan.make(a_wish(experiments=("clustering",), sets=("chaos=join:1", "peers=none"), target="k8s"))
@@ -112,12 +112,12 @@ def test_a_journal_that_is_filled_up_holds_whole_rows_and_half_a_one_and_the_nex
 @pytest.mark.parametrize(
     ("fields", "refusal"),
     [
-        ({"points": 10, "clusters": 11}, "have no 11 clusters"),
-        ({"jobs": 2, "failing": 2}, "cannot fail"),
+        ({"points": 10, "clusters": 11}, "must be at most points .10., got 11"),
+        ({"jobs": 2, "failing": 2}, "must be less than jobs"),
         ({"job": "empty", "source": "local"}, "has no input"),
-        ({"input": "/mine.npy"}, "is read, and with source=made vectors are made"),
-        ({"input": "mine.npy", "source": "local"}, "the path is not whole"),
-        ({"input": "/mine.pkl", "source": "local"}, "nobody here reads that"),
+        ({"input": "/mine.npy"}, "source must be local or pulled"),
+        ({"input": "mine.npy", "source": "local"}, "must be an absolute path"),
+        ({"input": "/mine.pkl", "source": "local"}, "must be a file that ends in"),
     ],
 )
 def test_what_does_not_go_together_is_refused(fields: dict[str, Any], refusal: str) -> None:

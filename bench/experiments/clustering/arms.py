@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from bench.model import Arm
 
-RAY = Arm(name="ray", help="Actors that pull parts as they have room; a journal; a merge.", role="subject")
-EMPTY_PARTS = Arm(name="empty-parts", help="As many parts without any job in them, by the same actors.", role="calls")
-TASKS = Arm(name="tasks", help="A task of Ray for each part.")
-POOL = Arm(name="pool", help="A multiprocessing.Pool on each node, the parts dealt out by CPUs.")
+RAY = Arm(
+    name="ray",
+    help="A worker pool of Ray actors, with a journal of done parts and a merge of the results.",
+    role="subject",
+)
+EMPTY_PARTS = Arm(name="empty-parts", help="As many parts without jobs, by the same actors.", role="calls")
+TASKS = Arm(name="tasks", help="A Ray task for each part.")
+POOL = Arm(name="pool", help="A multiprocessing.Pool on each node, with a share of the parts by CPUs.")
 SERIAL = Arm(name="serial", help="One process of the first node: the base case.")
 ARMS = (RAY, EMPTY_PARTS, TASKS, POOL, SERIAL)

@@ -98,11 +98,9 @@ def open_jobs(path: str, points: int, dimensions: int, jobs: int) -> Input:
 def check_path(path: str) -> None:
     """Raise BadInput unless `path` is whole and has an ending that is read here. Nothing is looked at."""
     if not Path(path).is_absolute():
-        raise BadInput(
-            f"input={path}: the path is not whole, and the driver works in another folder.", "Begin it with /."
-        )
+        raise BadInput(f"input must be an absolute path, got {path!r}.", "Begin it with /.")
     if Path(path).suffix not in _FORMATS:
-        raise BadInput(f"input={path}: nobody here reads that.", f"It takes files that end in {', '.join(_FORMATS)}.")
+        raise BadInput(f"input must be a file that ends in {', '.join(_FORMATS)}, got {path!r}.", "Convert the file.")
 
 
 def checksum(path: Path) -> str:

@@ -23,13 +23,13 @@ JOBS_PER_SECOND = rate(
 EFFICIENCY = ratio(
     "efficiency",
     "",
-    "The time that workers were at jobs, over the time that they were there: 1 is the ideal.",
+    "Share of the CPUs' time in which workers were busy with jobs: 1 is the ideal.",
     better="higher",
 )
 PROJECTED = seconds("projected_hours", "The study's 8,000,000 jobs at this rate.", unit="h", means="projection")
-CPU_SECONDS_PER_JOB = seconds("cpu_seconds_per_job", "Of the worker's thread.")
+CPU_SECONDS_PER_JOB = seconds("cpu_seconds_per_job", "CPU time of the worker's thread for a job.")
 SCHEDULER_SHARE = ratio(
-    "scheduler_share", "", "Of the driver's time: to hand parts over and to take answers out.", better="lower"
+    "scheduler_share", "", "Share of the time in which the driver submitted parts and took answers out.", better="lower"
 )
 JOURNAL_SHARE = ratio(
     "journal_share",
@@ -37,44 +37,46 @@ JOURNAL_SHARE = ratio(
     "Share of the time that the journal of done parts took: rows on the disk, and reading them again.",
     better="lower",
 )
-MERGE_SECONDS = seconds("merge_seconds", "To put results in order, on each node first, and to check them.")
+MERGE_SECONDS = seconds("merge_seconds", "Time to put results in order, on each node first, and to check them.")
 LOST_SECONDS = seconds(
     "lost_seconds",
-    "That workers waited at the end of rounds for the last of them, in a sample: all together, and of each node.",
+    "Time that workers waited for the last one at the end of rounds: in total, and of each node.",
     means="wait for the last worker",
 )
 PACE = ratio(
     "slowest_pace",
     "",
-    "Seconds a job of a node's slowest worker, over those of the middle worker of all.",
+    "Time a job takes a node's slowest worker, relative to the median worker of all nodes.",
     better="lower",
 )
-SHARE = ratio("share_of_jobs", "", "That were done on a node.", better=None)
+SHARE = ratio("share_of_jobs", "", "Share of the jobs that a node did.", better=None)
 FAIRNESS = ratio("fairness", "", "Jain's index of the nodes' shares: 1 is even.", better="higher")
-READ_BYTES = size("read_bytes", "B", "Of input, from a node's own disk.")
-PULLED_BYTES = size("pulled_bytes", "B", "Of input, from the node that has it.")
-WRITTEN_BYTES = size("written_bytes", "B", "Of results, by workers.")
-DONE_AGAIN = count("parts_handed_over_again", "parts", "Because a worker died with them, or did not answer.")
-DUPLICATES = count("second_answers", "parts", "That were thrown away: a part counts once.")
+READ_BYTES = size("read_bytes", "B", "Input read from a node's own disk.")
+PULLED_BYTES = size("pulled_bytes", "B", "Input pulled from the node that has it.")
+WRITTEN_BYTES = size("written_bytes", "B", "Results written by workers.")
+DONE_AGAIN = count(
+    "parts_handed_over_again", "parts", "Parts handed over again because a worker died with them, or did not answer."
+)
+DUPLICATES = count("second_answers", "parts", "Second answers to a part, which do not count.")
 CHECKED_SHARE = ratio(
     "checked_share",
     "",
-    "Of the jobs: whose results were checked against the same iterations in float64, or have a sum that is known beforehand.",
+    "Share of the jobs whose results were compared with float64, or have a sum that is known beforehand.",
     better="higher",
 )
-KEPT = count("jobs_kept", "jobs", "That earlier attempts had done; not in any rate.", better=None)
+KEPT = count("jobs_kept", "jobs", "Jobs that earlier attempts had done; they are in no rate.", better=None)
 RECOVERY_SECONDS = seconds(
     "recovery_seconds",
-    "From an injected fault to its recovery, by kind: see bench/experiments/toolkit/recovery.py for what that is.",
+    "Time from an injected fault to its recovery, by kind, as bench/experiments/toolkit/recovery.py defines it.",
 )
 WASTED_WORK = ratio(
     "wasted_work",
     "",
-    "Seconds of jobs that were done again, over all; each part that a worker died at counts as long as it took then.",
+    "Share of the work that was done again; a part that a worker died at counts with the time of its second try.",
     better="lower",
 )
-MISSING = count("jobs_missing", "jobs", "Neither done nor set aside, at the end.")
-DRIVER_MEMORY = size("driver_memory_bytes", "B", "The most that the driver has held so far.")
+MISSING = count("jobs_missing", "jobs", "Jobs that were neither done nor set aside.")
+DRIVER_MEMORY = size("driver_memory_bytes", "B", "Peak memory of the driver so far.")
 METRICS = (
     JOBS_PER_SECOND,
     EFFICIENCY,
@@ -105,7 +107,7 @@ METRICS = (
 
 @dataclass(kw_only=True)
 class Account:
-    """What a round comes to, added up as it goes: its size grows with the number of parts, and by 8 bytes a clustering."""
+    """Totals of a round, added up as it goes: its size grows with the number of parts, and by 8 bytes a clustering."""
 
     jobs: int = 0
     kept: int = 0  # of these, by earlier attempts
@@ -176,7 +178,7 @@ class Round:
 
 
 def of_round(measured: Measured[Round], nodes: Sequence[NodeSlot]) -> Iterator[Sample]:
-    """What every arm says of itself. Rates are over all rounds of the interval."""
+    """The samples that every arm has. Rates are over all rounds of the interval."""
     accounts = [each.account for each in measured.results]
     jobs = sum(account.done_now for account in accounts)
     if not jobs:

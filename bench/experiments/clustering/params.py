@@ -22,67 +22,71 @@ from bench.model import Topology
 class Params:
     """What can be varied."""
 
-    jobs: Annotated[int, Meta(ge=1, le=100_000_000, description="Of one round.", extra={"unit": "JOBS"})] = 48
-    job: Annotated[Kind, Meta(description="What a job is: a clustering, so much of a CPU, a sleep, or nothing.")] = (
-        "kmeans"
-    )
+    jobs: Annotated[int, Meta(ge=1, le=100_000_000, description="Jobs in one round.", extra={"unit": "JOBS"})] = 48
+    job: Annotated[Kind, Meta(description="Work of a job: a clustering, CPU time, a sleep, or nothing.")] = "kmeans"
     job_ms: Annotated[
-        float, Meta(ge=0.001, le=60_000, description="Of a job that spins or sleeps.", extra={"unit": "MILLISECONDS"})
+        float,
+        Meta(ge=0.001, le=60_000, description="Length of a job that spins or sleeps.", extra={"unit": "MILLISECONDS"}),
     ] = 10.0
-    kernel: Annotated[Kernel, Meta(description="How a clustering is computed.")] = "lloyd"
-    points: Annotated[int, Meta(ge=2, le=10_000_000, description="In a job.", extra={"unit": "VECTORS"})] = 20_000
-    dimensions: Annotated[int, Meta(ge=1, le=10_000, description="Of a vector.", extra={"unit": "WEIGHTS"})] = 16
-    clusters: Annotated[int, Meta(ge=1, le=100_000, description="To find in a job.", extra={"unit": "CLUSTERS"})] = 20
+    kernel: Annotated[Kernel, Meta(description="Kernel that computes a clustering.")] = "lloyd"
+    points: Annotated[int, Meta(ge=2, le=10_000_000, description="Vectors in a job.", extra={"unit": "VECTORS"})] = (
+        20_000
+    )
+    dimensions: Annotated[int, Meta(ge=1, le=10_000, description="Values of a vector.", extra={"unit": "WEIGHTS"})] = 16
+    clusters: Annotated[
+        int, Meta(ge=1, le=100_000, description="Clusters to find in a job.", extra={"unit": "CLUSTERS"})
+    ] = 20
     iterations: Annotated[
-        int, Meta(ge=1, le=10_000, description="Of Lloyd's, in a job.", extra={"unit": "ITERATIONS"})
+        int,
+        Meta(ge=1, le=10_000, description="Iterations of Lloyd's algorithm in a job.", extra={"unit": "ITERATIONS"}),
     ] = 20
     jobs_per_part: Annotated[
         int,
-        Meta(
-            ge=0, le=10_000_000, description="Handed over at once; 0: as many as last a second.", extra={"unit": "JOBS"}
-        ),
+        Meta(ge=0, le=10_000_000, description="Jobs in a part; 0: as many as last a second.", extra={"unit": "JOBS"}),
     ] = 0
-    part_mib: Annotated[
-        int, Meta(ge=1, le=4_096, description="Of input in a part, at most.", extra={"unit": "MIB"})
-    ] = 64
+    part_mib: Annotated[int, Meta(ge=1, le=4_096, description="Largest input of a part.", extra={"unit": "MIB"})] = 64
     source: Annotated[
-        Source, Meta(description="Input made by the worker, read from its node's disk, or pulled from the first node.")
+        Source,
+        Meta(
+            description="Where input comes from: made by the worker, read from its node's disk, or pulled from the first node."
+        ),
     ] = "made"
     input: Annotated[
         str,
         Meta(
-            description="Vectors of your own, job n the n-th window: a .npy, .parquet or .safetensors file, of every node with"
-            " source=local, or of the first with source=pulled.",
+            description="File of your own vectors (.npy, .parquet or .safetensors), on every node with source=local, or on the first"
+            " one with source=pulled. Job n takes the n-th window.",
             extra={"unit": "PATH"},
         ),
     ] = ""
-    peers: Annotated[Literal["all", "none"], Meta(description="Whether the other arms run too.")] = "all"
+    peers: Annotated[Literal["all", "none"], Meta(description="Whether to run the other arms too.")] = "all"
     failing: Annotated[
         int,
-        Meta(
-            ge=0, le=1_000, description="That fail at every try, to see what becomes of them.", extra={"unit": "JOBS"}
-        ),
+        Meta(ge=0, le=1_000, description="Jobs that fail at every try, as a test.", extra={"unit": "JOBS"}),
     ] = 0
     chaos: faults.Choice = ""
 
     def __post_init__(self) -> None:
         faults.read_plan(self.chaos)
         if self.clusters > self.points:
-            raise BadInput(f"{self.points} points have no {self.clusters} clusters.", "Lower clusters.")
+            raise BadInput(f"clusters must be at most points ({self.points}), got {self.clusters}.", "Lower clusters.")
         if self.failing >= self.jobs:
-            raise BadInput(f"{self.failing} of {self.jobs} jobs cannot fail.", "Lower failing.")
+            raise BadInput(f"failing must be less than jobs ({self.jobs}), got {self.failing}.", "Lower failing.")
         if self.source == "pulled" and self.peers == "all":
             raise BadInput("The peers cannot pull their input.", "Take peers=none, or source=local.")
         if self.peers == "all" and faults.changes_nodes(self.chaos):
-            raise BadInput("The peers do not get over nodes that come or go.", "Take peers=none with this chaos.")
+            raise BadInput("The peers do not tolerate nodes that leave or join.", "Take peers=none with this chaos.")
         if self.source != "made" and self.job != "kmeans":
-            raise BadInput(f"A job that is {self.job} has no input.", "Take source=made.")
+            raise BadInput(
+                f"source must be made with job={self.job}, which has no input, got {self.source!r}.",
+                "Take source=made.",
+            )
         if self.input:
             check_path(self.input)
         if self.input and self.source == "made":
             raise BadInput(
-                f"input={self.input} is read, and with source=made vectors are made.",
-                "Say source=local where every node has the file, else source=pulled and peers=none.",
+                f"source must be local or pulled with input={self.input}, got 'made'.",
+                "Take source=local where every node has the file, else source=pulled and peers=none.",
             )
 
     @property
@@ -99,7 +103,7 @@ class Params:
 
 
 def job_of(params: Params, seed: int, given: Given | None = None) -> Job:
-    """What every job of a run is."""
+    """The job that all jobs of a run are, but for their number."""
     return Job(
         kind=params.job,
         seconds=params.job_ms / 1000,
@@ -125,7 +129,7 @@ PROFILES = {
         sample_seconds=0.1,
     ),
     "lab": Profile(
-        help="The study's ladder: kernels, jobs of 10 ms and of one second, parts of one job, input from disk or pulled.",
+        help="The study's steps: kernels, jobs of 10 ms and of one second, parts of one job, input from disk or pulled.",
         grids=(
             {"jobs": (480,), "kernel": ("lloyd", "broadcast")},
             {"jobs": (480,), "source": ("made", "local", "pulled"), "peers": ("none",)},

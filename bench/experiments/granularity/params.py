@@ -22,17 +22,23 @@ class Params:
     """What can be varied."""
 
     shortest: Annotated[
-        float, Meta(ge=1e-5, le=10.0, description="Least job, of CPU time.", extra={"unit": "SECONDS"})
+        float, Meta(ge=1e-5, le=10.0, description="CPU time of the shortest job.", extra={"unit": "SECONDS"})
     ] = 1e-4
     longest: Annotated[
-        float, Meta(ge=1e-4, le=60.0, description="Longest job and longest task.", extra={"unit": "SECONDS"})
+        float,
+        Meta(
+            ge=1e-4,
+            le=60.0,
+            description="CPU time of the longest job and of the longest task.",
+            extra={"unit": "SECONDS"},
+        ),
     ] = 1.0
     growth: Annotated[
-        float, Meta(ge=1.5, le=1e4, description="How much longer each job is.", extra={"unit": "TIMES"})
+        float, Meta(ge=1.5, le=1e4, description="Factor from each job length to the next.", extra={"unit": "TIMES"})
     ] = 10.0
     most_batch: Annotated[
         int,
-        Meta(ge=1, le=10_000, description="Jobs in one task, at most: 1, 10, 100 up to this.", extra={"unit": "JOBS"}),
+        Meta(ge=1, le=10_000, description="Most jobs in one task: 1, 10, 100 up to this.", extra={"unit": "JOBS"}),
     ] = 10
 
     def __post_init__(self) -> None:

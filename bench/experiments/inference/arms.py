@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.model import Arm
 
-RAY = Arm(name="ray", help="Actors of Ray hold the network.", role="subject")
+RAY = Arm(name="ray", help="Ray actors that hold the network.", role="subject")
 EMPTY_CALLS = Arm(
     name="empty-calls", help="The same calls of the same actors with the same arguments, no arithmetic.", role="calls"
 )
@@ -14,5 +14,5 @@ ALL_CPUS = Arm(
     name="numpy-all-cpus", help="numpy, up to 1,000 inputs at a time, all threads of all nodes.", role="ceiling"
 )
 POOL = Arm(name="pool", help="multiprocessing.Pool, a process per CPU, the same batches by value.")
-UNWATCHED = Arm(name="ray-unwatched", help="As ray, while raymeter does not watch.", role="control", probed=False)
+UNWATCHED = Arm(name="ray-unwatched", help="As ray, without raymeter's probes.", role="control", probed=False)
 ARMS = (RAY, EMPTY_CALLS, BARE_CALLS, ONE_BY_ONE, ALL_CPUS, POOL, UNWATCHED)

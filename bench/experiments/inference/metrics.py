@@ -19,7 +19,7 @@ from bench.model import Arm, Interval, Metric, Sample
 THROUGHPUT = rate("throughput_inputs_per_second", "inputs/s", "Inputs answered and checked per second.")
 END_TO_END = seconds(
     "end_to_end_seconds",
-    "Start-up, and all inputs once, for the first time: what a person waits for.",
+    "Start-up, and the first pass over all inputs: what the user waits for.",
     means="end to end",
 )
 STARTUP = seconds("startup_seconds", "Until every actor has the network and answers.")
@@ -27,16 +27,16 @@ FIRST_RESULT = seconds("first_result_seconds", "Start-up, and the first batch by
 LATENCIES = {
     share: seconds(
         f"closed_loop_latency_p{share}_seconds",
-        f"A call from its submission until it is seen to be ready, {share} % of calls; closed loop.",
+        f"Call latency under closed-loop load, {share} % of calls: from submission until the answer is seen.",
         means="median latency" if share == 50 else "",
     )
     for share in (50, 90, 99)
 }
-SUCCESS = ratio("success_ratio", "calls/call", "Calls that gave an answer, of all made.", better="higher")
+SUCCESS = ratio("success_ratio", "calls/call", "Share of the calls that gave an answer.", better="higher")
 PAYLOAD = size(
     "payload_bytes_per_input",
     "B/input",
-    "What the calls themselves carry by the data path, to and fro.",
+    "Bytes that the calls carry for an input, to the actor and back.",
     means="payload",
 )
 METRICS = (
