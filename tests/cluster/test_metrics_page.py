@@ -15,6 +15,7 @@ from bench.cluster.metrics_page import FAMILIES, MOST_RUNS, PHASES, STATUSES, Me
 from bench.cluster.recorder import Recorder
 from bench.context import Measured
 from bench.experiments import inference, tune
+from bench.experiments.tune.run import Searches
 from bench.model import Interval, Sample
 from bench.prometheus import reconcile
 
@@ -62,8 +63,8 @@ def a_search(records: Path, trials: int) -> list[Sample]:
     context = SimpleNamespace(record=samples.append)
     said = SimpleNamespace(training_accuracy=0.5, held_out_accuracy=0.4, iteration=1)
     for number in range(1, trials + 1):
-        search = SimpleNamespace(context=context, began=0.0)
-        tune._Workbench.said(search, number, said)  # type: ignore[arg-type]
+        search = SimpleNamespace(context=context, begin=0.0)
+        Searches.reported(search, number, said)  # type: ignore[arg-type]
         trial = Measured[None](
             results=(), interval=Interval(0.0, 9.0), arm="ray", turn=1, warmup=False, point=f"trial-{number:02d}"
         )
