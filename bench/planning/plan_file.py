@@ -1,4 +1,4 @@
-"""A plan file: everything the command line of `bench run` takes, in one file of TOML or YAML, checked line by line."""
+"""Reads and writes plan files: all options of `bench run` in one file of TOML or YAML, checked line by line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bench.options import Out, RunRequest, choices, declared
 from bench.params import Parameter
 from bench.planning import plan, plan_text
 from bench.planning.plan import Levels
-from bench.planning.plan_text import SUFFIXES, Dumper, Language, Text, Way
+from bench.planning.plan_text import SUFFIXES, Dumper, KeyPath, Language, Text
 
 EXPERIMENTS = "experiments"  # the one table: of each experiment, the params that are set
 IN_TABLES = ("experiments", "levels", "sets", "chaos")  # options of which a plan has this table
@@ -81,36 +81,36 @@ def _experiments(text: Text, profile: str) -> dict[str, Levels]:
         )
     found: dict[str, Levels] = {}
     for name, said in tables.items():
-        way = (EXPERIMENTS, name)
+        keys = (EXPERIMENTS, name)
         if name not in NAMES:
-            raise text.wrong(way, f"there is no experiment {name}{_nearest(name, NAMES)}")
+            raise text.wrong(keys, f"there is no experiment {name}{_nearest(name, NAMES)}")
         subject = plan.experiment(name)
         if profile not in subject.PROFILES:
-            where = ("profile",) if "profile" in text.values else way
+            where = ("profile",) if "profile" in text.values else keys
             raise text.wrong(where, f"{name} has no profile {profile}{_nearest(profile, subject.PROFILES)}")
         if not isinstance(said, dict | None):  # `inference:` with nothing after it is an empty mapping of YAML
-            raise text.wrong(way, f"{name} must be a {text.table} of its parameters, which may be empty.")
+            raise text.wrong(keys, f"{name} must be a {text.table} of its parameters, which may be empty.")
         declared = parameters.declared(subject.Params)
         levels = (said or {}).items()
-        found[name] = {each: _levels(text, (*way, each), declared, values) for each, values in levels}
+        found[name] = {each: _levels(text, (*keys, each), declared, values) for each, values in levels}
     return found
 
 
-def _levels(text: Text, way: Way, declared: Mapping[str, Parameter], said: Any) -> tuple[Value, ...]:
-    _, of, name = way
+def _levels(text: Text, keys: KeyPath, declared: Mapping[str, Parameter], said: Any) -> tuple[Value, ...]:
+    _, of, name = keys
     if name not in declared:
-        raise text.wrong(way, f"{of} has no parameter {name}{_nearest(name, declared)}")
+        raise text.wrong(keys, f"{of} has no parameter {name}{_nearest(name, declared)}")
     values = said if isinstance(said, list) else [said]
     if not values:
-        raise text.wrong(way, f"{name} has no value.", "Leave it out, and it is as the profile says.")
-    return tuple(dict.fromkeys(_value(text, way, declared[name], value) for value in values))
+        raise text.wrong(keys, f"{name} has no value.", "Leave it out, and it is as the profile says.")
+    return tuple(dict.fromkeys(_value(text, keys, declared[name], value) for value in values))
 
 
-def _value(text: Text, way: Way, parameter: Parameter, given: Any) -> Value:
+def _value(text: Text, keys: KeyPath, parameter: Parameter, given: Any) -> Value:
     try:
         return parameters.check(parameter, given)
     except BadInput as error:
-        raise text.wrong(way, error.what, error.way_out) from None
+        raise text.wrong(keys, error.what, error.way_out) from None
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""The text of a plan file as plain values, TOML or YAML, and the line on which each of them stands.
+"""Reads a plan file, TOML or YAML, as plain values, with the line on which each of them stands.
 
 A plan comes from anywhere, so nothing in it makes an object: YAML has no tags, anchors and aliases here, and what is large
 or deep is refused before it is read. Plain scalars of YAML are read by version 1.2, whose rules are JSON's: in 1.1 `yes` is a
@@ -29,27 +29,27 @@ SUFFIXES = (".toml", ".yaml", ".yml")
 Language = Literal["TOML", "YAML"]
 TABLES: dict[Language, str] = {"TOML": "table", "YAML": "mapping"}
 """What each language calls names with their values."""
-Way = tuple[str, ...]
-"""The keys that lead to a value."""
+KeyPath = tuple[str, ...]
+"""The keys that lead to a value, the outermost first."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """What a file says, and `line`: on which line (the first is 1) the value at the end of a way begins."""
+    """What a file says, and `line`: on which line (the first is 1) the value at a key path begins."""
 
     name: str
     language: Language
     values: Mapping[str, Any]
-    line: Callable[[Way], int]
+    line: Callable[[KeyPath], int]
 
     @property
     def table(self) -> str:
         """What the file's language calls names with their values."""
         return TABLES[self.language]
 
-    def wrong(self, way: Way, what: str, way_out: str = "") -> BadInput:
+    def wrong(self, keys: KeyPath, what: str, hint: str = "") -> BadInput:
         """The error that names the place."""
-        return _wrong(self.name, self.line(way), what, way_out)
+        return _wrong(self.name, self.line(keys), what, hint)
 
 
 def _wrong(name: str, line: int, what: str, hint: str = "") -> BadInput:
@@ -101,14 +101,14 @@ def _toml(name: str, text: str) -> Text:
         line = int(place[1]) if place else len(lines)
         written = lines[line - 1].strip()[:40]
         raise _wrong(name, line, f"{str(error).partition(' (at ')[0]}: {written}", "This must be TOML.") from None
-    return Text(name=name, language="TOML", values=values, line=lambda way: _toml_line(text, way))
+    return Text(name=name, language="TOML", values=values, line=lambda keys: _toml_line(text, keys))
 
 
-def _toml_line(text: str, way: Way) -> int:
-    """tomllib tells no lines, but a file's beginning is TOML too: where the statement begins with which `way` is there."""
+def _toml_line(text: str, keys: KeyPath) -> int:
+    """tomllib tells no lines, but a file's beginning is TOML too: where the statement begins with which `keys` is there."""
     lines = text.split("\n")
     ends = _ends(text)
-    found = bisect_left(ends, x=True, key=lambda end: _has(tomllib.loads("\n".join(lines[:end])), way))
+    found = bisect_left(ends, x=True, key=lambda end: _has(tomllib.loads("\n".join(lines[:end])), keys))
     return ends[found - 1] + 1 if 0 < found < len(ends) else 1
 
 
@@ -129,8 +129,8 @@ def _ends(text: str) -> list[int]:
     return found
 
 
-def _has(values: Any, way: Way) -> bool:
-    for key in way:
+def _has(values: Any, keys: KeyPath) -> bool:
+    for key in keys:
         if not isinstance(values, dict) or key not in values:
             return False
         values = values[key]
@@ -164,7 +164,7 @@ for _kind, _pattern, _first in _CORE_SCHEMA:
 
 
 def _yaml(name: str, text: str) -> Text:
-    found: dict[Way, int] = {(): 1}
+    found: dict[KeyPath, int] = {(): 1}
     try:
         _refuse_events(name, text)
         node = yaml.compose(text, Loader=_Loader)
@@ -181,13 +181,13 @@ def _yaml(name: str, text: str) -> Text:
         name=name,
         language="YAML",
         values=values,
-        line=lambda way: next(found[part] for part in _up(way) if part in found),
+        line=lambda keys: next(found[part] for part in _up(keys) if part in found),
     )
 
 
-def _up(way: Way) -> Iterator[Way]:
-    """`way`, and what leads to it, the nearest first."""
-    return (way[:length] for length in range(len(way), -1, -1))
+def _up(keys: KeyPath) -> Iterator[KeyPath]:
+    """`keys`, and what leads to it, the nearest first."""
+    return (keys[:length] for length in range(len(keys), -1, -1))
 
 
 def _refuse_events(name: str, text: str) -> None:
@@ -204,10 +204,10 @@ def _refuse_events(name: str, text: str) -> None:
             raise _wrong(name, line, "this is nested deeper than a plan is.")
 
 
-def _value(name: str, node: yaml.Node, way: Way, found: dict[Way, int]) -> Any:
+def _value(name: str, node: yaml.Node, keys: KeyPath, found: dict[KeyPath, int]) -> Any:
     """What `node` says; the line of each key goes into `found`."""
     if isinstance(node, yaml.SequenceNode):
-        return [_value(name, each, way, {}) for each in node.value]
+        return [_value(name, each, keys, {}) for each in node.value]
     if isinstance(node, yaml.ScalarNode):
         return _scalar(name, node)
     values: dict[str, Any] = {}
@@ -219,9 +219,9 @@ def _value(name: str, node: yaml.Node, way: Way, found: dict[Way, int]) -> Any:
         if kind != "str":
             raise _wrong(name, line, "a name must be text.")
         if key.value in values:
-            raise _wrong(name, line, f"{key.value} is written twice.", f"First on line {found[(*way, key.value)]}.")
-        found[(*way, key.value)] = line
-        values[key.value] = _value(name, value, (*way, key.value), found)
+            raise _wrong(name, line, f"{key.value} is written twice.", f"First on line {found[(*keys, key.value)]}.")
+        found[(*keys, key.value)] = line
+        values[key.value] = _value(name, value, (*keys, key.value), found)
     return values
 
 
