@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeVar
@@ -383,23 +383,6 @@ class Run:
         """From the first thing that was timed to the last, on the driver's clock; None where nothing was."""
         every = [*[sample.interval for sample in self.samples], *[usage.interval for usage in self.usage]]
         return Interval(min([i.begin for i in every]), max([i.end for i in every])) if every else None
-
-    @cached_property
-    def usage_of(self) -> Mapping[str, Sequence[NodeUsage]]:
-        """Usage by arm."""
-        found: dict[str, list[NodeUsage]] = {}
-        for usage in self.usage:
-            found.setdefault(usage.arm, []).append(usage)
-        return found
-
-    @cached_property
-    def values(self) -> Mapping[tuple[str, str, str | None, str], Sequence[Sample]]:
-        """Samples by metric, arm, node and point; those of curves left out."""
-        found: dict[tuple[str, str, str | None, str], list[Sample]] = {}
-        for sample in self.samples:
-            if sample.step is None:
-                found.setdefault((sample.metric, sample.arm, sample.node, sample.point), []).append(sample)
-        return found
 
 
 @dataclass(frozen=True, kw_only=True)

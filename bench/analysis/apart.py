@@ -10,43 +10,44 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-from bench.model import Run
+from bench.analysis.table import Table
+from bench.model import Interval, Run
 
 MOST_GAP_SECONDS = 3600.0  # in which nothing of a block was measured; a cluster's start and a gate take minutes
+Gaps = Mapping[str, Collection[tuple[float, float]]]
+
 REBOOT = "the machine was booted anew before its other half was measured"
 
 
-def halves(runs: Collection[Run]) -> dict[str, str]:
+def halves(table: Table) -> dict[str, str]:
     """By Spec: each usable run whose other half came apart from it, and why."""
     blocks: dict[int, list[Run]] = {}
-    for run in runs:
-        if run.covered:
+    for run in table.runs:
+        if run.spec.id in table.covered:
             blocks.setdefault(run.spec.block, []).append(run)
     found: dict[str, str] = {}
     for block in blocks.values():
-        if _boots(block) > 1 or _gaps(block):
-            found |= _of_one_block(block)
+        gaps = _gaps(block, table.covered)
+        if _boots(block) > 1 or gaps:
+            found |= _of_one_block(block, table.covered, gaps)
     return found
 
 
-def _of_one_block(runs: Collection[Run]) -> dict[str, str]:
+def _of_one_block(runs: Collection[Run], covered: Mapping[str, Interval], gaps: Gaps) -> dict[str, str]:
     found: dict[str, str] = {}
-    gaps = _gaps(runs)
     cells: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         if run.status == "ok":
             cells.setdefault((run.spec.experiment, run.spec.cell), []).append(run)
     for cell in cells.values():
         for one, other in ((a, b) for a in cell for b in cell if a.spec.topology != b.spec.topology):
-            if why := _why(one, other, gaps):
+            if why := _why(one, other, covered, gaps):
                 found[one.spec.id] = why
     return found
 
 
-def _why(first: Run, then: Run, gaps: Mapping[str, Collection[tuple[float, float]]]) -> str:
+def _why(first: Run, then: Run, covered: Mapping[str, Interval], gaps: Gaps) -> str:
     """Why `first`, which was measured before `then`, is no half of a pair with it; nothing where it is, or came later."""
-    if not first.covered or not then.covered:
-        return ""
     if first.gate and then.gate and "" not in (boots := {first.gate.boot_id, then.gate.boot_id}) and len(boots) > 1:
         # Clocks begin anew with a boot, so which came first is not known: both are left out.
         return REBOOT
@@ -55,7 +56,7 @@ def _why(first: Run, then: Run, gaps: Mapping[str, Collection[tuple[float, float
     between = [
         end - begin
         for begin, end in gaps.get(_clock(first), ())
-        if first.covered.end <= begin and end <= then.covered.begin
+        if covered[first.spec.id].end <= begin and end <= covered[then.spec.id].begin
     ]
     return f"its other half was measured {max(between) / 3600:.0f} h later" if between else ""
 
@@ -65,15 +66,16 @@ def _boots(runs: Collection[Run]) -> int:
     return len({run.gate.boot_id for run in runs if run.gate and run.gate.boot_id})
 
 
-def _gaps(runs: Collection[Run]) -> dict[str, list[tuple[float, float]]]:
+def _gaps(runs: Collection[Run], covered: Mapping[str, Interval]) -> Gaps:
     """By clock, the times in which nothing of a block was measured, where they are long."""
-    covered: dict[str, list[tuple[float, float]]] = {}
+    on_clock: dict[str, list[tuple[float, float]]] = {}
     for run in runs:
-        if run.covered and _clock(run):
-            covered.setdefault(_clock(run), []).append((run.covered.begin, run.covered.end))
+        if clock := _clock(run):
+            interval = covered[run.spec.id]
+            on_clock.setdefault(clock, []).append((interval.begin, interval.end))
     return {
         clock: gaps
-        for clock, those in covered.items()
+        for clock, those in on_clock.items()
         if (gaps := [(a, b) for (_, a), (b, _) in pairwise(sorted(those)) if b - a > MOST_GAP_SECONDS])
     }
 
@@ -83,9 +85,8 @@ def _clock(run: Run) -> str:
     return run.facts.nodes[0].boot_id if run.facts and run.facts.nodes else ""
 
 
-def without(runs: Mapping[str, Run]) -> dict[str, Run]:
-    """`runs` by Spec, those that came apart from their other half not usable."""
-    found = halves(runs.values())
-    return {
-        key: replace(run, status="invalid", reasons=(found[key],)) if key in found else run for key, run in runs.items()
-    }
+def without(table: Table) -> dict[str, Run]:
+    """Its runs by Spec, those that came apart from their other half not usable."""
+    found = halves(table)
+    runs = {run.spec.id: run for run in table.runs}
+    return runs | {key: replace(runs[key], status="invalid", reasons=(why,)) for key, why in found.items()}

@@ -88,7 +88,7 @@ def build_cell(question: Question, experiment: str, cell: str, title: str) -> Ce
     everything = [spec for specs in by_topology.values() for spec in specs]
     usable = question.usable(everything)
     unit = unit_of_work(metrics[0]) if metrics else "unit"
-    samples = {name: question.samples(specs) for name, specs in by_topology.items()}
+    samples = {name: question.usable(specs) for name, specs in by_topology.items()}
     rows = _metric_rows(question, by_topology, metrics, subject.name)
     return CellReport(
         experiment=experiment,
@@ -111,9 +111,9 @@ def build_cell(question: Question, experiment: str, cell: str, title: str) -> Ce
         steadiness=steadiness(samples, metrics[0], [arm.name for arm in arms], margin=question.margin)
         if metrics
         else (),
-        marks=tuple(filter(None, [oversubscribed.mark(usable)])),
+        marks=tuple(filter(None, [oversubscribed.mark(usable.runs)])),
         declared_warmups=max((spec.warmups for spec in everything), default=0),
-        warmups=max([sample.turn for run in usable for sample in run.samples if sample.warmup], default=0),
+        warmups=max([usable.table.last_warm_turn[at] for at in usable.at], default=0),
     )
 
 
@@ -128,7 +128,7 @@ def _metric_rows(question: Question, specs: Specs, metrics: Sequence[Metric], ar
     """The headline, and every other metric but curves, the breakdown's own, and those of points of a sweep alone."""
     points: dict[str, set[str]] = {}
     for those in specs.values():
-        for name, _, node, point in question.samples(those).keys:
+        for name, _, node, point in question.usable(those).keys:
             points.setdefault(name, set()).add(node or point)  # what nodes alone have is in their table
     return tuple(
         replace(question.row(specs, metric, arm, question.outcomes(metric, arm)), headline=position == 0)
@@ -152,7 +152,7 @@ def _arm_rows(
 ) -> tuple[ArmRow, ...]:
     """By metric, topology and arm, where the arm has a value of the metric."""
     rows = []
-    measured = {(topology, *key) for topology, those in specs.items() for key in question.samples(those).keys}
+    measured = {(topology, *key) for topology, those in specs.items() for key in question.usable(those).keys}
     for row in of_subject:
         metric = row.metric
         for topology, those in specs.items():
@@ -174,7 +174,7 @@ def _allocation(question: Question, specs: Specs, headline: Metric, arm: str) ->
     """Where the variance of the headline's ratio is, if two topologies are compared."""
     if len(question.topologies) < 2:
         return None
-    one, other = (question.samples(specs[name]) for name in (question.topologies[0], question.topologies[-1]))
+    one, other = (question.usable(specs[name]) for name in (question.topologies[0], question.topologies[-1]))
     return allocation(one, other, headline, arm, question.outside_seconds)
 
 
@@ -188,7 +188,7 @@ def _node_metrics(question: Question, specs: Specs, metrics: Sequence[Metric], a
     rows = []
     for metric in metrics:
         for topology, those in specs.items():
-            samples = question.samples(those)
+            samples = question.usable(those)
             seen = [node for name, whose, node, _ in samples.keys if node and name == metric.name and whose == arm]
             for node in dict.fromkeys(seen):
                 found = side(dict(zip(samples.blocks, samples.outcomes(metric, arm, node=node), strict=True)))

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from statistics import median
+from typing import TYPE_CHECKING
 
 from bench.analysis.core_shapes import of_each_node
-from bench.analysis.usage_tables import IDLE
-from bench.model import Run
+from bench.analysis.table import Columns, Selection, Table, known
+from bench.analysis.usage import IDLE
+from bench.model import NodeUsage
+
+if TYPE_CHECKING:
+    from bench.analysis.table import Numbers, Positions
 
 _COUNTED = ("run_queue_wait_seconds", "voluntary_switches", "involuntary_switches")
-_read = attrgetter("cpu_seconds", "cpu_mhz", "celsius", *_COUNTED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,12 +38,13 @@ class Circumstances:
     copy_bytes_per_second: float | None  # median over runs: what one core of the driver's node copies
 
 
-def circumstances(topology: str, runs: Sequence[Run]) -> Circumstances:
-    """What is known of `runs`, which are of one topology."""
-    rows = [_read(row) for run in runs for row in run.usage if not row.warmup and row.arm != IDLE]
-    mhz = [row[1] for row in rows if row[1] is not None]
+def circumstances(topology: str, those: Selection) -> Circumstances:
+    """What is known of runs which are of one topology."""
+    table, runs = those.table, those.runs
+    rows = those.usage[~(table.usage.named(arm=IDLE) | table.warm_usage)[those.usage]]
     copied = [run.facts.copy_bytes_per_second for run in runs if run.facts and run.facts.copy_bytes_per_second]
-    waited, voluntary, involuntary = (_per_cpu_second(rows, column) for column in range(3, 6))
+    waited, voluntary, involuntary = (_per_cpu_second(table.usage, rows, name) for name in _COUNTED)
+    mhz, celsius = (_counted(table.usage.read(name)[rows]) for name in ("cpu_mhz", "celsius"))
     return Circumstances(
         topology=topology,
         waited_per_cpu_second=waited,
@@ -48,23 +52,31 @@ def circumstances(topology: str, runs: Sequence[Run]) -> Circumstances:
         involuntary_switches_per_cpu_second=involuntary,
         least_mhz=min(mhz, default=None),
         most_mhz=max(mhz, default=None),
-        most_celsius=max([row[2] for row in rows if row[2] is not None], default=None),
+        most_celsius=max(celsius, default=None),
         cores=of_each_node(runs),
         copy_bytes_per_second=median(copied) if copied else None,
     )
 
 
-def _per_cpu_second(rows: Sequence[tuple[float | None, ...]], column: int) -> float | None:
+def _counted(values: Numbers) -> list[float]:
+    return [value for value in known(values) if value is not None]
+
+
+def _per_cpu_second(usage: Columns[NodeUsage], rows: Positions, name: str) -> float | None:
     """Over the rows that have both: what ended with a process is counted in neither."""
-    both = [(counted, row[0]) for row in rows if (counted := row[column]) is not None and row[0] is not None]
-    seconds = sum(cpu for _, cpu in both)
-    return sum(counted for counted, _ in both) / seconds if seconds else None
+    import numpy as np
+
+    counted, cpu = usage.read(name)[rows], usage.read("cpu_seconds")[rows]
+    both = ~(np.isnan(counted) | np.isnan(cpu))
+    seconds = float(cpu[both].sum())
+    return float(counted[both].sum()) / seconds if seconds else None
 
 
-def by_topology(names: Sequence[str], runs: Sequence[Run]) -> Iterator[Circumstances]:
+def by_topology(names: Sequence[str], table: Table) -> Iterator[Circumstances]:
     """Of each topology of which anything is known."""
+    usable = [run for run in table.runs if run.status == "ok"]
     for name in names:
-        found = circumstances(name, [run for run in runs if run.spec.topology.name == name])
+        found = circumstances(name, table.of(run for run in usable if run.spec.topology.name == name))
         if found != Circumstances(topology=name, **dict.fromkeys(_FIELDS)):
             yield found
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import mul
 from typing import Literal
 
 from bench.analysis.numbers import percent, plural
 from bench.analysis.stats import estimates, power
 from bench.analysis.stats.estimates import Estimate, Spread
-from bench.model import Metric, Run, Sample
+from bench.model import Metric, Run
 
 MARGIN = 0.02
 NOT_MEASURED = "not measured"
@@ -51,46 +50,6 @@ class Comparison:
     verdict: Verdict | None = None
     refused: bool = False  # a caveat took the verdict away
     why: str = ""  # what the verdict rests on, or why there is none
-
-
-def invocation_value(metric: Metric, samples: Sequence[Sample]) -> float | None:
-    """What one invocation says about `metric`: warm-ups and samples without a value do not count.
-
-    Rates: total work over total time. A rate is work over its interval, so weighting by the interval gives exactly
-    that, also where samples did unequal work; with equal work it is the harmonic mean. All else: the arithmetic mean.
-    """
-    counted = [s for s in samples if s.value is not None and not s.warmup]
-    values = [s.value for s in counted if s.value is not None]
-    if not values:
-        return None
-    if metric.kind == "rate":
-        times = [s.interval.end - s.interval.begin for s in counted]
-        seconds = math.fsum(times)
-        return math.fsum(map(mul, values, times)) / seconds if seconds > 0 else _harmonic_mean(values)
-    return math.fsum(values) / len(values)
-
-
-def _harmonic_mean(rates: Sequence[float]) -> float:
-    return len(rates) / math.fsum(1 / rate for rate in rates) if all(rates) else 0.0
-
-
-def outcome(run: Run, metric: Metric, arm: str, *, node: str | None = None, point: str = "") -> Outcome:
-    """The invocation's value of `metric`, or the reason that there is none."""
-    samples = run.values.get((metric.name, arm, node, point), ())
-    value = invocation_value(metric, samples)
-    if value is not None:
-        return value
-    return reason(samples)
-
-
-def reason(samples: Sequence[Sample]) -> str:
-    """Why there is no value."""
-    return next((s.reason for s in samples if s.reason and not s.warmup), NOT_MEASURED)
-
-
-def measured(runs: Sequence[Run], metric: Metric, arm: str) -> list[Run]:
-    """Those of `runs` that have a value of `metric`, or a reason that there is none."""
-    return [run for run in runs if run.values.get((metric.name, arm, None, ""))]
 
 
 def not_usable(run: Run) -> str:

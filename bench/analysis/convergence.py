@@ -10,10 +10,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.analysis.comparison import measured, outcome
 from bench.analysis.rows import Question, Specs
+from bench.analysis.table import Selection
 from bench.metrics import meaning
-from bench.model import Arm, Metric, Run
+from bench.model import Arm, Metric
 
 SIGNIFICANCE = 0.05
 FEWEST_RUNS = 3  # so that one is left when the fastest and the slowest are dropped
@@ -123,9 +123,9 @@ def _refusal(submission: Sequence[float], reference: Sequence[float]) -> str:
     return ""
 
 
-def _needed(runs: Sequence[Run], metric: Metric, arm: str) -> list[float]:
+def _needed(runs: Selection, metric: Metric, arm: str) -> list[float]:
     """Samples to the target in each run that was measured; without end where it was not reached."""
-    found = [outcome(run, metric, arm) for run in measured(runs, metric, arm)]
+    found = runs.having(metric, arm).outcomes(metric, arm)
     return [math.inf if isinstance(value, str) else value for value in found]
 
 

@@ -34,7 +34,7 @@ class Curve:
 def curves(question: Question, specs: Specs, metrics: Sequence[Metric]) -> Iterator[Curve]:
     """Every curve that was measured, arm by arm and point by point."""
     for topology, those in specs.items():
-        runs = question.usable(those)
+        runs = question.usable(those).runs
         for metric in (metric for metric in metrics if metric.axis):
             for (arm, point), lines in _lines(runs, metric).items():
                 yield _curve(metric, arm, topology, point, lines)

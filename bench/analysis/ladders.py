@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from statistics import median
 
-from bench.analysis.comparison import outcome
 from bench.analysis.rows import Question
 from bench.analysis.stats.scaling import ScalingCard, card
+from bench.analysis.table import Selection
 from bench.analysis.warmups import level
 from bench.metrics import meaning
 from bench.model import Metric, Run, Value
@@ -41,8 +40,8 @@ def _of_experiment(question: Question, experiment: str) -> Iterator[Ladder]:
     if per_cpu is None:
         return
     specs = [spec for spec in question.session.specs if spec.experiment == experiment]
-    workers = {run.spec.id: count for run in question.usable(specs) if (count := _workers(run, per_cpu))}
-    runs = [run for run in question.usable(specs) if run.spec.id in workers]
+    workers = _workers(question.usable(specs), per_cpu)
+    runs = [run for run in question.usable(specs).runs if run.spec.id in workers]
     parameter = _parameter(runs, workers)
     if parameter is None:
         return
@@ -54,13 +53,11 @@ def _of_experiment(question: Question, experiment: str) -> Iterator[Ladder]:
     metric = question.session.metrics[experiment][0]
     arms = [arm.name for arm in question.session.arms[experiment] if arm.role in ("subject", "peer") and arm.scales]
     for (topology, params), those in groups.items():
-        alike = list(level(those).values())
+        alike = level(question.table.of(those))
         most = _ceiling(question, alike, metric)
         for arm in arms:
-            read = partial(outcome, metric=metric, arm=arm)
             values: dict[int, dict[int, float]] = {}
-            for run in alike:
-                value = read(run)
+            for run, value in zip(those, alike.outcomes(metric, arm), strict=True):
                 if not isinstance(value, str):
                     values.setdefault(workers[run.spec.id], {})[run.spec.block] = value
             if len(values) >= FEWEST_STEPS:
@@ -77,22 +74,21 @@ def _of_experiment(question: Question, experiment: str) -> Iterator[Ladder]:
                 )
 
 
-def _ceiling(question: Question, runs: Sequence[Run], metric: Metric) -> float | None:
+def _ceiling(question: Question, runs: Selection, metric: Metric) -> float | None:
     """What the experiment's ceiling did in these runs, whatever the number of workers."""
-    arms = [arm.name for arm in question.session.arms[runs[0].spec.experiment] if arm.role == "ceiling"]
-    found = [outcome(run, metric, arm) for run in runs for arm in arms]
+    arms = [arm.name for arm in question.session.arms[runs.runs[0].spec.experiment] if arm.role == "ceiling"]
+    found = [value for arm in arms for value in runs.outcomes(metric, arm)]
     values = [value for value in found if not isinstance(value, str)]
     return median(values) if values else None
 
 
-def _workers(run: Run, per_cpu: Metric) -> int:
-    """Workers of a run; 0 where it does not say."""
-    shape = run.spec.topology
-    for (metric, _, node, _), samples in run.values.items():
-        value = samples[0].value if metric == per_cpu.name and node is None else None
-        if value:
-            return round(value * shape.nodes * shape.cpus_per_node)
-    return 0
+def _workers(runs: Selection, per_cpu: Metric) -> dict[str, int]:
+    """By Spec, how many workers a run has; those that do not say are left out."""
+    shapes = {run.spec.id: run.spec.topology for run in runs.runs}
+    found = {
+        key: round(each * shapes[key].nodes * shapes[key].cpus_per_node) for key, each in runs.said(per_cpu).items()
+    }
+    return {key: workers for key, workers in found.items() if workers}
 
 
 def _parameter(runs: Sequence[Run], workers: Mapping[str, int]) -> str | None:

@@ -7,13 +7,14 @@ fresh cluster and one invocation of each cell in it, so that what clusters diffe
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from bench.analysis.samples import Samples
 from bench.analysis.stats import estimates
-from bench.model import Metric, NodeUsage, Run, Sample, Session, Spec
+from bench.analysis.table import Selection, Table
+from bench.model import Interval, Metric, Run, Session, Spec
 
 MOST_SAMPLES = 100  # an invocation: where invocations add no variance that shows, there is no best number
 
@@ -100,11 +101,11 @@ class Allocation:
 
 
 def allocation(
-    one: Samples, other: Samples, metric: Metric, arm: str, outside_seconds: float | None
+    one: Selection, other: Selection, metric: Metric, arm: str, outside_seconds: float | None
 ) -> Allocation | None:
     """What the pairs of `one` and `other` say; None below 2 pairs of 2 samples. `outside_seconds`: see there."""
     there, here = (
-        dict(zip(side.blocks, zip(side.runs, side.series(metric, arm), strict=True), strict=True))
+        dict(zip(side.blocks, zip(_times(side), side.series(metric, arm), strict=True), strict=True))
         for side in (one, other)
     )
     both = [(there[block], here[block]) for block in there if block in here]
@@ -114,9 +115,8 @@ def allocation(
     if len(ratios) < 2 or samples < 2:
         return None
     found = levels([each[:samples] for each in ratios])
-    times = [[_times(run) for run in pair] for pair, _ in found_in]
-    turn = median(math.fsum(time.turn for time in pair) for pair in times)
-    before = median(math.fsum(time.before for time in pair) for pair in times)
+    turn = median(math.fsum(time.turn for time in pair) for pair, _ in found_in)
+    before = median(math.fsum(time.before for time in pair) for pair, _ in found_in)
     whole = None if outside_seconds is None else before + 2 * outside_seconds
     best = None if whole is None or turn <= 0 else best_repetitions(found, (turn, whole))[0]
     return Allocation(
@@ -142,39 +142,37 @@ class _Times:
     turn: float  # of one turn that counts, with what lies between it and the next
 
 
-def _times(run: Run) -> _Times:
-    every: tuple[Sample | NodeUsage, ...] = (*run.samples, *run.usage)
-    counted = [each.interval for each in every if each.turn > 0 and not each.warmup]
-    turns = {sample.turn for sample in run.samples if sample.turn > 0 and not sample.warmup}
-    first = min([interval.begin for interval in counted])
-    last = max([interval.end for interval in counted])
-    begin = run.covered.begin if run.covered else first
-    return _Times(before=first - begin, turn=(last - first) / len(turns))
+def _times(those: Selection) -> list[_Times]:
+    """Of each run."""
+    table = those.table
+    counts = (table.samples.turn[those.samples] > 0) & ~table.warm_samples[those.samples]
+    rows = those.samples[counts]
+    turns = Counter(
+        [at for at, _ in {*zip(table.samples.run[rows].tolist(), table.samples.turn[rows].tolist(), strict=True)}]
+    )
+    nothing = Interval(0.0, 0.0)
+    found = [(table.covered.get(run.spec.id, nothing), table.counted.get(run.spec.id, nothing)) for run in those.runs]
+    return [
+        _Times(before=counted.begin - covered.begin, turn=counted.seconds / max(turns[at], 1))
+        for at, (covered, counted) in zip(those.at, found, strict=True)
+    ]
 
 
-def outside_seconds(session: Session, runs: Mapping[str, Run]) -> float | None:
+def outside_seconds(session: Session, table: Table) -> float | None:
     """What an invocation costs beside what it times: jobs and its share of clusters that start and end, in seconds.
 
     The gaps between runs that follow each other, by the monotonic clock that all processes of one machine share. Gaps
     with a new cluster in them and those without are told apart; of each the median, so that a session that slept for a
     night does not count. None where drivers ran on several machines, or nothing follows anything.
     """
+    clocks = {run.spec.id: _clock(run) for run in table.runs}
     gaps: dict[bool, list[float]] = {}
     for one, other in zip(session.specs, session.specs[1:], strict=False):
-        gap = _gap(runs.get(one.id), runs.get(other.id))
-        if gap > 0:
-            gaps.setdefault(_cluster(one) != _cluster(other), []).append(gap)
+        before, after = table.covered.get(one.id), table.covered.get(other.id)
+        if before and after and clocks[one.id] == clocks[other.id] is not None and after.begin > before.end:
+            gaps.setdefault(_cluster(one) != _cluster(other), []).append(after.begin - before.end)
     several = math.fsum(len(each) * median(each) for each in gaps.values())
     return several / sum(map(len, gaps.values())) if gaps else None
-
-
-def _gap(before: Run | None, after: Run | None) -> float:
-    """Seconds from the end of one run to the begin of the next; 0 where two clocks cannot be compared."""
-    if not (before and after and before.covered and after.covered):
-        return 0.0
-    if _clock(before) is None or _clock(before) != _clock(after):
-        return 0.0
-    return after.covered.begin - before.covered.end
 
 
 def _clock(run: Run) -> str | None:

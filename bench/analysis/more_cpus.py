@@ -10,7 +10,7 @@ from bench.analysis.comparison import compare
 from bench.analysis.rows import MetricRow, Question
 from bench.analysis.warmups import level
 from bench.metrics import meaning
-from bench.model import Arm, Metric, Run, Value
+from bench.model import Arm, Metric, Value
 
 SHOWN_KINDS = ("time", "rate")  # of the subject's metrics; of its peers' the headline
 
@@ -39,7 +39,8 @@ def _of_experiment(question: Question, experiment: str) -> Iterator[MoreCpus]:
     if each is None:
         return
     specs = [spec for spec in question.session.specs if spec.experiment == experiment]
-    runs = [(run, cpus) for run in question.usable(specs) if (cpus := _cpus_each(run, each))]
+    said = question.usable(specs).said(each)
+    runs = [(run, round(said[run.spec.id])) for run in question.usable(specs).runs if run.spec.id in said]
     parameter = _parameter([run.spec.params for run, _ in runs], [cpus for _, cpus in runs])
     if parameter is None:
         return
@@ -75,7 +76,7 @@ def _of_experiment(question: Question, experiment: str) -> Iterator[MoreCpus]:
 def _alike(question: Question, experiment: str, cells: Iterable[str], topology: str) -> Question:
     """The question with as many turns discarded in each of `cells`, which are the sides of its comparisons."""
     specs = [spec for cell in cells for spec in question.specs(experiment, cell, topology)]
-    return replace(question, runs={**question.runs, **level(question.usable(specs))})
+    return replace(question, table=level(question.usable(specs)).table)
 
 
 def _shown(question: Question, experiment: str) -> Iterator[tuple[Metric, Arm]]:
@@ -95,15 +96,6 @@ def _row(
     fewer, more = cells
     comparison = compare(metric, sides, baseline=fewer, candidate=more, margin=question.margin)
     return MetricRow(metric=metric, arm=arm.name, headline=False, sides=sides, comparison=comparison)
-
-
-def _cpus_each(run: Run, each: Metric) -> int:
-    """CPUs of each piece of a run's work; 0 where it does not say."""
-    for (metric, _, node, _), samples in run.values.items():
-        value = samples[0].value if metric == each.name and node is None else None
-        if value:
-            return round(value)
-    return 0
 
 
 def _parameter(params: list[Mapping[str, Value]], cpus: list[int]) -> str | None:

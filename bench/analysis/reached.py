@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.analysis.comparison import measured, outcome
 from bench.analysis.rows import Question, Specs
 from bench.analysis.stats.estimates import LEVEL
+from bench.analysis.table import Selection
 from bench.metrics import meaning
 from bench.model import Arm, Metric, Run
 from bench.survival import kaplan_meier_median
@@ -36,12 +36,14 @@ def reached(question: Question, specs: Specs, metrics: Sequence[Metric], arms: S
     for topology, those in specs.items():
         runs = question.usable(those)
         for arm in arms:
-            if trained := measured(runs, metric, arm.name):
+            trained = runs.having(metric, arm.name)
+            if trained.at:
                 yield _reached(topology, arm.name, trained, metric, curve)
 
 
-def _reached(topology: str, arm: str, runs: Sequence[Run], metric: Metric, curve: Metric | None) -> Reached:
-    times = [(run, outcome(run, metric, arm)) for run in runs]
+def _reached(topology: str, arm: str, trained: Selection, metric: Metric, curve: Metric | None) -> Reached:
+    runs = trained.runs
+    times = list(zip(runs, trained.outcomes(metric, arm), strict=True))
     came = [time for _, time in times if not isinstance(time, str)]
     missed = [_watched_seconds(run, arm, curve) for run, time in times if isinstance(time, str)]
     middle = kaplan_meier_median(came, missed)

@@ -14,7 +14,6 @@ from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence, about
 from bench.analysis.caveats.values import order_test
 from bench.analysis.cells import CellReport, build_cell
 from bench.analysis.circumstances import Circumstances, by_topology
-from bench.analysis.collecting import paused
 from bench.analysis.comparison import MARGIN, Comparison, attempts_that_count
 from bench.analysis.costs import Cost, costs
 from bench.analysis.facts import differences, measured_totals, planned_totals
@@ -24,8 +23,9 @@ from bench.analysis.more_cpus import MoreCpus, more_cpus
 from bench.analysis.multiplicity import adjusted
 from bench.analysis.rows import MetricRow, Question
 from bench.analysis.several import Several, several
+from bench.analysis.table import Table
 from bench.analysis.veto import Gates, Veto
-from bench.analysis.warmups import CellKey, marked
+from bench.analysis.warmups import CellKey, discarding
 from bench.meanings import Meaning
 from bench.model import Facts, Run, Session, Spec, Status, Topology, Value
 
@@ -103,7 +103,6 @@ class Report:
     version: int = VERSION
 
 
-@paused()
 def build(
     session: Session,
     runs: Sequence[Run],
@@ -118,39 +117,32 @@ def build(
     as_recorded = attempts_that_count(runs)
     whole, session = session, _as_far_as_begun(session, as_recorded)
     topologies = _topologies(session)
-    seen = dict(zip(as_recorded, veto.conditions(list(as_recorded.values())), strict=True))
+    recorded = Table(tuple(as_recorded.values()))
+    seen = veto.conditions(recorded)
     vetoed = veto.vetoes(  # by the turns that were declared: which are discarded depends on values, and a veto must not
-        (each for key, run in as_recorded.items() if run.status == "ok" for each in seen[key]),
+        (each for run, those in zip(recorded.runs, seen, strict=True) if run.status == "ok" for each in those),
         is_forced=session.allow_noise,
     )
-    chosen = marked(session, as_recorded, warmups)
+    table = discarding(session, recorded, warmups)
     asked = Question(
         session=session,
-        runs=veto.without(apart.without(chosen), vetoed),
+        runs=veto.without(apart.without(table), vetoed),
         topologies=tuple(topology.name for topology in topologies),
         margin=margin,
-        outside_seconds=outside_seconds(session, chosen),
+        table=table,
+        outside_seconds=outside_seconds(session, table),
     )
     cells = [build_cell(asked, experiment, cell, title) for (experiment, cell), title in titles(session).items()]
     cells = [_without_pairs(cell, vetoed) if vetoed.leaves_none else cell for cell in cells]
     cells = adjusted(cells, primary=session.primary_cells)
+    timed = seen if table is recorded else veto.conditions(table)
     evidence = Evidence(
-        session=session,
+        question=asked,
         attempts=tuple(runs),
-        runs=tuple(chosen.values()),
         cells=tuple(cells),
         topologies=topologies,
-        margin=margin,
         veto=vetoed,
-        gates=veto.gates(
-            chosen.values(),
-            (
-                each
-                for key, run in chosen.items()
-                for each in (seen[key] if run is as_recorded[key] else veto.conditions([run])[0])
-            ),
-        ),
-        use=asked.use,
+        gates=veto.gates(table, (each for those in timed for each in those)),
     )
     found = caveats.find(evidence)
     cells = [_refuse(cell, found) for cell in cells]
@@ -209,7 +201,7 @@ def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Cave
         ),
         randomised=f"order of topologies and cells in each block, of arms in each turn (seed {session.seed})",
         estimator=ESTIMATOR,
-        margin=evidence.margin,
+        margin=evidence.question.margin,
         versions=_versions(facts) | ({"revision": session.revision} if session.revision else {}),
         link=" or ".join(sorted({each.link for each in facts})),
         same_host=any(each.same_host for each in facts if len(each.nodes) > 1) if facts else None,
@@ -221,7 +213,7 @@ def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Cave
         },
         cells=tuple(cells),
         gates=evidence.gates,
-        circumstances=tuple(by_topology([each.name for each in evidence.topologies], evidence.usable)),
+        circumstances=tuple(by_topology([each.name for each in evidence.topologies], evidence.table)),
         vetoed={} if evidence.veto.is_forced else evidence.veto.reasons,
         noise=evidence.veto.noise if evidence.veto.is_noisy else "",
         stamps=tuple(_stamps(evidence, facts)),

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from bench.analysis.comparison import Comparison, Outcome, Side, compare, not_usable, side
-from bench.analysis.samples import Samples
 from bench.analysis.stats.estimates import Estimate
-from bench.analysis.usage_tables import Use, Uses, use_of, uses_of
+from bench.analysis.table import Selection, Table
+from bench.analysis.usage import ArmUsage, Uses
 from bench.model import Metric, Run, Session, Spec
 
 Specs = Mapping[str, Sequence[Spec]]
@@ -40,12 +40,10 @@ class Question:
     runs: Mapping[str, Run]  # by Spec, the attempt that counts
     topologies: tuple[str, ...]  # the baseline first
     margin: float
+    table: Table  # of these runs, whatever their status
     outside_seconds: float | None = None  # what an invocation costs beside what it times
-    # What `use`, `uses`, `usable` and `samples` have found, by ids of Specs.
-    _use: dict[tuple[str, str], Use] = field(default_factory=dict, compare=False, init=False)
-    _uses: dict[tuple[str, ...], Uses] = field(default_factory=dict, compare=False, init=False)
-    _usable: dict[tuple[str, ...], list[Run]] = field(default_factory=dict, compare=False, init=False)
-    _samples: dict[tuple[str, ...], Samples] = field(default_factory=dict, compare=False, init=False)
+    _selections: dict[tuple[str, ...], Selection] = field(default_factory=dict, compare=False, init=False)
+    _usage: dict[tuple[str, str, str], ArmUsage] = field(default_factory=dict, compare=False, init=False)
 
     def specs(self, experiment: str, cell: str, topology: str) -> list[Spec]:
         """Those of one cell on one topology, by block."""
@@ -69,48 +67,40 @@ class Question:
             found.setdefault((spec.experiment, spec.cell, spec.topology.name), []).append(spec)
         return found
 
-    def usable(self, specs: Sequence[Spec]) -> list[Run]:
+    def usable(self, specs: Sequence[Spec]) -> Selection:
         """The runs of `specs` that are there and ok."""
         ids = tuple([spec.id for spec in specs])
-        if ids not in self._usable:
+        if ids not in self._selections:
             found = [self.runs.get(each) for each in ids]
-            self._usable[ids] = [run for run in found if run is not None and run.status == "ok"]
-        return self._usable[ids]
+            self._selections[ids] = self.table.of(run for run in found if run is not None and run.status == "ok")
+        return self._selections[ids]
 
-    def samples(self, specs: Sequence[Spec]) -> Samples:
-        """Those of the usable runs of `specs`."""
-        ids = tuple([spec.id for spec in specs])
-        if ids not in self._samples:
-            self._samples[ids] = Samples(self.usable(specs))
-        return self._samples[ids]
+    def usage(self, arm: str, headline: Metric) -> ArmUsage:
+        """What an arm used in every run, while the headline was timed."""
+        return self._usage_of(arm, headline, "")
+
+    def usage_at(self, arm: str, point: str) -> ArmUsage:
+        """What an arm used in every run, at one point of a sweep."""
+        return self._usage_of(arm, None, point)
+
+    def _usage_of(self, arm: str, headline: Metric | None, point: str) -> ArmUsage:
+        key = (arm, headline.name if headline else "", point)
+        if key not in self._usage:
+            self._usage[key] = ArmUsage(self.table, arm, headline, point)
+        return self._usage[key]
 
     def uses(self, specs: Sequence[Spec], arm: str, headline: Metric) -> Uses:
         """What an arm used in the usable runs of `specs`."""
-        ids = (arm, *[spec.id for spec in specs])
-        if ids not in self._uses:
-            self._uses[ids] = uses_of(self.usable(specs), arm, headline)
-        return self._uses[ids]
-
-    def use(self, run: Run, arm: str, headline: Metric) -> Use:
-        """What an arm of one run used: read with the cell's other runs on this topology, which are asked for next."""
-        key = (run.spec.id, arm)
-        if key not in self._use:
-            spec = run.spec
-            alike = self.specs(spec.experiment, spec.cell, spec.topology.name)
-            uses = self.uses(alike, arm, headline)
-            self._use.update({(each.spec.id, arm): (uses, at) for at, each in enumerate(self.usable(alike))})
-        if key not in self._use:  # of a vetoed block
-            self._use[key] = use_of(run, arm, headline)
-        return self._use[key]
+        return Uses(self.usage(arm, headline), self.usable(specs).at)
 
     def side(self, specs: Sequence[Spec], read: Read) -> Side:
         """What `read` finds in each block."""
-        found = dict(zip([run.spec.id for run in self.usable(specs)], read(specs), strict=True))
-        return side({spec.block: found[spec.id] if spec.id in found else self._why_not(spec) for spec in specs})
+        found = dict(zip([run.spec.id for run in self.usable(specs).runs], read(specs), strict=True))
+        return side({spec.block: found[spec.id] if spec.id in found else self.why_not(spec) for spec in specs})
 
     def outcomes(self, metric: Metric, arm: str, point: str = "") -> Read:
         """How to read what an arm did, at a point of a sweep or without one."""
-        return lambda specs: self.samples(specs).outcomes(metric, arm, point=point)
+        return lambda specs: self.usable(specs).outcomes(metric, arm, point=point)
 
     def row(self, specs: Specs, metric: Metric, arm: str, read: Read, *, is_compared: bool = True) -> MetricRow:
         """What `read` finds on each topology, and the last topology beside the first, where there are two."""
@@ -121,6 +111,7 @@ class Question:
             comparison = compare(metric, sides, baseline=baseline, candidate=candidate, margin=self.margin)
         return MetricRow(metric=metric, arm=arm, headline=False, sides=sides, comparison=comparison)
 
-    def _why_not(self, spec: Spec) -> str:
+    def why_not(self, spec: Spec) -> str:
+        """Why the run of a Spec is not usable."""
         run = self.runs.get(spec.id)
         return "not run" if run is None else not_usable(run)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from bench.analysis.cells import CellReport
-from bench.analysis.comparison import outcome
 from bench.analysis.rows import Question
 from bench.analysis.stats.omnibus import Omnibus, omnibus
 from bench.analysis.warmups import level
@@ -69,7 +67,6 @@ def _of_cells(question: Question, cells: Sequence[CellReport], topology: str) ->
     found: dict[str, Mapping[int, float]] = {}
     for cell in cells:
         if cell.headline:
-            read = partial(outcome, metric=cell.headline.metric, arm=cell.subject)
-            values = {spec.block: read(alike[spec.id]) for spec in specs[cell.cell] if spec.id in alike}
-            found[cell.cell] = {block: value for block, value in values.items() if not isinstance(value, str)}
+            those = alike.table.of(run for run in alike.runs if run.spec.cell == cell.cell)
+            found[cell.cell] = those.values(cell.headline.metric, cell.subject)
     return found

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from bench.analysis.samples import Samples
 from bench.analysis.stats import estimates
 from bench.analysis.stats.estimates import Estimate
+from bench.analysis.table import Selection
 from bench.model import Metric
 
 FEWEST_SAMPLES = 4  # that count, in each invocation
@@ -40,7 +40,7 @@ Series = Sequence[Sequence[float]]
 
 
 def steadiness(
-    samples: Mapping[str, Samples], metric: Metric, arms: Sequence[str], *, margin: float
+    samples: Mapping[str, Selection], metric: Metric, arms: Sequence[str], *, margin: float
 ) -> tuple[Steadiness, ...]:
     """By arm and topology, of the `samples` of one cell's usable runs by topology. A shift within `margin` is too small to matter."""
     found = {
@@ -77,7 +77,7 @@ def judged(series: Series, *, arm: str, topology: str, level: float, margin: flo
     )
 
 
-def _series(samples: Samples, metric: Metric, arm: str) -> Series:
+def _series(samples: Selection, metric: Metric, arm: str) -> Series:
     """Cut to the shortest; invocations without any value are left out."""
     every = samples.series(metric, arm)
     some = [list(map(math.log, values)) for values in every if values and min(values) > 0]

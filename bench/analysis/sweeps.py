@@ -10,8 +10,7 @@ from functools import partial
 from bench.analysis.comparison import Outcome, Side
 from bench.analysis.rows import MetricRow, Question, Specs
 from bench.analysis.stats.estimates import LEVEL, Estimate, median_with_interval
-from bench.analysis.usage import Quantity, outcomes, quantities
-from bench.analysis.usage_tables import uses_at
+from bench.analysis.usage import Quantity, Uses, outcomes, quantities
 from bench.model import Metric, Spec
 
 LOAD_TOLERANCE = 0.02  # between the medians of two loads that are the same
@@ -19,9 +18,9 @@ LOAD_TOLERANCE = 0.02  # between the medians of two loads that are the same
 
 def sweeps(question: Question, specs: Specs, metrics: Sequence[Metric], unit: str) -> Iterator[MetricRow]:
     """Every metric at every point that it was measured at; then what a unit of work used there."""
-    runs = [run for those in specs.values() for run in question.usable(those)]
+    runs = question.usable([spec for those in specs.values() for spec in those])
     measured: dict[str, dict[tuple[str, str], None]] = {}
-    for name, arm, _, point in [key for run in runs for key in run.values if key[3]]:
+    for name, arm, _, point in [key for key in runs.keys if key[3]]:
         measured.setdefault(name, {})[point, arm] = None
     for metric in metrics:
         of_arm = Counter(arm for _, arm in measured.get(metric.name, ()))
@@ -29,7 +28,8 @@ def sweeps(question: Question, specs: Specs, metrics: Sequence[Metric], unit: st
             row = question.row(specs, metric, arm, question.outcomes(metric, arm, point))
             row = replace(row, point=point, bands=bands(row.sides, points=of_arm[arm]))
             yield _at_equal_load(row, question, specs)
-    watched = dict.fromkeys([(row.point, row.arm) for run in runs for row in run.usage if row.point])
+    keys, of_row = question.table.usage.keys
+    watched = dict.fromkeys((keys[key][2], keys[key][0]) for key in of_row[runs.usage].tolist() if keys[key][2])
     for quantity in quantities(unit):
         for point, arm in watched if quantity.by_unit else ():
             read = partial(_used, question=question, quantity=quantity, arm=arm, point=point)
@@ -71,4 +71,4 @@ def are_equal(one: float | None, other: float | None) -> bool:
 
 
 def _used(specs: Sequence[Spec], *, question: Question, quantity: Quantity, arm: str, point: str) -> list[Outcome]:
-    return outcomes(quantity.read(uses_at(question.usable(specs), arm, point)))
+    return outcomes(quantity.read(Uses(question.usage_at(arm, point), question.usable(specs).at)))

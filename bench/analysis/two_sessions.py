@@ -150,7 +150,7 @@ def _warmups(*sides: Stored) -> dict[CellKey, int]:
     """Turns that do not count: of a cell the same number in both sessions, what the one that warms up longer needs."""
     found: dict[CellKey, int] = {}
     for side in sides:
-        for key, turns in by_cell(side.session, attempts_that_count(side.runs)).items():
+        for key, turns in by_cell(side.session, attempts_that_count(side.runs).values()).items():
             found[key] = max(turns, found.get(key, 0))
     return found
 

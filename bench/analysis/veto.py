@@ -22,11 +22,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from bench.analysis.numbers import percent, plural
-from bench.analysis.stats.grouped import known
-from bench.analysis.usage_tables import IDLE, Rows
-from bench.model import IdleLoad, NodeUsage, Run
+from bench.analysis.table import Table, known
+from bench.analysis.usage import IDLE, ByNode
+from bench.model import IdleLoad, Run
+
+if TYPE_CHECKING:
+    from bench.analysis.table import Mask
 
 MOST_STEAL = 0.02  # of the time of the CPUs that a node may run on
 MOST_PRESSURE = 0.20  # of the time, beyond the harness's own demand
@@ -146,24 +150,27 @@ def _unseen(seen: Conditions) -> Iterator[str]:
         yield "swapping"
 
 
-def conditions(runs: Sequence[Run]) -> list[list[Conditions]]:
+def conditions(table: Table) -> list[list[Conditions]]:
     """By run: what the machine of each of its nodes was like, over all of its timed intervals that count."""
-    return _conditions(runs, [[row for row in run.usage if row.arm != IDLE and not row.warmup] for run in runs])
+    return _conditions(table, ~(table.usage.named(arm=IDLE) | table.warm_usage))
 
 
-def idle_conditions(runs: Sequence[Run]) -> list[list[Conditions]]:
+def idle_conditions(table: Table) -> list[list[Conditions]]:
     """The same of the moment before anything ran."""
-    return _conditions(runs, [[row for row in run.usage if row.arm == IDLE] for run in runs])
+    return _conditions(table, table.usage.named(arm=IDLE))
 
 
-def _conditions(runs: Sequence[Run], rows: Sequence[Sequence[NodeUsage]]) -> list[list[Conditions]]:
-    nodes = tuple(dict.fromkeys([row.node for those in rows for row in those]))
-    read = Rows(rows, nodes)
-    has = read.count.ravel().tolist()
-    totals = zip(*[known(read.sum(read.read(name)).ravel()) for name in _READ], strict=True)
-    each = iter([dict(zip(_READ, found, strict=True)) if n else {} for n, found in zip(has, totals, strict=True)])
-    by_run = [{node: found for node in nodes if (found := next(each))} for _ in runs]
-    return [list(_of_run(run, counted)) for run, counted in zip(runs, by_run, strict=True)]
+def _conditions(table: Table, rows: Mask) -> list[list[Conditions]]:
+    by_node = ByNode(table, rows)
+    nodes = by_node.nodes_of(range(len(table.runs)))
+    column = [by_node.names.index(node) for node in nodes]
+    has = by_node.has[:, column].ravel().tolist()
+    totals = zip(*[known(by_node.sum(by_node.read(name))[:, column].ravel()) for name in _READ], strict=True)
+    each = iter(
+        [dict(zip(_READ, found, strict=True)) if is_in else {} for is_in, found in zip(has, totals, strict=True)]
+    )
+    by_run = [{node: found for node in nodes if (found := next(each))} for _ in table.runs]
+    return [list(_of_run(run, counted)) for run, counted in zip(table.runs, by_run, strict=True)]
 
 
 def _of_run(run: Run, counted: Mapping[str, Mapping[str, float | None]]) -> Iterator[Conditions]:
@@ -235,9 +242,9 @@ class Gates:
     deployment_cpus: float | None = None  # most that the deployment used at rest beside Ray's nodes, not others'
 
 
-def gates(runs: Iterable[Run], timed: Iterable[Conditions]) -> Gates | None:
-    """What is known of the gates of these runs' blocks; None where no run has one. `timed`: what `conditions` saw in them."""
-    runs = tuple(runs)
+def gates(table: Table, timed: Iterable[Conditions]) -> Gates | None:
+    """What is known of the gates of the runs' blocks; None where no run has one. `timed`: what `conditions` saw in them."""
+    runs = table.runs
     by_block = {run.spec.block: run.gate for run in reversed(runs) if run.gate is not None}
     if not by_block:
         return None
@@ -247,7 +254,7 @@ def gates(runs: Iterable[Run], timed: Iterable[Conditions]) -> Gates | None:
         busy={block: gate.busy for block, gate in sorted(by_block.items()) if not gate.is_quiet},
         waited_seconds=math.fsum(gate.waited_seconds for gate in by_block.values()),
         elsewhere=bool(machines) and not machines & {gate.boot_id for gate in by_block.values()},
-        others_cpus_idle=_most_by_others(each for those in idle_conditions(runs) for each in those),
+        others_cpus_idle=_most_by_others(each for those in idle_conditions(table) for each in those),
         others_cpus=_most_by_others(timed),
         deployment_cpus=max((run.idle_load.cpus for run in runs if run.idle_load), default=None),
     )

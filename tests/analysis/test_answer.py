@@ -8,7 +8,7 @@ import pytest
 from analysis.made_up import ARMS, SINGLE, made_up
 
 from bench import analysis
-from bench.analysis.usage_tables import IDLE
+from bench.analysis.usage import IDLE
 from bench.model import Run, Session
 from bench.reports import FORMATS
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from analysis.made_up import METRICS, made_up
+from analysis.made_up import ARMS, METRICS, made_up
 
 from bench import analysis
 from bench.analysis.caveats.credit import shares
+from bench.analysis.table import Table
 
 
 def said(change, **wish) -> list[str]:
@@ -21,6 +22,11 @@ def said(change, **wish) -> list[str]:
     return [
         caveat.text for caveat in analysis.build(session, changed).caveats if "credited with other work" in caveat.text
     ]
+
+
+def shares_of(run):
+    those = Table([run]).of([run])
+    return [share for arm in ARMS for share in shares(those, METRICS[0].name, arm.name)]
 
 
 def credited(times: float, arm: str = "ray", topology: str = "multi"):
@@ -53,12 +59,11 @@ def test_a_node_that_was_lost_has_no_word_on_what_it_did():
 def test_where_nodes_may_join_nobody_counts_for_them():
     _, runs = made_up(cells=1, blocks=1)
     struck = [replace(run, spec=replace(run.spec, faults="join:1")) for run in runs]
-    assert [list(shares(run, METRICS[0])) for run in struck] == [[], []]
+    assert [each for run in struck for each in shares_of(run)] == []
 
 
 def test_the_share_is_over_all_nodes_together():
     _, runs = made_up(cells=1, blocks=1)
     for run in runs:
-        found = list(shares(run, METRICS[0]))
-        assert len(found) == 15  # three turns that count, of the five arms that are watched
-        assert [share for _, share in found] == pytest.approx([1.0] * 15)
+        # three turns that count, of the five arms that are watched
+        assert shares_of(run) == pytest.approx([1.0] * 15)

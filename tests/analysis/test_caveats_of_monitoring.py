@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from analysis.made_up import made_up
 
 from bench.analysis.caveats.evidence import Caveat, Evidence
 from bench.analysis.caveats.monitoring import alerts_held
+from bench.analysis.rows import Question
+from bench.analysis.table import Table
+from bench.model import Run, Session
 
 THROTTLED = "Throttled: head was throttled in 40.0% of its periods in a sample of ray"
+
+
+def evidence(session: Session, runs: Sequence[Run]) -> Evidence:
+    asked = Question(session=session, runs={}, topologies=(), margin=0.05, table=Table(runs))
+    return Evidence(question=asked, attempts=tuple(runs), cells=(), topologies=())
 
 
 def caveats_of(alerts: dict[int, tuple[str, ...]]) -> list[Caveat]:
     """Of a session whose runs, by their position, have these alerts."""
     session, runs = made_up(cells=1, blocks=6)
     runs = [replace(run, alerts=alerts.get(position, ())) for position, run in enumerate(runs)]
-    found = Evidence(session=session, attempts=tuple(runs), runs=tuple(runs), cells=(), topologies=(), margin=0.05)
+    found = evidence(session, runs)
     return list(alerts_held(found))
 
 
@@ -40,5 +49,5 @@ def test_the_same_alert_in_many_runs_is_one_caveat_and_two_alerts_are_two() -> N
 def test_a_run_whose_numbers_are_not_used_raises_no_caveat() -> None:
     session, runs = made_up(cells=1, blocks=6)
     bad = tuple(replace(run, status="invalid", alerts=(THROTTLED,)) for run in runs)
-    found = Evidence(session=session, attempts=bad, runs=bad, cells=(), topologies=(), margin=0.05)
+    found = evidence(session, bad)
     assert list(alerts_held(found)) == []

@@ -9,10 +9,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bench import analysis
-from bench.analysis.comparison import attempts_that_count, compare, invocation_value, judge, outcome, side
+from bench.analysis.comparison import attempts_that_count, compare, judge, side
 from bench.analysis.rows import Question
 from bench.analysis.stats import estimates
 from bench.analysis.stats.estimates import Estimate
+from bench.analysis.table import Table
 from bench.model import Interval, Metric, Sample
 
 SECONDS = Metric(name="end_to_end_seconds", unit="s", better="lower", kind="time")
@@ -37,28 +38,6 @@ def a_comparison(single, multi, metric=RATE, margin=0.02):
 
 def a_ratio(value, low, high, n=12):
     return Estimate(value=value, low=low, high=high, level=0.95, n=n)
-
-
-def test_a_rate_is_total_work_over_total_time():
-    # 100 units in 1 s and 100 in 4 s: 200 in 5 s, which no mean of 100 and 25 gives
-    samples = [a_sample(100.0, 1.0), a_sample(25.0, 4.0)]
-    assert invocation_value(RATE, samples) == pytest.approx(40.0)
-
-
-def test_a_rate_of_equal_work_is_the_harmonic_mean():
-    rates = (100.0, 50.0, 20.0)
-    samples = [a_sample(rate, 10 / rate) for rate in rates]
-    assert invocation_value(RATE, samples) == pytest.approx(3 / sum(1 / rate for rate in rates))
-
-
-def test_a_cost_is_the_mean():
-    assert invocation_value(SECONDS, [a_sample(1.0, 1.0), a_sample(4.0, 4.0)]) == 2.5
-
-
-def test_warm_ups_and_missing_samples_do_not_count():
-    samples = [a_sample(9.0, warmup=True), a_sample(None, reason="lost"), a_sample(3.0)]
-    assert invocation_value(SECONDS, samples) == 3.0
-    assert invocation_value(SECONDS, samples[:2]) is None
 
 
 @pytest.mark.parametrize(
@@ -204,8 +183,9 @@ def test_of_many_attempts_the_last_good_one_counts():
 def test_a_run_that_is_not_ok_gives_a_reason_and_never_a_number():
     session, runs = made_up(Wish(cells=1, blocks=1, topologies=(MULTI,)))
     bad = replace(runs[0], status="invalid", reasons=("worker-1 did nothing",))
-    asked = Question(session=session, runs={bad.spec.id: bad}, topologies=("multi",), margin=0.02)
+    table = Table(runs)
+    asked = Question(session=session, runs={bad.spec.id: bad}, topologies=("multi",), margin=0.02, table=table)
     row = asked.row({"multi": [bad.spec]}, RATE, "ray", asked.outcomes(RATE, "ray"))
     assert (row.sides["multi"].values, row.sides["multi"].missing) == ({}, {1: "invalid: worker-1 did nothing"})
-    assert outcome(runs[0], SHARE, "ray") == 1.0
-    assert outcome(runs[0], SHARE, "pool") == "not measured"
+    assert table.of(runs).outcomes(SHARE, "ray") == [1.0]
+    assert table.of(runs).outcomes(SHARE, "pool") == ["not measured"]

@@ -11,6 +11,7 @@ from bench import experiments
 from bench.analysis.ladders import Ladder, ladders
 from bench.analysis.rows import Question
 from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT
+from bench.analysis.table import Table
 from bench.metrics import meaning, size
 from bench.model import Arm, Interval, Run, Sample, Session, Spec, Value
 from bench.reports.sections import scaling
@@ -57,7 +58,13 @@ def asked(*runs: Run) -> Question:
         arms={"training": (ARM, CONTROL)},
         specs=tuple(each.spec for each in runs),
     )
-    return Question(session=session, runs={each.spec.id: each for each in runs}, topologies=("single",), margin=0.02)
+    return Question(
+        session=session,
+        runs={each.spec.id: each for each in runs},
+        topologies=("single",),
+        margin=0.02,
+        table=Table(runs),
+    )
 
 
 def some_runs() -> list[Run]:

@@ -13,8 +13,8 @@ from analysis.made_up import ARMS, RATE, made_up
 
 from bench import analysis
 from bench.analysis.levels import allocation, best_repetitions, half_width, levels, outside_seconds
-from bench.analysis.samples import Samples
 from bench.analysis.stats import estimates
+from bench.analysis.table import Table
 from bench.model import Interval
 from bench.reports.sections.metrics import describe_allocation
 
@@ -92,6 +92,10 @@ def later(run, seconds):
     return replace(run, samples=tuple(map(moved, run.samples)), usage=tuple(map(moved, run.usage)))
 
 
+def selected(runs, topology):
+    return Table(runs).of(of(runs, topology))
+
+
 def of(runs, topology):
     return [run for run in runs if run.spec.topology.name == topology]
 
@@ -116,25 +120,25 @@ def test_an_invocation_costs_its_job_and_its_share_of_a_cluster():
     session, runs = made_up(cells=2, blocks=3)
     moved = one_after_the_other(runs, gap=4.0, new_cluster=10.0)
     # 12 runs in 6 clusters: 6 gaps inside a cluster, 5 between two
-    assert outside_seconds(session, {run.spec.id: run for run in moved}) == pytest.approx((6 * 4 + 5 * 10) / 11)
+    assert outside_seconds(session, Table(moved)) == pytest.approx((6 * 4 + 5 * 10) / 11)
 
 
 def test_a_night_between_two_runs_does_not_count():
     session, runs = made_up(cells=1, blocks=4)
     moved = one_after_the_other(runs, new_cluster=10.0)
     late = [*moved[:4], *(later(run, 30_000.0) for run in moved[4:])]
-    assert outside_seconds(session, {run.spec.id: run for run in late}) == pytest.approx(10.0)
+    assert outside_seconds(session, Table(late)) == pytest.approx(10.0)
 
 
 def test_clocks_of_two_machines_are_not_compared():
     session, runs = made_up(cells=1, blocks=2)
-    moved = {run.spec.id: replace(run, facts=None) for run in one_after_the_other(runs)}
-    assert outside_seconds(session, moved) is None
+    moved = [replace(run, facts=None) for run in one_after_the_other(runs)]
+    assert outside_seconds(session, Table(moved)) is None
 
 
 def test_costs_are_read_from_the_record():
     _, runs = made_up(cells=1, blocks=6, arms=ARMS[:2])
-    found = allocation(Samples(of(runs, "single")), Samples(of(runs, "multi")), RATE, "ray", 10.0)
+    found = allocation(selected(runs, "single"), selected(runs, "multi"), RATE, "ray", 10.0)
     assert found is not None
     # A turn of made-up runs is an interval of 0.5 s an arm, and 0.5 s between: 3 turns of 2 arms in 5.5 s
     assert found.sample_seconds == pytest.approx(2 * 5.5 / 3)
@@ -151,7 +155,7 @@ def test_the_levels_of_a_comparison_are_those_of_its_log_ratios():
     for run in runs:
         level = math.exp(draw.gauss(0, 0.03))
         noisy.append(with_rates(run, [1000 * level * math.exp(draw.gauss(0, 0.04)) for _ in range(3)]))
-    found = allocation(Samples(of(noisy, "single")), Samples(of(noisy, "multi")), RATE, "ray", 10.0)
+    found = allocation(selected(noisy, "single"), selected(noisy, "multi"), RATE, "ray", 10.0)
     assert found is not None
     assert found.of_samples == pytest.approx(2 * 0.04**2, rel=0.15)  # of both topologies
     assert found.of_pairs == pytest.approx(2 * 0.03**2, rel=0.25)
@@ -170,7 +174,7 @@ def test_the_levels_of_a_comparison_are_those_of_its_log_ratios():
 def test_one_sample_an_invocation_says_nothing_of_levels():
     _, runs = made_up(cells=1, blocks=6)
     few = [replace(run, samples=tuple(s for s in run.samples if s.turn <= 2)) for run in runs]
-    assert allocation(Samples(of(few, "single")), Samples(of(few, "multi")), RATE, "ray", 10.0) is None
+    assert allocation(selected(few, "single"), selected(few, "multi"), RATE, "ray", 10.0) is None
 
 
 def test_a_report_says_where_the_variance_is_and_what_would_be_best():

@@ -10,6 +10,7 @@ from made_up import SINGLE
 from bench.analysis import build
 from bench.analysis.more_cpus import MoreCpus, more_cpus
 from bench.analysis.rows import Question
+from bench.analysis.table import Table
 from bench.experiments.tune import metrics
 from bench.metrics import count, seconds, size
 from bench.model import Arm, Interval, Run, Sample, Session, Spec
@@ -76,7 +77,8 @@ def a_session(runs: list[Run]) -> Session:
 
 def found(runs: list[Run]) -> tuple[MoreCpus, ...]:
     known = {each.spec.id: each for each in runs}
-    return more_cpus(Question(session=a_session(runs), runs=known, topologies=("single",), margin=0.02))
+    asked = Question(session=a_session(runs), runs=known, topologies=("single",), margin=0.02, table=Table(runs))
+    return more_cpus(asked)
 
 
 def test_tune_says_the_cpus_of_a_trial_in_the_metric_that_is_looked_for() -> None:

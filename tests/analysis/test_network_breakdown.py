@@ -14,6 +14,7 @@ from bench import analysis
 from bench.analysis.breakdown.network import NAMES, network_breakdown
 from bench.analysis.cells import unit_of_work
 from bench.analysis.rows import Question
+from bench.analysis.table import Table
 from bench.experiments.toolkit import parts
 from bench.model import Metric
 from bench.reports import as_text
@@ -23,7 +24,8 @@ MEAN_BLOCK = 1.035  # block 1 of 6 is slower by 1 %, block 6 by 6 %
 
 def breakdown_of(session, runs):
     topologies = ("single", "multi")
-    question = Question(session=session, runs={run.spec.id: run for run in runs}, topologies=topologies, margin=0.02)
+    known = {run.spec.id: run for run in runs}
+    question = Question(session=session, runs=known, topologies=topologies, margin=0.02, table=Table(runs))
     specs = {name: question.specs("inference", "c01", name) for name in topologies}
     unit = unit_of_work(session.metrics["inference"][0])
     return network_breakdown(question, specs, session.metrics["inference"], session.arms["inference"], unit)

@@ -11,8 +11,8 @@ import pytest
 from analysis.made_up import ARMS, RATE, made_up
 
 from bench import analysis
-from bench.analysis.samples import Samples
 from bench.analysis.steadiness import ALARMS, judged, steadiness
+from bench.analysis.table import Table
 from bench.reports import as_text
 
 
@@ -129,7 +129,9 @@ def test_a_step_of_another_arm_is_a_note():
 
 def test_all_that_is_tested_in_a_cell_shares_its_alarms():
     _, runs = made_up(cells=1, blocks=8, samples=8, arms=ARMS[:3])
-    samples = {name: Samples([run for run in runs if run.spec.topology.name == name]) for name in ("single", "multi")}
+    samples = {
+        name: Table(runs).of(run for run in runs if run.spec.topology.name == name) for name in ("single", "multi")
+    }
     found = steadiness(samples, RATE, [arm.name for arm in ARMS[:3]], margin=0.02)
     assert len(found) == 6
     assert {each.shift.level for each in found if each.shift} == {1 - ALARMS / 6}

@@ -2,15 +2,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from analysis.made_up import MULTI, RATE, SINGLE, Wish, made_up
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import analysis
-from bench.analysis.usage import node_rows, per_unit, quantities
-from bench.analysis.usage_tables import overlap, uses_of
-from bench.model import Interval, NodeUsage, Run, Sample
+from bench.analysis.table import Table
+from bench.analysis.usage import ArmUsage, Uses, node_rows, overlap, quantities
+from bench.model import Interval, NodeUsage, Sample
 
 
 def a_usage(node="head", **changes):
@@ -25,7 +26,7 @@ def a_run(*usage, rate=100.0):
 
 
 def a_use(*usage):
-    return uses_of([a_run(*usage)], "ray", RATE)
+    return Uses(ArmUsage(Table([a_run(*usage)]), "ray", RATE), [0])
 
 
 def read(use, name):
@@ -45,9 +46,9 @@ def test_bytes_are_counted_once_less_the_idle_baseline():
 
 def test_what_was_not_counted_on_one_node_is_not_known_of_all():
     use = a_use(a_usage("head", sent_bytes=5, work=1.0), a_usage("worker-1", work=1.0))
-    assert use.beyond_idle("sent_bytes") == [None]
-    assert per_unit([None], use) == [None]
-    assert use.throttled_share() == [None]
+    assert use.read("beyond idle", "sent_bytes") == [None]
+    assert use.per_unit("beyond idle", "sent_bytes") == [None]
+    assert use.read("throttled share") == [None]
 
 
 def test_warm_ups_other_arms_and_what_lies_outside_the_samples_do_not_count():
@@ -65,8 +66,8 @@ def test_where_nobody_says_who_did_the_work_it_is_the_rate_times_the_time():
 
 
 def test_throttling_is_a_share_of_the_periods():
-    assert a_use(a_usage(periods=100, throttled_periods=40)).throttled_share() == pytest.approx([0.4])
-    assert a_use(a_usage(periods=0, throttled_periods=0)).throttled_share() == [0.0]
+    assert a_use(a_usage(periods=100, throttled_periods=40)).read("throttled share") == pytest.approx([0.4])
+    assert a_use(a_usage(periods=0, throttled_periods=0)).read("throttled share") == [0.0]
 
 
 def test_peaks_of_a_node_are_greatest_and_those_of_nodes_add_up():
@@ -97,15 +98,19 @@ def test_bytes_per_input_of_nodes_add_up_to_those_of_the_topology():
 
 
 def test_a_run_without_usage_has_nothing_and_not_zero():
-    empty: Run = a_run()
-    use = uses_of([empty], "ray", RATE)
+    use = a_use()
     assert all(quantity.read(use) == [None] for quantity in quantities("input"))
 
 
 INTERVALS = st.builds(lambda begin, seconds: Interval(begin, begin + seconds), st.integers(0, 20), st.integers(0, 5))
 
 
-@given(st.lists(INTERVALS, max_size=8), INTERVALS)
-def test_rows_count_that_overlap_a_sample_however_these_lie(others, one):
+def intervals(run, those):
+    return np.full(len(those), run), *(np.array([getattr(each, name) for each in those]) for name in ("begin", "end"))
+
+
+@given(st.lists(INTERVALS, max_size=8), st.lists(INTERVALS, max_size=4), INTERVALS)
+def test_rows_count_that_overlap_a_sample_of_their_run_however_these_lie(others, of_next_run, one):
     plainly = any(other.begin < one.end and one.begin < other.end for other in others)
-    assert overlap([[], [one]], [[one], others]) == [[], [plainly]]
+    every = [np.concatenate(parts) for parts in zip(intervals(1, others), intervals(2, of_next_run), strict=True)]
+    assert overlap(intervals(1, [one]), every).tolist() == [plainly]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bench import analysis
 from bench.analysis import veto
+from bench.analysis.table import Table
 from bench.analysis.veto import Conditions
 from bench.model import Gate, IdleLoad, NodeUsage, Run
 
@@ -32,7 +33,7 @@ SOUND = Conditions(
 
 
 def judged(runs: list[Run]) -> veto.Veto:
-    return veto.vetoes(each for those in veto.conditions(runs) for each in those)
+    return veto.vetoes(each for those in veto.conditions(Table(runs)) for each in those)
 
 
 def disturbed(runs: list[Run], which: Callable[[Run], bool], change: Callable[[NodeUsage], NodeUsage]) -> list[Run]:
@@ -109,7 +110,7 @@ def test_counters_that_are_missing_veto_nothing_and_are_named() -> None:
 def test_the_demand_of_all_nodes_on_one_machine_is_own_demand() -> None:
     _, runs = made_up(cells=1, blocks=1)
     for run in runs:
-        for seen in veto.conditions([run])[0]:
+        for seen in veto.conditions(Table([run]))[0]:
             assert seen.pressure_beyond_own == pytest.approx(
                 0.7 / 1.04 * 0.02 / (seen.own_cpu_seconds / 15 + 0.02), rel=0.1
             )
@@ -141,7 +142,7 @@ def test_what_the_deployment_uses_at_rest_is_own_demand_and_noise_beyond_it_stil
     known = [replace(run, idle_load=IdleLoad(cpus=deployment, ray_cpus=0.1)) for run in multi]
     assert bool(judged(known).reasons) is is_vetoed
     assert judged(multi).reasons, "as long as nothing is known of the deployment, it counts as others'"
-    for each in veto.conditions(known)[0]:
+    for each in veto.conditions(Table(known))[0]:
         assert each.others_cpus == pytest.approx(beyond, abs=1e-6)
 
 
@@ -238,18 +239,18 @@ def test_the_gates_of_a_session_are_counted_by_block() -> None:
     _, runs = made_up(cells=2, blocks=3)
     quiet = Gate(is_quiet=True, waited_seconds=4.0, busy=0.02, pressure=0.0, boot_id="boot-1")
     busy = replace(quiet, is_quiet=False, waited_seconds=60.0, busy=0.4)
-    timed = [each for those in veto.conditions(runs) for each in those]
-    found = veto.gates([replace(run, gate=busy if run.spec.block == 2 else quiet) for run in runs], timed)
+    timed = [each for those in veto.conditions(Table(runs)) for each in those]
+    found = veto.gates(Table([replace(run, gate=busy if run.spec.block == 2 else quiet) for run in runs]), timed)
     assert found is not None
     assert (found.quiet, found.busy, found.waited_seconds, found.elsewhere) == (2, {2: 0.4}, 68.0, False)
     assert found.others_cpus_idle == pytest.approx(0.02 / 2.02)
     assert found.others_cpus == pytest.approx(0.02 / 0.52)
     assert found.deployment_cpus is None
-    assert veto.gates(runs, ()) is None
+    assert veto.gates(Table(runs), ()) is None
     known = [replace(run, gate=quiet, idle_load=IdleLoad(cpus=0.1 * run.spec.block, ray_cpus=1.0)) for run in runs]
-    with_load = veto.gates(known, timed)
+    with_load = veto.gates(Table(known), timed)
     assert with_load is not None
     assert with_load.deployment_cpus == pytest.approx(0.3)
-    away = veto.gates([replace(run, gate=replace(busy, boot_id="of a laptop")) for run in runs], ())
+    away = veto.gates(Table([replace(run, gate=replace(busy, boot_id="of a laptop")) for run in runs]), ())
     assert away is not None
     assert away.elsewhere

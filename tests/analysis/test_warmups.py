@@ -10,8 +10,8 @@ import pytest
 from analysis.made_up import ARMS, LATENCIES, RATE, made_up
 
 from bench import analysis
-from bench.analysis.comparison import outcome
-from bench.analysis.warmups import MOST_WARMUPS, marked, settled, warmups
+from bench.analysis.table import Table
+from bench.analysis.warmups import MOST_WARMUPS, discarding, settled, warmups
 from bench.context import Measured, over_turns
 from bench.reports import as_text
 
@@ -59,23 +59,23 @@ def a_session(**wish):
     return made_up(**{"cells": 1, "blocks": 6, "samples": 11, "arms": ARMS[:2]} | wish)
 
 
+def warm_turns(columns, warm):
+    """The turns of which nothing counts; what is outside of turns is not looked at."""
+    return {row.turn for row, is_warm in zip(columns.rows, warm, strict=True) if is_warm and row.turn}
+
+
 def test_both_sides_discard_what_the_slower_one_needs():
     session, runs = a_session()
-    found = marked(session, {run.spec.id: run for run in warming(runs, STEPPED, ("multi",))})
-    for run in found.values():
-        assert {s.turn for s in run.samples if s.warmup} == {1, 2, 3, 4}
-        assert {u.turn for u in run.usage if u.warmup and u.arm != "idle"} == {1, 2, 3, 4}
+    table = discarding(session, Table(warming(runs, STEPPED, ("multi",))))
+    assert warm_turns(table.samples, table.warm_samples) == warm_turns(table.usage, table.warm_usage) == {1, 2, 3, 4}
+    assert set(table.warmups) == {4}
 
 
-def test_what_is_discarded_is_kept_and_only_marked():
+def test_what_is_discarded_is_kept_as_it_was_recorded():
     session, runs = a_session()
-    runs = warming(runs, STEPPED)
-    found = marked(session, {run.spec.id: run for run in runs})
-    for run in runs:
-        assert [replace(s, warmup=False) for s in found[run.spec.id].samples] == [
-            replace(s, warmup=False) for s in run.samples
-        ]
-        assert not any(s.warmup for s in run.samples if s.turn == 2)
+    table = discarding(session, Table(warming(runs, STEPPED)))
+    assert warm_turns(table.samples, table.samples.warmup) == {1}
+    assert table.runs[0].samples == warming(runs, STEPPED)[0].samples
 
 
 def with_percentiles(run):
@@ -92,8 +92,8 @@ def test_percentiles_are_merged_without_the_turns_that_are_discarded_on_both_sid
     session, runs = a_session()
     for course, first in ((FLAT, 2), (STEPPED, 5)):
         warm = [with_percentiles(run) for run in warming(runs, course, ("multi",))]
-        for run in marked(session, {run.spec.id: run for run in warm}).values():
-            assert outcome(run, LATENCIES[1], "ray", point="70 %") == first
+        table = discarding(session, Table(warm))
+        assert set(table.of(warm).outcomes(LATENCIES[1], "ray", point="70 %")) == {first}
         (cell,) = analysis.build(session, warm).cells
         assert cell.warmups == first - 1
         (row,) = (row for row in cell.sweeps if row.metric == LATENCIES[1])
@@ -104,14 +104,15 @@ def test_noise_of_single_invocations_discards_nothing():
     _, runs = a_session(blocks=20)
     draw = random.Random(1)
     noisy = [warming([run], [math.exp(draw.gauss(0, 0.07)) for _ in range(12)])[0] for run in runs]
-    assert max(warmups([run], RATE, "ray") for run in noisy) > 1
-    assert warmups(noisy, RATE, "ray") == 1
+    table = Table(noisy)
+    assert max(warmups(table.of([run]), RATE, "ray") for run in noisy) > 1
+    assert warmups(table.of(noisy), RATE, "ray") == 1
 
 
 def test_samples_before_the_turns_are_no_warm_ups():
     session, runs = a_session()
-    found = marked(session, {run.spec.id: run for run in warming(runs, STEPPED)})
-    assert all(not s.warmup for run in found.values() for s in run.samples if s.turn == 0)
+    table = discarding(session, Table(warming(runs, STEPPED)))
+    assert not any(table.warm_samples[table.samples.turn == 0])
 
 
 def test_a_report_counts_what_has_settled_and_says_what_it_left_out():

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.analysis.breakdown.amounts import amounts, difference
-from bench.analysis.comparison import Outcome, outcome
+from bench.analysis.breakdown.amounts import Amounts, difference
+from bench.analysis.comparison import Outcome
 from bench.analysis.rows import Question
+from bench.analysis.table import Selection
 from bench.metrics import meaning
-from bench.model import Metric, Run
+from bench.model import Metric
 
 LEAST_LEVER = 2.0  # times the bytes of the barest calls: from less the cost of a byte cannot be told
 
@@ -60,11 +61,10 @@ class CallsCost:
         return sorted(counted, key=lambda each: each[1])
 
 
-def calls_cost(question: Question, single: Run, multi: Run, headline: Metric, names: Sequence[str]) -> CallsCost:
-    """The arms called `names`, of the two runs of a block."""
+def calls_cost(needed: Mapping[str, tuple[Amounts | str, Amounts | str]]) -> CallsCost:
+    """Of the arms by name: what they needed in the two runs of a block, single and multi."""
     arms, reasons = [], []
-    for name in names:
-        one, many = (amounts(question, run, name, headline) for run in (single, multi))
+    for name, (one, many) in needed.items():
         if isinstance(one, str) or isinstance(many, str):
             reasons.append(f"{name}: {one if isinstance(one, str) else many}")
             continue
@@ -113,12 +113,10 @@ def network_cost(question: Question, block: int) -> NetworkCost:
     )
 
 
-def _values(runs: Sequence[Run], metric: Metric | None, arms: Sequence[str], *, points: bool) -> list[float]:
+def _values(runs: Selection, metric: Metric | None, arms: Sequence[str], *, points: bool) -> list[float]:
     """What `arms` measured: at every point, or else without one."""
-    return [
-        value
-        for run in runs
-        for found, arm, node, point in run.values
-        if metric is not None and (found, node) == (metric.name, None) and arm in arms and bool(point) == points
-        if not isinstance(value := outcome(run, metric, arm, point=point), str)
-    ]
+    if metric is None:
+        return []
+    keys = [key for key in runs.keys if key[0] == metric.name and key[1] in arms and key[2] is None]
+    every = [runs.outcomes(metric, arm, point=point) for _, arm, _, point in keys if bool(point) == points]
+    return [value for values in every for value in values if not isinstance(value, str)]

@@ -13,12 +13,12 @@ from typing import Literal, get_args
 
 from bench.analysis.breakdown.amounts import Amounts, amounts, difference
 from bench.analysis.breakdown.costs import CallsCost, NetworkCost, calls_cost, network_cost
-from bench.analysis.comparison import Outcome, not_usable
+from bench.analysis.comparison import Outcome
 from bench.analysis.rows import Question, Specs
 from bench.analysis.stats import estimates
 from bench.analysis.stats.estimates import Estimate
 from bench.meanings import Meaning
-from bench.model import Arm, Metric, Run
+from bench.model import Arm, Metric
 
 PartName = Literal["network", "serialise/copy", "queue and schedule", "compute", "straggler", "unexplained"]
 NAMES: tuple[PartName, ...] = get_args(PartName)
@@ -52,14 +52,8 @@ class NetworkBreakdown:
     parts: tuple[Part, ...]
 
 
-@dataclass(frozen=True)
-class _Pair:
-    """One block: the runs of both topologies, and what the subject needed in each."""
-
-    single: Run
-    multi: Run
-    at_single: Amounts
-    at_multi: Amounts
+Pair = tuple[Amounts, Amounts]
+"""What the subject needed in one block, single and multi."""
 
 
 def network_breakdown(
@@ -71,10 +65,19 @@ def network_breakdown(
     baseline, candidate = question.topologies[0], question.topologies[-1]
     headline, subject = metrics[0], next((arm.name for arm in arms if arm.role == "subject"), arms[0].name)
     pairs, missing = _pairs(question, specs, headline, subject)
-    split = _split_all(question, pairs, headline, [arm.name for arm in arms if arm.role == "calls"])
+    calls = {
+        arm.name: [amounts(question, specs[name], arm.name, headline) for name in (baseline, candidate)]
+        for arm in arms
+        if arm.role == "calls"
+    }
+    costs = {
+        block: calls_cost({arm: (single[block], multi[block]) for arm, (single, multi) in calls.items()})
+        for block in pairs
+    }
+    split = _split_all(question, pairs, costs)
     blocks, incomplete = _complete(split)
-    gaps = {block: pairs[block].at_multi.seconds - pairs[block].at_single.seconds for block in blocks}
-    facts = [run.facts for run in question.usable(specs[candidate]) if run.facts]
+    gaps = {block: pairs[block][1].seconds - pairs[block][0].seconds for block in blocks}
+    facts = [run.facts for run in question.usable(specs[candidate]).runs if run.facts]
     same_host = any(each.same_host for each in facts) if facts else None
     return NetworkBreakdown(
         unit=unit,
@@ -85,8 +88,8 @@ def network_breakdown(
         blocks=tuple(blocks),
         missing=missing | incomplete,
         seconds={
-            baseline: estimates.mean_with_t_interval([pairs[block].at_single.seconds for block in blocks]),
-            candidate: estimates.mean_with_t_interval([pairs[block].at_multi.seconds for block in blocks]),
+            baseline: estimates.mean_with_t_interval([pairs[block][0].seconds for block in blocks]),
+            candidate: estimates.mean_with_t_interval([pairs[block][1].seconds for block in blocks]),
         }
         if blocks
         else {},
@@ -95,29 +98,19 @@ def network_breakdown(
     )
 
 
-def _pairs(question: Question, specs: Specs, headline: Metric, subject: str) -> tuple[dict[int, _Pair], dict[int, str]]:
+def _pairs(question: Question, specs: Specs, headline: Metric, subject: str) -> tuple[dict[int, Pair], dict[int, str]]:
     """The blocks in which the subject has seconds on both topologies; why the others have not."""
-    runs = {
-        name: {spec.block: question.runs.get(spec.id) for spec in specs[name]}
-        for name in (question.topologies[0], question.topologies[-1])
-    }
-    (baseline, singles), (candidate, multis) = runs.items()
+    baseline, candidate = question.topologies[0], question.topologies[-1]
+    singles, multis = (amounts(question, specs[name], subject, headline) for name in (baseline, candidate))
     pairs, missing = {}, {}
     for block in sorted({*singles, *multis}):
-        single, multi = singles.get(block), multis.get(block)
-        one, many = (_amounts(question, run, subject, headline) for run in (single, multi))
-        if single is None or multi is None or isinstance(one, str) or isinstance(many, str):
+        one, many = singles.get(block, "not run"), multis.get(block, "not run")
+        if isinstance(one, str) or isinstance(many, str):
             gaps = ((baseline, one), (candidate, many))
             missing[block] = ", ".join(f"{name}: {why}" for name, why in gaps if isinstance(why, str))
         else:
-            pairs[block] = _Pair(single, multi, one, many)
+            pairs[block] = one, many
     return pairs, missing
-
-
-def _amounts(question: Question, run: Run | None, arm: str, headline: Metric) -> Amounts | str:
-    if run is None:
-        return "not run"
-    return amounts(question, run, arm, headline) if run.status == "ok" else not_usable(run)
 
 
 @dataclass(frozen=True)
@@ -129,10 +122,9 @@ class _Finding:
 
 
 def _split_all(
-    question: Question, pairs: Mapping[int, _Pair], headline: Metric, names: Sequence[str]
+    question: Question, pairs: Mapping[int, Pair], calls: Mapping[int, CallsCost]
 ) -> dict[int, dict[PartName, _Finding]]:
     """The parts of each block's gap. What calls cannot tell in one block they are not asked in another."""
-    calls = {block: calls_cost(question, pair.single, pair.multi, headline, names) for block, pair in pairs.items()}
     silent = next((why for cost in calls.values() if isinstance(why := cost.byte_seconds, str)), None)
     return {
         block: _split(
@@ -145,20 +137,21 @@ def _split_all(
     }
 
 
-def _split(pair: _Pair, calls: CallsCost, with_ray: Outcome, network: NetworkCost) -> dict[PartName, _Finding]:
+def _split(pair: Pair, calls: CallsCost, with_ray: Outcome, network: NetworkCost) -> dict[PartName, _Finding]:
     """The parts of one block's gap. `with_ray` is what a byte costs by the calls, on the wire and in Ray."""
-    more_bytes = difference(pair.at_single.link_bytes, pair.at_multi.link_bytes)
+    single, multi = pair
+    more_bytes = difference(single.link_bytes, multi.link_bytes)
     raw = network.byte_seconds
     by_calls = raw if isinstance(with_ray, str) else with_ray
 
     def part(means: Meaning) -> Outcome:
-        return difference(pair.at_single.parts.get(means), pair.at_multi.parts.get(means))
+        return difference(single.parts.get(means), multi.parts.get(means))
 
     return {
         "network": _network(more_bytes, with_ray, raw),
         "serialise/copy": _serialise(part("serialise"), more_bytes, with_ray, raw),
         "queue and schedule": _queue(
-            part("queue"), calls.queue(by_calls), pair.at_multi.parts["round trips in sequence"], network
+            part("queue"), calls.queue(by_calls), multi.parts["round trips in sequence"], network
         ),
         "compute": _Finding(part("compute"), "busy time, were all workers like the middle one"),
         "straggler": _Finding(part("straggler"), "busy time of the busiest worker beyond that"),

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from bench.analysis.caveats.evidence import Caveat, Evidence, about
 from bench.analysis.numbers import plural
-from bench.model import Clock, Run
+from bench.analysis.table import Selection, numbered
+from bench.model import Clock
 
 SHORT_SECONDS = 0.1
 CLOCK_STEPS = 1000  # in a sample, at the least
@@ -34,9 +35,9 @@ def short_samples(evidence: Evidence) -> Iterator[Caveat]:
         lengths: list[float] = []
         short: list[float] = []
         needs = {(SHORT_SECONDS, "")}
-        for run in evidence.usable_of(cell):
+        those = evidence.usable_of(cell)
+        for run, timed in zip(those.runs, _lengths(those), strict=True):
             need = least_seconds(run.facts.clock if run.facts else None)
-            timed = _lengths(run)
             lengths += timed
             if min(timed, default=need[0]) < need[0]:
                 needs.add(need)
@@ -53,17 +54,20 @@ def short_samples(evidence: Evidence) -> Iterator[Caveat]:
             yield Caveat(severity="weakens", about=about(cell), text=text)
 
 
-def _lengths(run: Run) -> list[float]:
-    """Seconds of each timed interval of a turn that counts, several metrics of one interval once.
+def _lengths(those: Selection) -> list[list[float]]:
+    """By run, seconds of each timed interval of a turn that counts, several metrics of one interval once.
 
     What is timed once, as a start is, cannot be made longer; the steps of a curve are parts of a sample.
     """
-    intervals = {
-        (sample.interval.begin, sample.interval.end)
-        for sample in run.samples
-        if sample.turn and not sample.warmup and sample.step is None and sample.value is not None
-    }
-    return [end - begin for begin, end in intervals]
+    import numpy as np
+
+    table, samples, rows = those.table, those.table.samples, those.samples
+    rows = rows[(samples.turn[rows] > 0) & ~(table.warm_samples[rows] | table.is_curve[rows] | table.is_gap[rows])]
+    _, first = np.unique(numbered(samples.end[rows], samples.begin[rows], samples.run[rows]), return_index=True)
+    found: dict[int, list[float]] = {at: [] for at in those.at}
+    for run, seconds in zip(samples.run[rows[first]].tolist(), samples.seconds[rows[first]].tolist(), strict=True):
+        found[run].append(seconds)
+    return list(found.values())
 
 
 def _ms(seconds: float) -> str:

@@ -11,7 +11,7 @@ from bench.analysis.facts import Difference
 from bench.analysis.numbers import percent, plural
 from bench.analysis.oversubscribed import MARK, usable_cpus
 from bench.analysis.oversubscribed import oversubscribed as more_workers
-from bench.analysis.usage_tables import IDLE
+from bench.analysis.usage import IDLE
 from bench.model import Session
 
 MOST_NAMED = 4  # runs in one sentence
@@ -85,7 +85,7 @@ def damaged_runs(evidence: Evidence) -> Iterator[Caveat]:
 
 def pairs_apart(evidence: Evidence) -> Iterator[Caveat]:
     """Halves that were not measured together, and are no pairs."""
-    found = apart.halves(evidence.runs)
+    found = apart.halves(evidence.table)
     if found:
         name, why = next(iter(found.items()))
         text = f"{plural(len(found), 'run')} left out, whose other half was not measured with it; the first: {name}, {why}."
@@ -108,9 +108,10 @@ def throttled(evidence: Evidence) -> Iterator[Caveat]:
         metrics = evidence.session.metrics.get(run.spec.experiment)
         if not metrics:
             continue
-        uses, at = evidence.use(run, _subject(evidence.session, run.spec.experiment), metrics[0])
-        for node in uses.tables.nodes_of[at]:
-            share = uses.on(node).throttled_share()[at]
+        usage = evidence.question.usage(_subject(evidence.session, run.spec.experiment), metrics[0])
+        (at,) = evidence.table.of([run]).at
+        for node in usage.nodes_of([at]):
+            share = usage.column("throttled share", "", node)[at]
             name = f"{node} of {run.spec.topology.name}"
             unknown = unknown or share is None
             worst[name] = max(worst.get(name, 0.0), share or 0.0)
@@ -148,7 +149,7 @@ def overcommitted(evidence: Evidence) -> Iterator[Caveat]:
 def oversubscribed(evidence: Evidence) -> Iterator[Caveat]:
     """Cells with more workers than CPUs, by what the experiment declares."""
     for cell in evidence.cells:
-        found = sorted(set(more_workers(evidence.usable_of(cell))), reverse=True)
+        found = sorted(set(more_workers(evidence.usable_of(cell).runs)), reverse=True)
         if found:
             which = ", ".join(
                 f"{workers} workers on {plural(round(cpus), 'CPU')} of {name}" for name, workers, cpus in found

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
 from bench.analysis.cells import CellReport
-from bench.analysis.usage_tables import Use, use_of
+from bench.analysis.rows import Question
+from bench.analysis.table import Selection, Table
 from bench.analysis.veto import Gates, Veto
-from bench.model import Metric, Run, Session, Topology
+from bench.model import Run, Session, Topology
 
 Severity = Literal["refuses", "weakens", "note"]
 SESSION = "session"
@@ -29,31 +30,41 @@ class Caveat:
 class Evidence:
     """What the rules look at."""
 
-    session: Session
+    question: Question
     attempts: tuple[Run, ...]  # all of them
-    runs: tuple[Run, ...]  # of a Spec that was tried more than once, the attempt that counts
     cells: tuple[CellReport, ...]
     topologies: tuple[Topology, ...]  # the baseline first
-    margin: float
     veto: Veto = field(default_factory=Veto)
     gates: Gates | None = None
-    use: Callable[[Run, str, Metric], Use] = use_of
+
+    @property
+    def session(self) -> Session:
+        return self.question.session
+
+    @property
+    def table(self) -> Table:
+        return self.question.table
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """Of a Spec that was tried more than once, the attempt that counts."""
+        return self.table.runs
 
     @cached_property
     def usable(self) -> tuple[Run, ...]:
         """Runs whose numbers are used."""
         return tuple(run for run in self.runs if run.status == "ok")
 
-    def usable_of(self, cell: CellReport) -> Sequence[Run]:
+    def usable_of(self, cell: CellReport) -> Selection:
         """Those of one cell."""
-        return self._by_cell.get((cell.experiment, cell.cell), ())
+        return self._by_cell.get((cell.experiment, cell.cell), Selection(self.table, ()))
 
     @cached_property
-    def _by_cell(self) -> Mapping[tuple[str, str], Sequence[Run]]:
+    def _by_cell(self) -> Mapping[tuple[str, str], Selection]:
         found: dict[tuple[str, str], list[Run]] = {}
         for run in self.usable:
             found.setdefault((run.spec.experiment, run.spec.cell), []).append(run)
-        return found
+        return {cell: self.table.of(runs) for cell, runs in found.items()}
 
     @property
     def is_comparison(self) -> bool:

@@ -13,7 +13,8 @@ from bench.analysis.comparison import Side, attempts_that_count, log_ratios
 from bench.analysis.numbers import label, plain, plural, quantity, span
 from bench.analysis.stats import estimates
 from bench.analysis.steadiness import Label, Steadiness
-from bench.model import Metric, Run
+from bench.analysis.table import Selection
+from bench.model import Metric
 
 OVERHEAD_SECONDS = 0.010  # a call that is shorter measures Ray, not the work
 ORDER_P = 0.05
@@ -190,18 +191,15 @@ def _marked(values: Mapping[int, float], blocks: Sequence[int]) -> str:
 def partly_missing(evidence: Evidence) -> Iterator[Caveat]:
     """Samples that have a reason in place of a value, in runs that count."""
     for cell in evidence.cells:
-        row = cell.headline
-        samples = [
-            sample
-            for run in evidence.usable_of(cell)
-            for (name, arm, *_), those in run.values.items()
-            if row and name == row.metric.name and arm == cell.subject
-            for sample in those
-            if not sample.warmup
-        ]
-        gaps = [sample.reason for sample in samples if sample.value is None]
+        those, row = evidence.usable_of(cell), cell.headline
+        if row is None:
+            continue
+        table, rows = those.table, those.samples
+        is_headline = table.samples.named(rows, metric=row.metric.name, arm=cell.subject)
+        rows = rows[is_headline & ~(table.is_curve[rows] | table.warm_samples[rows])]
+        gaps = [table.samples.rows[at].reason for at in rows[table.is_gap[rows]].tolist()]
         if gaps:
-            text = f"{plural(len(gaps), 'sample')} of {len(samples)} without a value: {gaps[0]}."
+            text = f"{plural(len(gaps), 'sample')} of {len(rows)} without a value: {gaps[0]}."
             yield Caveat(severity="weakens", about=about(cell), text=text)
 
 
@@ -209,12 +207,17 @@ def not_finite(evidence: Evidence) -> Iterator[Caveat]:
     """What was NaN or infinite, as the loss of a training that diverged: counted, also in runs that are invalid for it."""
     runs: Counter[tuple[str, str]] = Counter()
     bad: dict[tuple[str, str, str], Counter[str]] = {}
+    table = evidence.table
     for run in evidence.runs:
-        where = cell_name(run.spec.experiment, run.spec.cell), run.spec.topology.name
-        runs[where] += 1
-        gaps = {(s.metric, f"{s.arm} {s.point}".strip()) for s in run.samples if s.is_not_finite and not s.warmup}
-        for metric, arm in gaps:
-            bad.setdefault((*where, metric), Counter())[arm] += 1
+        runs[cell_name(run.spec.experiment, run.spec.cell), run.spec.topology.name] += 1
+    gaps = (table.is_gap & ~table.warm_samples).nonzero()[0].tolist()
+    for at, metric, arm in dict.fromkeys(
+        (int(table.samples.run[row]), sample.metric, f"{sample.arm} {sample.point}".strip())
+        for row in gaps
+        if (sample := table.samples.rows[row]).is_not_finite
+    ):
+        spec = table.runs[at].spec
+        bad.setdefault((cell_name(spec.experiment, spec.cell), spec.topology.name, metric), Counter())[arm] += 1
     for (cell, topology, metric), counts in sorted(bad.items()):
         text = (
             f"diverged, or no number: {metric} on {topology} was not finite in {_counted(counts)} of"
@@ -235,7 +238,9 @@ def loads_missing(evidence: Evidence) -> Iterator[Caveat]:
         told: set[tuple[str, str]] = set()  # percentiles of one load are missing together
         if not cell.sweeps:
             continue
-        reasons = {sample.reason for run in evidence.usable_of(cell) for sample in run.samples if sample.reason}
+        those = evidence.usable_of(cell)
+        gaps_at = those.samples[those.table.is_gap[those.samples]].tolist()
+        reasons = {those.table.samples.rows[at].reason for at in gaps_at}
         for row in cell.sweeps if reasons else ():
             for topology, side in row.sides.items():
                 gaps = [why for why in side.missing.values() if why in reasons]
@@ -265,8 +270,8 @@ def held_up(evidence: Evidence) -> Iterator[Caveat]:
     for cell in evidence.cells:
         for metric in (row.metric.name for row in cell.rows if row.metric.means == "wait for the last worker"):
             for topology in (each for each in evidence.topologies if each.nodes > 1):
-                runs = [run for run in evidence.usable_of(cell) if run.spec.topology == topology]
-                had, waited, by_node = _waits(runs, metric)
+                runs = [run for run in evidence.usable_of(cell).runs if run.spec.topology == topology]
+                had, waited, by_node = _waits(evidence.table.of(runs), metric)
                 if by_node and waited > MOST_WAITING * had * topology.totals["CPUs"]:
                     share = waited / had / topology.totals["CPUs"]
                     text = f"workers on {topology.name} waited {share:.0%} of the CPUs' time for the last of them: {_culprit(by_node)}."
@@ -282,11 +287,13 @@ def _culprit(by_node: Mapping[str, float]) -> str:
     return "no node more than another"
 
 
-def _waits(runs: Sequence[Run], metric: str) -> tuple[float, float, dict[str, float]]:
+def _waits(those: Selection, metric: str) -> tuple[float, float, dict[str, float]]:
     """Seconds that samples took, seconds that workers waited in them, and those by node."""
     had = waited = 0.0
     by_node: dict[str, float] = {}
-    for sample in (s for run in runs for s in run.samples if s.metric == metric and not s.warmup):
+    rows = those.samples[those.table.samples.named(those.samples, metric=metric)]
+    rows = rows[~those.table.warm_samples[rows]]
+    for sample in map(those.table.samples.rows.__getitem__, rows.tolist()):
         if sample.node is None:
             had, waited = had + sample.interval.seconds, waited + (sample.value or 0.0)
         else:

@@ -33,8 +33,8 @@ def pictures(view: CellView) -> Iterator[Picture]:
 def _of_headline(run: Run, row: MetricRow) -> list[Sample]:
     return [
         sample
-        for sample in run.values.get((row.metric.name, row.arm, None, ""), ())
-        if sample.value is not None and run.status == "ok"
+        for sample in _of_every_arm(run, row)
+        if sample.arm == row.arm and sample.value is not None and run.status == "ok"
     ]
 
 
@@ -104,9 +104,8 @@ def _over_time(row: MetricRow, drawn: Sequence[tuple[Run, list[Sample]]], view: 
 def _of_every_arm(run: Run, row: MetricRow) -> list[Sample]:
     return [
         sample
-        for (name, _, node, point), found in run.values.items()
-        if (name, node, point) == (row.metric.name, None, "")
-        for sample in found
+        for sample in run.samples
+        if (sample.metric, sample.node, sample.point, sample.step) == (row.metric.name, None, "", None)
     ]
 
 

@@ -1,0 +1,497 @@
+"""Turns the samples and the usage of runs into columns, so that a question is answered for all runs at once."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, pairwise
+from operator import attrgetter
+from statistics import fmean
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from bench.analysis.comparison import NOT_MEASURED, Outcome
+from bench.model import Interval, Metric, NodeUsage, Run, Sample
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.floating[Any]]
+    Positions = NDArray[np.intp]
+    Mask = NDArray[np.bool_]
+
+Key = tuple[str, str, str | None, str]
+"""A metric, an arm, a node and a point."""
+
+Column = Sequence[float | None]
+"""By run. None: it was not counted."""
+
+Mean = Literal["rate", "mean", "share"]
+"""Of the samples of a run: work over time, the arithmetic mean, or the sum of the values over the time."""
+
+Series = tuple[Sequence[Sequence[float]], Sequence[Sequence[float]]]
+"""By run, the values of its turns in their order: all of them, and one for each turn, which is the mean of several."""
+
+Row = TypeVar("Row", Sample, NodeUsage)
+
+
+def known(values: Numbers) -> list[float | None]:
+    """None in place of NaN."""
+    return [None if math.isnan(value) else value for value in values.astype(float).tolist()]
+
+
+def numbered(*columns: Numbers | Positions) -> Positions:
+    """A number for each row, the same for rows that are equal in all columns."""
+    import numpy as np
+
+    order = np.lexsort(columns)
+    differs = [column[order[1:]] != column[order[:-1]] for column in columns]
+    found = np.zeros(len(order), dtype=np.intp)
+    found[order[1:]] = np.cumsum(np.any(differs, axis=0))
+    return found
+
+
+class Groups:
+    """Rows by the number of their group, which is below `count`; a group may have none."""
+
+    def __init__(self, group: Positions, count: int) -> None:
+        import numpy as np
+
+        self._count = count
+        self._order = np.argsort(group, kind="stable")
+        self.sizes = np.bincount(group, minlength=count)
+        self._filled = np.flatnonzero(self.sizes)
+        self._starts = (np.cumsum(self.sizes) - self.sizes)[self._filled]
+
+    def sums(self, values: Numbers) -> Numbers:
+        """Of each group, with the bits of a long double, so that their order hardly ever matters; 0 where there is none."""
+        import numpy as np
+
+        return self._reduced(np.add, values.astype(np.longdouble), 0.0)
+
+    def most(self, values: Numbers) -> Numbers:
+        """The greatest of each group, NaN left out; NaN where there is none."""
+        import numpy as np
+
+        return self._reduced(np.fmax, values, math.nan)
+
+    def least(self, values: Numbers) -> Numbers:
+        """The least of each group, NaN left out; NaN where there is none."""
+        import numpy as np
+
+        return self._reduced(np.fmin, values, math.nan)
+
+    def _reduced(self, how: np.ufunc, values: Numbers, empty: float) -> Numbers:
+        import numpy as np
+
+        found = np.full(self._count, empty, dtype=values.dtype)
+        if len(self._filled):
+            found[self._filled] = how.reduceat(values[self._order], self._starts)
+        return found
+
+
+class Columns(Generic[Row]):
+    """Rows of runs, one run after the other, field by field."""
+
+    def __init__(self, by_run: Sequence[Sequence[Row]], *names: str) -> None:
+        """`names`: of the fields that name a row. Rows with the same names have the same key."""
+        import numpy as np
+
+        counts: list[int] = [len(rows) for rows in by_run]
+        self.rows: list[Row] = list(chain.from_iterable(by_run))
+        self.run: Positions = np.repeat(np.arange(len(by_run)), counts)
+        self._bounds = np.cumsum([0, *counts]).tolist()
+        self._names, self._columns = names, dict[str, "Numbers"]()
+
+    def read(self, name: str) -> Numbers:
+        """A field of each row; NaN: it has none."""
+        import numpy as np
+
+        if name not in self._columns:
+            values = map(attrgetter(name), self.rows)
+            try:  # three times as fast, where no row lacks it
+                self._columns[name] = np.fromiter(values, float, len(self.rows))
+            except TypeError:
+                self._columns[name] = np.array(list(map(attrgetter(name), self.rows)), dtype=float)
+        return self._columns[name]
+
+    @cached_property
+    def keys(self) -> tuple[list[Any], Positions]:
+        """The keys in the order in which they come, and which of them each row has."""
+        import numpy as np
+
+        codes: defaultdict[Hashable, int] = defaultdict()
+        codes.default_factory = codes.__len__
+        found = map(codes.__getitem__, map(attrgetter(*self._names), self.rows))
+        of_row = np.fromiter(found, np.intp, len(self.rows))
+        return list(codes), of_row
+
+    def coded(self, name: str) -> tuple[list[Any], Positions]:
+        """The different values of a field of the key in the order in which they come, and which of them each row has."""
+        import numpy as np
+
+        keys, of_row = self.keys
+        of_key = [key[self._names.index(name)] for key in keys]
+        values = list(dict.fromkeys(of_key))
+        return values, np.array([values.index(value) for value in of_key], dtype=np.intp)[of_row]
+
+    def named(self, rows: Positions | slice = slice(None), **names: str | None) -> Mask:
+        """Which of these rows have these names."""
+        import numpy as np
+
+        wanted = [(self._names.index(name), value) for name, value in names.items()]
+        keys, of_row = self.keys
+        return np.array([all(key[at] == value for at, value in wanted) for key in keys], dtype=bool)[of_row[rows]]
+
+    @cached_property
+    def turn(self) -> Positions:
+        import numpy as np
+
+        return np.fromiter(map(attrgetter("turn"), self.rows), np.intp, len(self.rows))
+
+    @cached_property
+    def warmup(self) -> Mask:
+        """As it was recorded."""
+        import numpy as np
+
+        return np.fromiter(map(attrgetter("warmup"), self.rows), np.bool_, len(self.rows))
+
+    @property
+    def begin(self) -> Numbers:
+        return self.read("interval.begin")
+
+    @property
+    def end(self) -> Numbers:
+        return self.read("interval.end")
+
+    @cached_property
+    def seconds(self) -> Numbers:
+        return self.end - self.begin
+
+    def of(self, at: Sequence[int]) -> Positions:
+        """The rows of the runs at these positions."""
+        import numpy as np
+
+        return np.fromiter(chain.from_iterable(range(*self._bounds[run : run + 2]) for run in at), np.intp)
+
+
+class Table:
+    """Samples and usage of some runs. A run is named by its position; several by a `Selection`."""
+
+    def __init__(
+        self,
+        runs: Sequence[Run],
+        discarded: Mapping[str, int] = MappingProxyType({}),
+        *,
+        columns: tuple[Columns[Sample], Columns[NodeUsage]] | None = None,
+    ) -> None:
+        """`discarded`: by Spec, the first turns that do not count, where these are more than were declared."""
+        self.runs = tuple(runs)
+        self.discarded = discarded
+        self.samples, self.usage = columns or (
+            Columns([run.samples for run in self.runs], "metric", "arm", "node", "point"),
+            Columns([run.usage for run in self.runs], "arm", "node", "point"),
+        )
+        self._position = {run.spec.id: at for at, run in enumerate(self.runs)}
+        self._outcomes: dict[tuple[Key, Mean], Mapping[int, Outcome]] = {}
+        self._series: dict[tuple[Key, bool], Series] = {}
+
+    def discarding(self, turns: Mapping[str, int]) -> Table:
+        """The same, with so many first turns of a Spec's run that do not count."""
+        return Table(self.runs, {**self.discarded, **turns}, columns=(self.samples, self.usage)) if turns else self
+
+    def of(self, runs: Iterable[Run]) -> Selection:
+        """Some of the runs, in this order."""
+        return Selection(self, tuple([self._position[run.spec.id] for run in runs]))
+
+    @cached_property
+    def warm_samples(self) -> Mask:
+        """Which samples do not count. Of figures over several turns those count that are over all that count."""
+        import numpy as np
+
+        if not self.discarded:
+            return self.samples.warmup
+        turns, since = self._turns[self.samples.run], self.samples.read("since")
+        first = (self.samples.turn > 0) & (self.samples.turn <= turns)
+        marked = np.where(np.isnan(since), self.samples.warmup | first, since != turns + 1)
+        return np.where(turns > 0, marked, self.samples.warmup)
+
+    @cached_property
+    def warm_usage(self) -> Mask:
+        """Which rows of usage do not count."""
+        if not self.discarded:
+            return self.usage.warmup
+        return self.usage.warmup | (self.usage.turn > 0) & (self.usage.turn <= self._turns[self.usage.run])
+
+    @cached_property
+    def _turns(self) -> Positions:
+        import numpy as np
+
+        return np.array([self.discarded.get(run.spec.id, 0) for run in self.runs], dtype=np.intp)
+
+    @cached_property
+    def warmups(self) -> Sequence[int]:
+        """By run: how many of its first turns do not count."""
+        import numpy as np
+
+        return self._last_turn(self.warm_samples & np.isnan(self.samples.read("since")))
+
+    @cached_property
+    def last_warm_turn(self) -> Sequence[int]:
+        """By run: the last turn that has a sample that does not count."""
+        return self._last_turn(self.warm_samples)
+
+    def _last_turn(self, rows: Mask) -> Sequence[int]:
+        import numpy as np
+
+        last = np.zeros(len(self.runs), dtype=np.intp)
+        np.maximum.at(last, self.samples.run[rows], self.samples.turn[rows])
+        return [int(turn) for turn in last]
+
+    @cached_property
+    def covered(self) -> Mapping[str, Interval]:
+        """By Spec: from the first thing that was timed to the last, on the driver's clock; runs without any are left out."""
+        return self._spans(self.samples.turn >= 0, self.usage.turn >= 0)
+
+    @cached_property
+    def counted(self) -> Mapping[str, Interval]:
+        """The same of the turns that count."""
+        return self._spans((self.samples.turn > 0) & ~self.warm_samples, (self.usage.turn > 0) & ~self.warm_usage)
+
+    def _spans(self, samples: Mask, usage: Mask) -> Mapping[str, Interval]:
+        import numpy as np
+
+        def both(name: str) -> Numbers:
+            return np.concatenate([self.samples.read(name)[samples], self.usage.read(name)[usage]])
+
+        groups = Groups(np.concatenate([self.samples.run[samples], self.usage.run[usage]]), len(self.runs))
+        begins, ends = groups.least(both("interval.begin")).tolist(), groups.most(both("interval.end")).tolist()
+        found = zip(self.runs, groups.sizes.tolist(), begins, ends, strict=True)
+        return {run.spec.id: Interval(begin, end) for run, size, begin, end in found if size}
+
+    @cached_property
+    def _code(self) -> Mapping[Key, int]:
+        return {key: code for code, key in enumerate(self.samples.keys[0])}
+
+    @cached_property
+    def is_curve(self) -> Mask:
+        """Which samples are steps of a curve."""
+        import numpy as np
+
+        return ~np.isnan(self.samples.read("step"))
+
+    @cached_property
+    def is_gap(self) -> Mask:
+        """Which samples have a reason in place of a value."""
+        import numpy as np
+
+        return np.isnan(self.samples.read("value"))
+
+    @cached_property
+    def _by_key(self) -> _ByKey:
+        return _ByKey(self, *self.samples.keys)
+
+    def keys_of(self, at: Sequence[int]) -> list[Key]:
+        """What these runs have samples of, in the order in which they come; curves left out."""
+        names = self.samples.keys[0]
+        return [names[code] for code in dict.fromkeys(chain.from_iterable(map(self._by_key.codes_of.__getitem__, at)))]
+
+    def outcomes(self, key: Key, mean: Mean) -> Mapping[int, Outcome]:
+        """By run that has samples of `key`: their value, or the reason that there is none."""
+        if (key, mean) not in self._outcomes:
+            code = self._code.get(key)
+            self._outcomes[key, mean] = {} if code is None else self._by_key.outcomes(code, mean)
+        return self._outcomes[key, mean]
+
+    def series(self, key: Key, *, warmups: bool) -> Series:
+        """What the turns gave of `key`."""
+        if (key, warmups) not in self._series:
+            code = self._code.get(key)
+            none: Sequence[Sequence[float]] = [()] * len(self.runs)
+            self._series[key, warmups] = (none, none) if code is None else self._by_key.series(code, warmups=warmups)
+        return self._series[key, warmups]
+
+    def first_values(self, key: Key) -> Mapping[int, float]:
+        """By run, the first value of `key`, warm-ups too; runs are left out where that is 0 or missing."""
+        return self._by_key.first_values(self._code[key])
+
+    def timed(self, metric: str, arm: str, rows: Positions | slice = slice(None)) -> Mask:
+        """Which of these samples are of this metric and arm and of no single node, at any point. Curves not."""
+        return self.samples.named(rows, metric=metric, arm=arm, node=None) & ~self.is_curve[rows]
+
+
+class _ByKey:
+    """Samples in groups, each of one key in one run; curves left out. The groups of a key stand together, by run."""
+
+    def __init__(self, table: Table, keys: Sequence[Key], code: Positions) -> None:
+        import numpy as np
+
+        self._table = table
+        order = np.argsort(
+            code.astype(np.uint16) if len(keys) < 2**16 else code, kind="stable"
+        )  # of 16 bits: a radix sort
+        self._order = order[~table.is_curve[order]]
+        code, run = code[self._order], table.samples.run[self._order]
+        starts = np.flatnonzero(np.diff(code, prepend=-1) | np.diff(run, prepend=-1))
+        self._bounds = np.append(starts, len(code))
+        self._run, self._code = run[starts], code[starts]
+        self._of_key = np.searchsorted(self._code, np.arange(len(keys) + 1))
+
+    @cached_property
+    def codes_of(self) -> Sequence[Sequence[int]]:
+        """By run: its keys, in the order in which they come."""
+        import numpy as np
+
+        in_turn = np.lexsort((self._order[self._bounds[:-1]], self._run))
+        codes = self._code[in_turn].tolist()
+        bounds = np.searchsorted(self._run[in_turn], np.arange(len(self._table.runs) + 1)).tolist()
+        return [codes[a:b] for a, b in pairwise(bounds)]
+
+    @cached_property
+    def _value(self) -> Numbers:
+        return self._table.samples.read("value")[self._order]
+
+    @cached_property
+    def _counts(self) -> Mask:
+        return ~(self._table.is_gap | self._table.warm_samples)[self._order]
+
+    @cached_property
+    def _totals(self) -> Mapping[str, Numbers]:
+        """By group, of the samples that count."""
+        import numpy as np
+
+        seconds = self._table.samples.seconds[self._order]
+        parts = {"n": self._counts, "seconds": seconds, "values": self._value, "work": self._value * seconds}
+        counted = {name: np.where(self._counts, each, 0).astype(np.longdouble) for name, each in parts.items()}
+        return {name: np.add.reduceat(each, self._bounds[:-1]).astype(float) for name, each in counted.items()}
+
+    def outcomes(self, code: int, mean: Mean) -> Mapping[int, Outcome]:
+        """By run that has samples of a key: their value, or the reason that there is none."""
+        import numpy as np
+
+        above, below = {"rate": ("work", "seconds"), "mean": ("values", "n"), "share": ("values", "seconds")}[mean]
+        first, last = self._of_key[code : code + 2].tolist()
+        divisor = self._totals[below][first:last]
+        means = np.full_like(divisor, math.nan)
+        np.divide(self._totals[above][first:last], divisor, out=means, where=divisor > 0)
+        values = zip(range(first, last), self._run[first:last].tolist(), means.tolist(), strict=True)
+        return {run: self._without_time(group, mean) if math.isnan(value) else value for group, run, value in values}
+
+    def _without_time(self, group: int, mean: Mean) -> Outcome:
+        """Of a group without a sample that counts, or without time for them: the reason, or the harmonic mean of rates."""
+        samples = slice(*self._bounds[group : group + 2].tolist())
+        values = self._value[samples][self._counts[samples]].tolist()
+        if values and mean == "rate":
+            return len(values) / math.fsum(1 / rate for rate in values) if all(values) else 0.0
+        rows = self._order[samples]
+        rows = rows[~self._table.warm_samples[rows]]
+        return next((why for at in rows.tolist() if (why := self._table.samples.rows[at].reason)), NOT_MEASURED)
+
+    def first_values(self, code: int) -> Mapping[int, float]:
+        """By run, the first value of a key, where it is there and not 0."""
+        groups = slice(*self._of_key[code : code + 2].tolist())
+        values = zip(self._run[groups].tolist(), self._value[self._bounds[groups]].tolist(), strict=True)
+        return {run: value for run, value in values if value and not math.isnan(value)}
+
+    def series(self, code: int, *, warmups: bool) -> Series:
+        """What the turns gave of a key."""
+        import numpy as np
+
+        samples = slice(*self._bounds[self._of_key[code : code + 2]].tolist())
+        run, turn = (each[self._order[samples]] for each in (self._table.samples.run, self._table.samples.turn))
+        is_in = (turn > 0) & (~np.isnan(self._value[samples]) if warmups else self._counts[samples])
+        in_turn = np.flatnonzero(is_in)[np.lexsort((turn[is_in], run[is_in]))]
+        values, run, turn = self._value[samples][in_turn].tolist(), run[in_turn], turn[in_turn]
+        bounds = np.searchsorted(run, np.arange(len(self._table.runs) + 1)).tolist()
+        every = [values[a:b] for a, b in pairwise(bounds)]
+        if not np.any((np.diff(run) == 0) & (np.diff(turn) == 0)):
+            return every, every
+        turns = turn.tolist()
+        return every, [_one_each(turns[a:b], values[a:b]) for a, b in pairwise(bounds)]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Some runs of a table, by position; what it answers is in their order."""
+
+    table: Table
+    at: tuple[int, ...]
+
+    @property
+    def runs(self) -> list[Run]:
+        return [self.table.runs[at] for at in self.at]
+
+    @property
+    def blocks(self) -> list[int]:
+        """That of each run."""
+        return [run.spec.block for run in self.runs]
+
+    @cached_property
+    def keys(self) -> Sequence[Key]:
+        """All that any run has samples of, curves left out."""
+        return self.table.keys_of(self.at)
+
+    @cached_property
+    def samples(self) -> Positions:
+        """All samples of these runs."""
+        return self.table.samples.of(self.at)
+
+    @cached_property
+    def usage(self) -> Positions:
+        """All rows of usage of these runs."""
+        return self.table.usage.of(self.at)
+
+    def outcomes(self, metric: Metric, arm: str, *, node: str | None = None, point: str = "") -> list[Outcome]:
+        """What each invocation says about `metric`, or the reason that there is no value.
+
+        Warm-ups and samples without a value do not count. Rates: total work over total time. A rate is work over its
+        interval, so weighting by the interval gives exactly that, also where samples did unequal work; with equal work
+        it is the harmonic mean. All else: the arithmetic mean.
+        """
+        found = self.table.outcomes((metric.name, arm, node, point), "rate" if metric.kind == "rate" else "mean")
+        return [found.get(at, NOT_MEASURED) for at in self.at]
+
+    def values(self, metric: Metric, arm: str) -> dict[int, float]:
+        """By block, the values of the runs that have one."""
+        found = zip(self.blocks, self.outcomes(metric, arm), strict=True)
+        return {block: value for block, value in found if not isinstance(value, str)}
+
+    def shares(self, metric: Metric | None, arm: str) -> list[Outcome]:
+        """The sum of the values of `metric` in each run over that of their intervals, or the reason that there is none."""
+        found = self.table.outcomes((metric.name, arm, None, ""), "share") if metric else {}
+        return [found.get(at, NOT_MEASURED) for at in self.at]
+
+    def said(self, metric: Metric) -> dict[str, float]:
+        """By Spec, what a run says about itself: the first value of a metric that is not 0, of whatever arm and point."""
+        found: dict[int, float] = {}
+        for key in self.keys:
+            if key[0] == metric.name and key[2] is None:
+                found = {**self.table.first_values(key), **found}
+        return {self.table.runs[at].spec.id: found[at] for at in self.at if at in found}
+
+    def having(self, metric: Metric, arm: str) -> Selection:
+        """The runs that have a value of `metric`, or a reason that there is none."""
+        found = self.table.outcomes((metric.name, arm, None, ""), "mean")
+        return Selection(self.table, tuple([at for at in self.at if at in found]))
+
+    def turns(self, metric: Metric, arm: str) -> list[Sequence[float]]:
+        """All values of `metric` in the turns of each run that count, in their order. Curves and points not."""
+        every, _ = self.table.series((metric.name, arm, None, ""), warmups=False)
+        return [every[at] for at in self.at]
+
+    def series(self, metric: Metric, arm: str, *, warmups: bool = False) -> list[Sequence[float]]:
+        """The same, with the mean of a turn that has several; with `warmups`, those too."""
+        _, one_each = self.table.series((metric.name, arm, None, ""), warmups=warmups)
+        return [one_each[at] for at in self.at]
+
+
+def _one_each(turns: Sequence[int], values: Sequence[float]) -> list[float]:
+    """The mean of each turn, where it has several values."""
+    found: dict[int, list[float]] = {}
+    for turn, value in zip(turns, values, strict=True):
+        found.setdefault(turn, []).append(value)
+    return [fmean(each) for each in found.values()]
