@@ -18,7 +18,12 @@ from builders import a_sample
 
 from bench.cluster.exporter import application
 from bench.cluster.recorder import Recorder
-from bench.model import IdleLoad, Line, Spec, Topology, from_json
+from bench.model import IdleLoad, Line, Session, Spec, Topology, from_json
+from bench.planning.budget import Limits
+from bench.planning.plan import NOTHING_KNOWN
+from bench.runner.interrupts import Stop
+from bench.runner.run import SessionContext
+from bench.runner.session import perform
 from bench.targets import RAYS_OWN, Cluster, Standing
 
 TOKEN = "a-token-of-the-tests"
@@ -245,3 +250,32 @@ class Heard:
 
     def run_ended(self, spec: Spec, closing: Any) -> None:
         self.ended.append((spec.folder, closing.status))
+
+
+def run_all(
+    folder: Path,
+    session: Session,
+    todo: Sequence[Spec],
+    target: object,
+    *,
+    listener: Heard | None = None,
+    stop: Stop | None = None,
+    enough: Callable[[Spec], str] = lambda _: "",
+) -> str:
+    """Do `todo` on a fake target, until `enough` says why not."""
+    context = SessionContext(
+        folder=folder,
+        session=session,
+        target=target,  # type: ignore[arg-type]  # a fake
+        listener=listener or Heard(),
+        stop=stop or Stop(),
+    )
+    return perform(context, todo, _Limits(session=session, todo=tuple(todo), known=NOTHING_KNOWN, wanted=enough))
+
+
+@dataclass(kw_only=True)
+class _Limits(Limits):
+    wanted: Callable[[Spec], str]
+
+    def enough(self, spec: Spec) -> str:
+        return self.wanted(spec)

@@ -27,14 +27,15 @@ from bench.model import Spec
 from bench.options import RunRequest
 from bench.planning import plan
 from bench.record import store
-from bench.runner import session, session_lock
+from bench.runner import run as run_module
+from bench.runner import session_lock
 from bench.targets import Choice, Cluster, Options, local
 
 
 @pytest.fixture
 def bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Typed:
     """Type a command; get its exit code, stdout and stderr."""
-    monkeypatch.setattr(session, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(run_module, "POLL_SECONDS", 0.02)
 
     return typist(capsys, monkeypatch, tmp_path)
 

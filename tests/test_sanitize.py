@@ -141,7 +141,7 @@ def test_a_bar_shows_brackets_of_others_as_they_are(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     ended = Closing(status="failed", reasons=("[/red] of [bold]x[/]",), lines=0, sha256="")
     session = a_session()
-    with Progress(session, todo=session.specs, known=Known()) as bar:
+    with Progress(todo=session.specs, known=Known()) as bar:
         bar._bar.console.file = page = StringIO()
         bar.run_ended(session.specs[0], ended)
     assert "[/red] of [bold]x[/]" in page.getvalue()

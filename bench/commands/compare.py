@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.commands.run import created, judge, measure, report
 from bench.errors import BadInput, GateFailed, NotComparable, did_you_mean
 from bench.history import baselines, confirming, fail_on
-from bench.model import Run, Session
 from bench.options import DEFAULT_OUT, AsJson, Out
 from bench.record import store
-from bench.runner.session import remaining
+from bench.runner.measure import measure_new
+from bench.runner.result import judge
 from bench.targets import create
 from bench.terminal.answers import refuse_beside_json, say_json
 from bench.terminal.asking import typed_command
@@ -141,8 +140,11 @@ def _confirm(here: Stored, found: TwoSessions, *, out: Path) -> Stored | None:
         return None
     confirming.check_code(here.session, list(here.runs))
     session = confirming.fresh(here.session, here.runs, found.alarms, command=typed_command())
-    runs = _measured(session, out)
-    fresh = two_sessions.Stored(session=session, runs=runs)
+    target = create(session.target, session.options)
+    note = f"Confirming on target {target.name}. Session {session.id}, kept in {out / session.id}."
+    result = measure_new(out, session, target, note)
+    result.write_report()
+    fresh = two_sessions.Stored(session=result.session, runs=result.runs)
     unlike = two_sessions.unlike(here, fresh)
     if unlike:
         raise NotComparable(
@@ -150,17 +152,6 @@ def _confirm(here: Stored, found: TwoSessions, *, out: Path) -> Stored | None:
             f"Confirm where {here.session.id} was measured.",
         )
     return fresh
-
-
-def _measured(session: Session, out: Path) -> list[Run]:
-    target = create(session.target, session.options)
-    for topology in {spec.topology.name: spec.topology for spec in session.specs}.values():
-        target.check(topology)
-    with created(out, session) as folder:
-        say(f"Confirming on target {target.name}. Session {session.id}, kept in {folder}.")
-        session, runs = measure(folder, session, remaining(folder, session), target=target)
-    report(folder, session, runs)
-    return runs
 
 
 def _write(text: str, output: Path | None) -> None:

@@ -14,6 +14,7 @@ from bench.history.summaries import Entry, Filters
 from bench.model import Status as Ending
 from bench.options import DEFAULT_OUT, AsJson, Out, Since
 from bench.record import store
+from bench.runner import session_lock
 from bench.sanitize import clean_line
 from bench.terminal.answers import say_json
 
@@ -62,7 +63,7 @@ def command(
             raise BadInput(f"No run is {status}.", f"{did_you_mean(status, STATUSES)}There are: {', '.join(STATUSES)}.")
         wanted = Filters(experiment=experiment, target=target, profile=profile, since=since, status=status)
         store.check_there(out)
-        found = summaries.entries(out, wanted)[-last:]
+        found = summaries.entries(out, wanted, session_lock.running())[-last:]
         if as_json:
             say_json("sessions", found)
             return

@@ -10,13 +10,12 @@ import typer
 from bench import identity
 from bench import options as o
 from bench.capsules import replaying
-from bench.commands.run import created, judge, measure, report
 from bench.errors import BadInput
-from bench.runner.session import remaining
+from bench.runner.measure import measure_new
+from bench.runner.result import judge
 from bench.targets import choose
 from bench.terminal.answers import say_json
 from bench.terminal.asking import typed_command
-from bench.terminal.output import say
 
 if TYPE_CHECKING:
     from bench.analysis import Report
@@ -43,7 +42,6 @@ def command(
 
     Example: bench replay 20260101-120000-inference-tiny-1a2b-0123456789abcdef0123456789abcdef.capsule.zip
     """
-    from bench import analysis
     from bench.capsules.checking import verify
 
     found = verify(capsule)
@@ -56,29 +54,25 @@ def command(
     rate = found.session.options.get("link_rate")
     network = {"link_rate": rate} if isinstance(rate, str) else {}  # it makes the network what it was
     chosen = choose(target, {**network, **given})
-    reports, reproduced, done = [], [], []
+    results, reproduced = [], []
     for _ in range(times):
         session = replaying.again(
             found.session, target=chosen.target.name, options=chosen.options.given(), command=typed_command()
         )
-        for topology in {spec.topology.name: spec.topology for spec in session.specs}.values():
-            chosen.target.check(topology)
-        with created(out, session) as folder:
-            say(f"{chosen.describe()} Session {session.id}, kept in {folder}.")
-            session, runs = measure(folder, session, remaining(folder, session), target=chosen.target)
-        text, here = report(folder, session, runs), analysis.build(session, runs)
-        reports.append(here)
-        reproduced.append(replaying.is_reproduced(replaying.agreements(found.report, here)))
-        done.append((session, runs))
+        note = f"{chosen.describe()} Session {session.id}, kept in {out / session.id}."
+        result = measure_new(out, session, chosen.target, note)
+        text = result.write_report()
+        results.append(result)
+        reproduced.append(replaying.is_reproduced(replaying.agreements(found.report, result.report)))
         if not as_json:
             typer.echo(text)
-            _compare(found.report, here)
+            _compare(found.report, result.report)
     if as_json:
-        _say(found.report, reports, reproduced)
+        _say(found.report, [result.report for result in results], reproduced)
     elif times > 1:
         typer.echo(_badge(reproduced))
-    for session, runs in done:
-        judge(session, runs)
+    for result in results:
+        judge(result.session, result.runs)
 
 
 def _say(there: Report, reports: list[Report], reproduced: list[bool]) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bench.commands.run import carry_on, is_precise, left_out
 from bench.errors import BadInput
 from bench.options import DEFAULT_OUT, AsJson, Out, SessionName
 from bench.record import store
 from bench.runner import changed, session_lock
+from bench.runner.measure import check_nodes, describe, measure
+from bench.runner.result import announce, is_precise
 from bench.runner.session import remaining
 from bench.targets import create
 from bench.terminal.asking import typed_command
@@ -31,12 +32,13 @@ def command(session: SessionName, as_json: AsJson = False, out: Out = DEFAULT_OU
     store.check_writable(folder)
     if planned.ended:  # the budget begins anew; who had the precision and asks for the rest wants more
         say(f"It ended early: {planned.ended}.")
-        planned = replace(planned, ended="", precision="" if is_precise(folder, planned) else planned.precision)
-    say(f"This adds {left_out(folder, planned)}.")
+        precision = "" if is_precise(folder, planned) else planned.precision
+        work = replace(work, session=replace(planned, ended="", precision=precision))
+    say(f"This adds {describe(work)}.")
     if differ := changed.since(store.load_runs(folder, planned), is_local=planned.target == "local"):
         say(f"Changed since the earlier runs: {'; '.join(differ)}. To compare like with like, start a new session.")
     target = create(planned.target, planned.options)
-    for topology in {spec.topology.name: spec.topology for spec in work.todo}.values():
-        target.check(topology)
+    check_nodes(work.todo, target)
     with session_lock.alone(planned, folder, typed_command()):
-        carry_on(folder, planned, work, target=target, as_json=as_json)
+        result = measure(work, target)
+    announce(result, as_json=as_json)

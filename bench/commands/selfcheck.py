@@ -6,16 +6,14 @@ from typing import Annotated
 
 import typer
 
-from bench.commands.run import created, measure
 from bench.errors import RunFailed, SelfcheckFailed
 from bench.experiments import selfcheck
 from bench.options import DEFAULT_OUT, AsJson, Out, RunRequest, Seed, TargetName, TargetOptions
 from bench.planning import plan
-from bench.runner.session import remaining
+from bench.runner.measure import measure_new
 from bench.targets import choose
 from bench.terminal.answers import say_json
 from bench.terminal.asking import typed_command
-from bench.terminal.output import say
 
 Quick = Annotated[bool, typer.Option("--quick", help="In three minutes, on one cluster: pairs of turns.")]
 MARKS = {True: "good", False: "bad", None: "note"}
@@ -46,11 +44,8 @@ def command(
         command=typed_command(),
     )
     session = plan.make(request)
-    for topology in plan.topologies(request):
-        chosen.target.check(topology)
-    with created(out, session) as folder:
-        say(f"{chosen.describe()} Session {session.id}, kept in {folder}.")
-        _, runs = measure(folder, session, remaining(folder, session), target=chosen.target)
+    note = f"{chosen.describe()} Session {session.id}, kept in {out / session.id}."
+    runs = measure_new(out, session, chosen.target, note).runs
     if broken := [run for run in runs if run.status != "ok"]:
         raise RunFailed(
             f"{broken[0].spec.folder} is {broken[0].status}: {broken[0].reasons[0]}.",

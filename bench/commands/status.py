@@ -17,23 +17,10 @@ def command(deployment: o.DeploymentOptions, target: o.TargetName = "auto", as_j
     names = targets.NAMES if target == "auto" else (target,)
     found, troubles = targets.ask_each(names, deployment, lambda each: each.status())
     if as_json:
-        say_json("status", [plain(each, standing) for each, standing in found.items()])
+        say_json("status", [targets.public(each, standing) for each, standing in found.items()])
     elif found:
         typer.echo("\n".join(line for each, standing in found.items() for line in _lines(each, standing)))
     targets.raise_all(troubles)
-
-
-def plain(target: str, standing: targets.Standing) -> dict[str, object]:
-    """What may be said to everyone: the token may not."""
-    said = ("topology", "nodes", "link", "dashboard_url", "exporter_url", "prometheus_url", "grafana_url")
-    cluster = standing.cluster and {name: getattr(standing.cluster, name) for name in said}
-    return {
-        "target": target,
-        "cluster": cluster,
-        "leftovers": standing.leftovers,
-        "lack": standing.lack,
-        "options": standing.options,
-    }
 
 
 def _lines(target: str, standing: targets.Standing) -> list[str]:

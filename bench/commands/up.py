@@ -5,11 +5,10 @@ from __future__ import annotations
 import typer
 
 from bench import options as o
-from bench.commands.status import plain
 from bench.errors import BadInput
 from bench.planning import plan
 from bench.runner import session_lock
-from bench.targets import Choice, Given, Standing, choose
+from bench.targets import Choice, Given, Standing, choose, public
 from bench.terminal.answers import say_json
 from bench.terminal.asking import typed_command
 from bench.terminal.output import say
@@ -46,7 +45,7 @@ def command(
         else:
             say("It stands already and answers, so nothing was changed; `bench down` ends it.")
     if as_json:
-        say_json("up", plain(chosen.name, Standing(cluster=cluster, options=choice.options)))
+        say_json("up", public(chosen.name, Standing(cluster=cluster, options=choice.options)))
         return
     typer.echo(f"{topology.name} is up on {chosen.name}: {', '.join(cluster.nodes)}, joined by {cluster.link}.")
     typer.echo(f"Dashboard {cluster.dashboard_url}, metrics {cluster.exporter_url}/metrics")

@@ -7,7 +7,7 @@ its folder only once every run that was begun has ended; until then it is read a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +19,6 @@ from bench.errors import RecordDamaged
 from bench.model import Session, Status, to_json
 from bench.record import store
 from bench.record.files import read_plain, replace_whole
-from bench.runner import session_lock
 from bench.sanitize import from_clean_json
 
 FILE = "summary.json"
@@ -71,9 +70,8 @@ class Filters:
     status: str = ""  # at least one run of it
 
 
-def entries(out: Path, filters: Filters = Filters()) -> list[Entry]:
-    """The sessions in `out` that pass, oldest first."""
-    running = session_lock.running()
+def entries(out: Path, filters: Filters = Filters(), running: Collection[str] = ()) -> list[Entry]:
+    """The sessions in `out` that pass, oldest first. `running`: the resolved folders of those that run now."""
     found = (
         replace(summary.entry, running=True) if running and str((out / name).resolve()) in running else summary.entry
         for name, summary in read_all(out)

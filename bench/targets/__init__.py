@@ -77,6 +77,19 @@ class Standing:
     lack: str = ""  # why it is not up, where that is known: who does not answer, or has ended
 
 
+def public(target: str, standing: Standing) -> dict[str, object]:
+    """What may be said to everyone: the token may not."""
+    said = ("topology", "nodes", "link", "dashboard_url", "exporter_url", "prometheus_url", "grafana_url")
+    cluster = standing.cluster and {name: getattr(standing.cluster, name) for name in said}
+    return {
+        "target": target,
+        "cluster": cluster,
+        "leftovers": standing.leftovers,
+        "lack": standing.lack,
+        "options": standing.options,
+    }
+
+
 def node_names(topology: Topology) -> tuple[str, ...]:
     """What the nodes of a topology are called on every target, the head first."""
     return ("head", *(f"worker-{index}" for index in range(1, topology.nodes)))

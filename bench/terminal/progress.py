@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
-from bench.model import Closing, Line, Session, Spec, Topology
+from bench.model import Closing, Line, Spec, Topology
 from bench.planning.plan import Known, cluster_seconds, in_words, run_seconds
 from bench.terminal.output import Level, level, say
 
@@ -49,13 +49,11 @@ class Progress:
 
     def __init__(
         self,
-        session: Session,
         *,
         todo: tuple[Spec, ...],
         known: Known,
         left_seconds: Callable[[], float | None] = lambda: None,
     ) -> None:
-        self._session = session
         self._todo = todo
         self._left_seconds = left_seconds  # of the budget
         self._ended = 0

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 from builders import a_session, a_topology
-from fakes import FakeHead, Heard, a_fake_target, running
+from fakes import FakeHead, a_fake_target, run_all, running
 
 from bench import doctor
 from bench.cluster import clock_skew, exporter
@@ -22,7 +22,6 @@ from bench.errors import TargetFailed
 from bench.prometheus.client import Target, duration_seconds
 from bench.prometheus.scraping import pages
 from bench.record import store
-from bench.runner import session as sessions
 
 
 @contextmanager
@@ -91,28 +90,17 @@ def test_no_run_begins_with_clocks_apart_and_the_record_says_how_far(
     with a_fake_target(head, a_topology()) as target:
         head_is_ahead(monkeypatch, 30.0)
         with pytest.raises(TargetFailed, match=r"the clock of head is \d\d\.\d s ahead of this machine's"):
-            perform(folder, session, target)
+            run_all(folder, session, session.specs, target)
         assert head.accepted == []
         head_is_ahead(monkeypatch, 0.0)
         again = [replace(spec, attempt=2) for spec in session.specs]
-        sessions.perform(folder, session, tuple(again), target=target, listener=Heard(), stop=sessions.Stop())
+        run_all(folder, session, again, target)
     refused, good = store.load_run(folder, session.specs[0]), store.load_run(folder, again[0])
     assert refused.status == "failed"
     assert "Clocks are more than 1 s apart" in refused.reasons[0]
     assert refused.clock_offsets_seconds["head"] == pytest.approx(30, abs=5)
     assert good.status == "ok"
     assert good.clock_offsets_seconds == {"head": 0.0}
-
-
-def perform(folder: Path, session: sessions.Session, target: object) -> None:
-    sessions.perform(
-        folder,
-        session,
-        session.specs,
-        target=target,
-        listener=Heard(),
-        stop=sessions.Stop(),  # type: ignore[arg-type]
-    )
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("2s", 2.0), ("1m30s", 90.0), ("500ms", 0.5), ("1h", 3600.0), ("", 0.0)])

@@ -18,14 +18,14 @@ from bench.cluster.recorder import Recorder
 from bench.commands import compare
 from bench.model import Spec
 from bench.record import store
-from bench.runner import session
+from bench.runner import run
 
 BEFORE, SAME, SLOW, SHAPED = (f"2026010{n}-100000-inference-lab-000{n}" for n in (1, 2, 3, 4))
 
 
 @pytest.fixture
 def bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Typed:
-    monkeypatch.setattr(session, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(run, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(identity, "code_hash", lambda *_: "0123456789abcdef")
     out = tmp_path / "results"
     a_session_on_disk(out, BEFORE, blocks=6)

@@ -13,8 +13,9 @@ from made_up_sessions import write_run
 
 from bench import cli
 from bench.commands import selfcheck
-from bench.model import Run, Session
+from bench.model import Session
 from bench.record import store
+from bench.runner.result import SessionResult
 
 
 @pytest.mark.parametrize(
@@ -34,13 +35,14 @@ def test_it_ends_with_a_code_of_its_own_where_something_fails(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def measured(folder: Path, session: Session, _work: object, **_: object) -> tuple[Session, list[Run]]:
+    def measured(out: Path, session: Session, _target: object, *_notes: str) -> SessionResult:
+        folder = store.create(out, session)
         (spec,) = session.specs
         reasons = () if status == "ok" else ("a node was lost",)
         write_run(folder, session, replace(a_run(twin=twin), spec=spec, status=status, reasons=reasons))
-        return session, store.load_runs(folder, session)
+        return SessionResult(folder=folder, session=session, runs=store.load_runs(folder, session))
 
-    monkeypatch.setattr(selfcheck, "measure", measured)
+    monkeypatch.setattr(selfcheck, "measure_new", measured)
     words_typed = ["selfcheck", "--quick", "--target", "local", "--isolation", "loopback", "--out", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", ["bench", *words_typed])
     with pytest.raises(SystemExit) as ended:

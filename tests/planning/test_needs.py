@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fakes import FakeHead, Heard, a_fake_target
+from fakes import FakeHead, Heard, a_fake_target, run_all
 from made_sets import a_seeded_mnist
 
 from bench.errors import BadInput, DataMissing, DoesNotFit
 from bench.options import RunRequest
 from bench.planning import plan
 from bench.record import store
-from bench.runner.session import Stop, perform, remaining
+from bench.runner.session import remaining
 
 
 def a_wish(*sets: str, topology: str = "both") -> RunRequest:
@@ -62,14 +62,14 @@ def test_a_seeded_set_is_on_the_head_before_its_run_begins(tmp_path: Path, monke
     records.mkdir()
     head = FakeHead(records)
     with a_fake_target(head, session.specs[0].topology) as target:
-        perform(folder, session, remaining(folder, session).todo, target=target, listener=Heard(), stop=Stop())
+        run_all(folder, session, remaining(folder, session).todo, target)
     assert (records / "data" / path.name).read_bytes() == path.read_bytes()
     assert head.accepted
     path.unlink()
     again = replace(session.specs[0], attempt=2)
     with a_fake_target(head, again.topology) as target:
         heard = Heard()
-        perform(folder, session, (again,), target=target, listener=heard, stop=Stop())
+        run_all(folder, session, (again,), target, listener=heard)
     assert heard.ended == [(again.folder, "failed")]
     assert "bench data seed mnist PATH" in store.load_run(folder, again).reasons[0]
 

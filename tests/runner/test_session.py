@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from builders import a_sample, a_session, a_spec, a_topology
-from fakes import FakeHead, FakeTarget, Heard, a_fake_target, good_driver
+from fakes import FakeHead, FakeTarget, Heard, a_fake_target, good_driver, run_all
 
 from bench.cluster.recorder import Recorder
 from bench.errors import CannotWrite, RecordDamaged, TargetFailed
@@ -21,8 +21,9 @@ from bench.model import Closing, Extract, IdleLoad, Line, Run, Session, Spec, to
 from bench.prometheus import extract, run_view
 from bench.record import store
 from bench.runner import quiet_check
-from bench.runner import session as sessions
-from bench.runner.session import Stop, perform, remaining
+from bench.runner import run as run_module
+from bench.runner.interrupts import Stop
+from bench.runner.session import remaining
 
 SPECS = tuple(
     a_spec(id=f"b0{block}-{name}-inference-c01", block=block, topology=a_topology(name), deadline_seconds=3.0)
@@ -32,9 +33,9 @@ SPECS = tuple(
 
 @pytest.fixture(autouse=True)
 def _quick_polls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(sessions, "STATUS_SECONDS", 0.1)
-    monkeypatch.setattr(sessions, "GRACE_SECONDS", 0.5)
+    monkeypatch.setattr(run_module, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(run_module, "STATUS_SECONDS", 0.1)
+    monkeypatch.setattr(run_module, "GRACE_SECONDS", 0.5)
     monkeypatch.setattr(quiet_check, "LOOK_SECONDS", 0.01)
 
 
@@ -60,8 +61,7 @@ def do(tmp_path: Path, target: FakeTarget, specs: tuple[Spec, ...] = SPECS[:1], 
 
 def again(folder: Path, session: Session, target: FakeTarget, stop: Stop | None = None) -> Heard:
     heard = Heard()
-    todo = remaining(folder, session).todo
-    perform(folder, session, todo, target=target, listener=heard, stop=stop or Stop())
+    run_all(folder, session, remaining(folder, session).todo, target, listener=heard, stop=stop)
     return heard
 
 
@@ -153,15 +153,7 @@ def test_a_session_that_has_enough_ends_there_and_a_resumed_one_runs_no_cell_twi
 ) -> None:
     session = a_session(SPECS)
     folder = store.create(tmp_path / "results", session)
-    why = perform(
-        folder,
-        session,
-        SPECS,
-        target=target,
-        listener=Heard(),
-        stop=Stop(),
-        enough=lambda spec: "it had enough" if spec.block == 2 else "",
-    )
+    why = run_all(folder, session, SPECS, target, enough=lambda spec: "it had enough" if spec.block == 2 else "")
     assert (why, target.ups) == ("it had enough", ["single", "multi"])
     assert store.end_early(folder, why).ended == store.load_session(folder).ended == "it had enough"
     assert [spec.id for spec in remaining(folder, session).todo] == [spec.id for spec in SPECS[2:]]
@@ -202,7 +194,7 @@ def test_a_driver_that_hangs_fails_at_its_deadline_with_its_samples_kept_and_who
         return "SUCCEEDED"
 
     head.driver = hangs
-    monkeypatch.setattr(sessions.JobsApi, "waiting", lambda _: "an actor of 4 CPUs waited")
+    monkeypatch.setattr(run_module.JobsApi, "waiting", lambda _: "an actor of 4 CPUs waited")
     (run,) = do(tmp_path, target, (a_spec(deadline_seconds=0.5),))
     assert (run.status, len(run.samples)) == ("failed", 1)
     assert run.reasons == ("it did not end within its deadline of 0.5 s: an actor of 4 CPUs waited",)
@@ -275,7 +267,7 @@ def test_resume_runs_exactly_what_is_missing(tmp_path: Path, target: FakeTarget,
     head.driver = lambda spec, folder: "FAILED" if spec.id == SPECS[1].id else good_driver(spec, folder)
     session = a_session(SPECS)
     folder = store.create(tmp_path / "results", session)
-    perform(folder, session, SPECS[:3], target=target, listener=Heard(), stop=Stop())
+    run_all(folder, session, SPECS[:3], target)
     head.driver = good_driver
 
     work = remaining(folder, session)
@@ -296,7 +288,7 @@ def test_a_plan_that_was_changed_since_a_run_was_started_is_refused_with_the_dif
         head.driver = lambda _spec, _folder: status
     session = a_session(SPECS)
     folder = store.create(tmp_path / "results", session)
-    perform(folder, session, SPECS[:1], target=target, listener=Heard(), stop=Stop())
+    run_all(folder, session, SPECS[:1], target)
 
     def changed(spec: Spec) -> Spec:
         return replace(spec, params={**spec.params, "inputs": 7}, samples=spec.samples + 1)
@@ -380,7 +372,7 @@ def long_driver(spec: Spec, folder: Path) -> str:
 def test_a_head_that_does_not_answer_for_a_while_is_waited_for_and_its_run_is_whole(
     tmp_path: Path, target: FakeTarget, head: FakeHead, monkeypatch: pytest.MonkeyPatch, of_proxy: tuple[int, str]
 ) -> None:
-    monkeypatch.setattr(sessions, "SILENT_SECONDS", 0.3)
+    monkeypatch.setattr(run_module, "SILENT_SECONDS", 0.3)
     head.driver = long_driver
     get, begun = head.get, time.monotonic()
     head.get = lambda path: of_proxy if time.monotonic() - begun < 1.5 else get(path)  # type: ignore[method-assign]
@@ -398,7 +390,7 @@ def test_a_head_that_does_not_answer_for_a_while_is_waited_for_and_its_run_is_wh
 def test_a_record_that_is_whole_counts_though_the_jobs_api_stays_silent(
     tmp_path: Path, target: FakeTarget, head: FakeHead, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "SILENT_SECONDS", 0.3)
+    monkeypatch.setattr(run_module, "SILENT_SECONDS", 0.3)
     head.get = lambda path: (502, "bad gateway")  # type: ignore[method-assign]
     (run,) = do(tmp_path, target)
     assert (run.status, len(run.samples)) == ("ok", 2)
@@ -417,7 +409,7 @@ def test_a_cluster_that_does_not_come_back_fails_the_run_at_its_deadline(
 def test_a_cluster_whose_head_has_ended_fails_the_run_before_its_deadline(
     tmp_path: Path, target: FakeTarget, head: FakeHead, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "SILENT_SECONDS", 0.3)
+    monkeypatch.setattr(run_module, "SILENT_SECONDS", 0.3)
     head.get = lambda path: (502, "bad gateway")  # type: ignore[method-assign]
     head.driver = lambda spec, folder: time.sleep(2) or "FAILED"  # type: ignore[func-returns-value]
     target.why_ended = "Ray on head has ended"
@@ -450,7 +442,7 @@ def test_a_head_that_cannot_say_whether_tasks_raised_is_a_caveat(
     head.raised = [{"of": "another release of Ray"}]
     (run,) = do(tmp_path, target)
     assert run.status == "ok"
-    assert [alert.partition(":")[0] for alert in run.alerts] == [sessions.UNASKED]
+    assert [alert.partition(":")[0] for alert in run.alerts] == [run_module.UNASKED]
 
 
 @pytest.mark.parametrize("ends", ["ok", "failed"])
@@ -556,6 +548,6 @@ def test_what_a_damaged_attempt_had_done_is_not_given_to_the_next_one(
     (path / store.FILES / store.DONE).write_text("{}\n")
     samples = path / store.SAMPLES
     samples.write_bytes(samples.read_bytes()[:-1])
-    monkeypatch.setattr(sessions, "give_back", lambda *_: pytest.fail("it was given back"))
+    monkeypatch.setattr(run_module, "give_back", lambda *_: pytest.fail("it was given back"))
     again(folder, session, target)
     assert [run.status for run in store.load_runs(folder, session)] == ["damaged", "ok"]

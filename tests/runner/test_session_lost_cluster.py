@@ -16,14 +16,13 @@ from pathlib import Path
 
 import pytest
 from builders import a_sample, a_session, a_spec, a_topology
-from fakes import FakeHead, Heard, a_fake_target
+from fakes import FakeHead, Heard, a_fake_target, run_all
 
 from bench.cluster.recorder import Recorder
 from bench.model import Run, Spec
 from bench.record import store
 from bench.runner import collect, jobs_api, quiet_check
-from bench.runner import session as sessions
-from bench.runner.session import Stop, perform
+from bench.runner import run as run_module
 
 SPEC = a_spec(id="b01-single-inference-c01", topology=a_topology("single"), deadline_seconds=60.0)
 WAIT_SECONDS = 30.0
@@ -138,7 +137,7 @@ def test_a_run_is_whole_though_its_cluster_was_out_of_reach(
     for module in (jobs_api, collect):
         monkeypatch.setattr(module, "TIMEOUT_SECONDS", 0.3)
     for name, seconds in {"POLL_SECONDS": 0.02, "STATUS_SECONDS": 0.1, "SILENT_SECONDS": 0.5}.items():
-        monkeypatch.setattr(sessions, name, seconds)
+        monkeypatch.setattr(run_module, name, seconds)
     monkeypatch.setattr(quiet_check, "LOOK_SECONDS", 0.01)
     may_end = threading.Event()
 
@@ -167,7 +166,7 @@ def test_a_run_is_whole_though_its_cluster_was_out_of_reach(
         disturber.start()
         session = a_session((SPEC,))
         folder = store.create(tmp_path / "results", session)
-        perform(folder, session, session.specs, target=target, listener=heard, stop=Stop())  # type: ignore[arg-type]
+        run_all(folder, session, session.specs, target, listener=heard)
         disturber.join(WAIT_SECONDS)
     (run,) = store.load_runs(folder, session)
     assert_whole(run, heard)

@@ -20,7 +20,8 @@ from typer.main import get_command
 
 from bench import cli
 from bench.model import Session
-from bench.runner.session import Work
+from bench.record import store
+from bench.runner.result import SessionResult, announce
 from bench.targets import Choice, Options
 from bench.targets.image import Built
 from bench.terminal.schemas import SCHEMAS
@@ -98,18 +99,15 @@ def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
 
 def _stand_in_for_tools(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
     """Answers of what these commands ask: a Docker engine, a registry, downloaded files, and a cluster to measure on."""
-    from bench.record import store
-
     built = Built(tags=("raymeter:1",), id="sha256:1", size_bytes=10**9, seconds=60.0)
     monkeypatch.setattr("bench.targets.docker.engine.connect", lambda: None)
     monkeypatch.setattr("bench.targets.image.build", lambda client, plan, say: built)
     monkeypatch.setattr("bench.data.seeding.seed", lambda name, path: path / name)
 
-    def measured(_folder: Path, _session: Session, _work: Work, *, target: object) -> Any:
-        first = place / "results" / FIRST
-        return store.load_session(first), store.load_runs(first, store.load_session(first))
+    def measured(_out: Path, _session: Session, _target: object, *_notes: str) -> SessionResult:
+        return a_result(place / "results" / FIRST)
 
-    monkeypatch.setattr("bench.commands.replay.measure", measured)
+    monkeypatch.setattr("bench.commands.replay.measure_new", measured)
     # The made-up session has params that no experiment declares.
     numbers = itertools.count(1)
     monkeypatch.setattr(
@@ -193,20 +191,14 @@ def test_a_manifest_for_programs_has_the_objects_of_the_one_for_kubectl(
     assert {each["kind"] for each in answer["data"]} >= {"Secret", "RayJob"}
 
 
-def test_run_and_resume_print_their_report_in_the_envelope(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    from bench.commands import run
-    from bench.record import store
-
-    folder = a_session_on_disk(tmp_path, FIRST)
+def a_result(folder: Path) -> SessionResult:
     session = store.load_session(folder)
+    return SessionResult(folder=folder, session=session, runs=store.load_runs(folder, session))
 
-    def measured(folder: Path, session: Session, work: Work, *, target: object) -> Any:
-        return session, store.load_runs(folder, session)
 
-    monkeypatch.setattr(run, "measure", measured)
-    run.carry_on(folder, session, None, target=None, as_json=True)  # type: ignore[arg-type]  # nothing is left to do
+def test_run_and_resume_print_their_report_in_the_envelope(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    folder = a_session_on_disk(tmp_path, FIRST)
+    announce(a_result(folder), as_json=True)
     answer = json.loads(capsys.readouterr().out)
     assert (answer["schema"], answer["data"]["session"]) == ("raymeter.report", FIRST)
     assert (folder / "report.txt").is_file()

@@ -82,7 +82,7 @@ def test_quiet_leaves_the_answer_and_what_went_wrong(bench: Typed) -> None:
 @pytest.fixture
 def progress() -> Iterator[Callable[[], Progress]]:
     session = plan.make(RunRequest(experiments=("inference",), cpus=2, blocks=1))
-    yield lambda: Progress(session, todo=session.specs, known=NOTHING_KNOWN, left_seconds=lambda: None)
+    yield lambda: Progress(todo=session.specs, known=NOTHING_KNOWN, left_seconds=lambda: None)
     output.set_level(Level.USUAL)
 
 

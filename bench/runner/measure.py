@@ -1,0 +1,93 @@
+"""Measures a session on a target from its plan, or from where it was left, to its result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.analysis.numbers import plural
+from bench.errors import Stopped
+from bench.history import past_runs
+from bench.model import Session, Spec
+from bench.planning import plan
+from bench.planning.budget import Limits
+from bench.record import store
+from bench.runner import session_lock
+from bench.runner.interrupts import Stop, stopping
+from bench.runner.result import SessionResult, is_precise
+from bench.runner.run import SessionContext
+from bench.runner.session import Work, perform, remaining
+from bench.targets import Target
+from bench.terminal.output import say
+from bench.terminal.progress import Progress
+
+
+def measure_new(out: Path, session: Session, target: Target, *notes: str) -> SessionResult:
+    """Measure a session that was planned just now, once the user is told `notes`. One that is refused leaves no folder.
+
+    Raises DoesNotFit where the nodes cannot stand there or the deployment is in use, and Stopped.
+    """
+    check_nodes(session.specs, target)
+    with session_lock.alone(session, out / session.id, session.command):
+        folder = store.create(out, session)
+        for note in notes:
+            say(note)
+        return measure(remaining(folder, session), target)
+
+
+def check_nodes(specs: Iterable[Spec], target: Target) -> None:
+    """Raise DoesNotFit or BadInput where a topology of `specs` cannot stand on the target."""
+    for topology in {spec.topology.name: spec.topology for spec in specs}.values():
+        target.check(topology)
+
+
+def measure(work: Work, target: Target) -> SessionResult:
+    """Do what is left of a session, whose deployment is held. Raises Stopped."""
+    store.end_early(work.folder, "")
+    ended = _perform(work, target)
+    session = store.end_early(work.folder, ended)
+    if ended:
+        left = describe(remaining(work.folder, session))
+        say(f"Ended early: {ended}. `bench resume {session.id}` would add {left}.")
+    return SessionResult(folder=work.folder, session=session, runs=store.load_runs(work.folder, session))
+
+
+def describe(work: Work) -> str:
+    """How much is left of a session, and how long it would take."""
+    known = past_runs.known(work.folder.parent, work.session.target)
+    blocks = plural(len({spec.block for spec in work.todo}), "block")
+    duration = plan.in_words(plan.sum_seconds(work.todo, known))
+    return f"{plural(len(work.todo), 'run')} in {blocks}, about {duration}"
+
+
+def _perform(work: Work, target: Target) -> str:
+    """Do the work; why it ended before its end, where it did."""
+    known = past_runs.known(work.folder.parent, work.session.target)
+    limits = Limits(
+        session=work.session, todo=work.todo, known=known, is_precise=lambda: is_precise(work.folder, work.session)
+    )
+    listener = Progress(todo=work.todo, known=known, left_seconds=lambda: limits.left_seconds)
+    stop = Stop()
+    context = SessionContext(folder=work.folder, session=work.session, target=target, listener=listener, stop=stop)
+    with _left_as_found(target), listener, stopping(stop):
+        ended = perform(context, work.todo, limits)
+    if stop.is_asked:
+        raise Stopped("Stopped; what was done is kept.", f"Go on with: bench resume {work.session.id}")
+    return ended
+
+
+@contextmanager
+def _left_as_found(target: Target) -> Iterator[None]:
+    """Take the cluster down in the end, but for one that was up before, and at a second Ctrl-C: `bench down` does it then."""
+    if target.status().cluster is not None:
+        yield
+        return
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        target.down()
+        raise
+    target.down()

@@ -1,0 +1,118 @@
+"""Reports a session that was run, and judges whether its numbers are there and can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from bench.errors import DoesNotFit, NothingMeasured, RecordDamaged, RunFailed, RunInvalid
+from bench.history import summaries
+from bench.model import Run, Session
+from bench.record import store
+from bench.terminal.answers import say_json
+from bench.terminal.output import say
+
+if TYPE_CHECKING:
+    from bench.analysis import Report
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionResult:
+    """A session that was run, and all of its runs."""
+
+    folder: Path
+    session: Session  # with the reason why it ended early, where it did
+    runs: list[Run]
+
+    @cached_property
+    def report(self) -> Report:
+        """What the session means."""
+        from bench import analysis
+
+        return analysis.build(self.session, self.runs)
+
+    def write_report(self) -> str:
+        """The report as text, left in the session's folder too, with pictures and for programs. Raises CannotWrite."""
+        from bench import reports
+        from bench.history import report_file
+
+        text = reports.render("text", self.report, self.runs)
+        store.write_whole(self.folder / "report.txt", text.encode())
+        store.write_whole(self.folder / "report.html", reports.render("html", self.report, self.runs).encode())
+        report_file.keep(self.folder, summaries.read(self.folder), self.report)
+        return text
+
+
+def announce(result: SessionResult, *, as_json: bool) -> None:
+    """Print the report, and raise what `judge` raises. Raises DoesNotFit where nothing was run."""
+    if result.session.ended and not result.runs:
+        raise DoesNotFit(f"Nothing was run: {result.session.ended}.", "Give more --budget, or a smaller profile.")
+    text = result.write_report()
+    if as_json:
+        say_json("report", result.report)
+    else:
+        typer.echo(text)
+    say(f"With pictures: {result.folder / 'report.html'}")
+    judge(result.session, result.runs)
+
+
+def is_precise(folder: Path, session: Session) -> bool:
+    """Whether the intervals of a session's headlines are as narrow as it asks for."""
+    from bench.analysis import stopping
+
+    if session.precision_share is None:
+        return False
+    result = SessionResult(folder=folder, session=session, runs=store.load_runs(folder, session))
+    return stopping.precision_reached(stopping.headline_ratios(result.report), session.precision_share)
+
+
+def judge(session: Session, runs: list[Run]) -> None:
+    """The exit code: a number that cannot be trusted, and one that is not there, must not look like a success."""
+    last = store.last_attempts(runs)
+    # One that was stopped, and not by the user of this session, has ended as badly.
+    failed = [run for run in last if run.status == "failed" or (run.status == "stopped" and not session.ended)]
+    invalid = [run for run in last if run.status == "invalid"]
+    damaged = [run for run in last if run.status == "damaged"]
+    if failed:
+        raise RunFailed(
+            f"{len(failed)} of {len(session.specs)} runs failed; the first, {failed[0].spec.id}:"
+            f" {'; '.join(failed[0].reasons[:1]) or 'it left no word'}.",
+            f"See it with `bench show {session.id} {failed[0].spec.folder}`; try them again with `bench resume {session.id}`.",
+        )
+    if invalid:
+        raise RunInvalid(
+            f"{len(invalid)} of {len(session.specs)} runs are invalid; the first, {invalid[0].spec.id}:"
+            f" {invalid[0].reasons[0]}.",
+            f"See it with `bench show {session.id} {invalid[0].spec.folder}`.",
+        )
+    if damaged:
+        raise RecordDamaged(
+            f"{len(damaged)} of {len(session.specs)} runs are damaged; the first, {damaged[0].spec.id}:"
+            f" {damaged[0].reasons[0]}.",
+            f"Run them again with `bench resume {session.id}`.",
+        )
+    if without := list(_without_headline(session, last)):
+        raise NothingMeasured(
+            f"No run measured {' or '.join(without)}.", f"See why with `bench show {session.id} {last[0].spec.folder}`."
+        )
+
+
+def _without_headline(session: Session, runs: list[Run]) -> Iterator[str]:
+    """The headline of every experiment in `runs` that none of them has a value of, with the first reason."""
+    for experiment in dict.fromkeys(run.spec.experiment for run in runs):
+        headline = session.metrics[experiment][0].name
+        samples = [
+            sample
+            for run in runs
+            if run.spec.experiment == experiment
+            for sample in run.samples
+            if sample.metric == headline and not sample.warmup
+        ]
+        if not any(sample.value is not None for sample in samples):
+            why = next((sample.reason for sample in samples if sample.reason), "")
+            yield f"the {headline} of {experiment}" + (f" ({why})" if why else "")
