@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -15,9 +16,11 @@ PAGE = Path(__file__).parents[1] / "docs" / "extending.md"
 
 
 @pytest.fixture
-def broadcast(monkeypatch: pytest.MonkeyPatch) -> Experiment:
+def broadcast(monkeypatch: pytest.MonkeyPatch) -> Experiment[Any]:
     (code,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
     module = ModuleType("broadcast_of_docs")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(compile(code, "extending.md", "exec"), module.__dict__)  # noqa: S102, it is our own text
-    return module  # type: ignore[return-value]
+    found = module.__dict__["EXPERIMENT"]
+    assert isinstance(found, Experiment)
+    return found

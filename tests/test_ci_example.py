@@ -59,7 +59,7 @@ def test_it_measures_reports_and_keeps_the_baseline_that_it_brings() -> None:
 def test_the_metric_that_it_follows_and_the_formats_that_it_writes_are_there() -> None:
     from bench.reports import FORMATS
 
-    names = {metric.name for name in experiments.NAMES for metric in experiments.load(name).METRICS}
+    names = {metric.name for name in experiments.NAMES for metric in experiments.load(name).metrics}
     assert {parsed(shlex.split(each))["metric"] for each in COMMANDS if each.startswith("history")} <= names
     formats = re.findall(r"--format ([\w-]+)", "\n".join(COMMANDS))
     assert set(formats) <= FORMATS.keys()

@@ -117,7 +117,7 @@ def coverage(_app: typer.Typer) -> str:
 
 
 def _summary(name: str) -> str:
-    return (experiments.load(name).__doc__ or "").strip().splitlines()[0].partition(": ")[2]
+    return experiments.summary(name).partition(": ")[2]
 
 
 def _experiment(_app: typer.Typer, *, name: str) -> str:
@@ -125,11 +125,11 @@ def _experiment(_app: typer.Typer, *, name: str) -> str:
     found = experiments.load(name)
     params = [
         (f"`{p.name}`", p.range.replace("|", "\\|"), p.unit, str(p.default), p.help)
-        for p in declared(found.Params).values()
+        for p in declared(found.params).values()
     ]
-    metrics = [(f"`{m.name}`", m.unit, m.direction, m.help) for m in found.METRICS]
-    arms = [(f"`{arm.name}`", arm.role, arm.help) for arm in found.ARMS]
-    profiles = [(f"`{key}`", p.help) for key, p in found.PROFILES.items()]
+    metrics = [(f"`{m.name}`", m.unit, m.direction, m.help) for m in found.metrics]
+    arms = [(f"`{arm.name}`", arm.role, arm.help) for arm in found.arms]
+    profiles = [(f"`{key}`", p.help) for key, p in found.profiles.items()]
     return "\n\n".join(
         (
             _table(("parameter", "values", "unit", "default", "what it is"), params),

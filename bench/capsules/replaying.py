@@ -66,8 +66,8 @@ def again(session: Session, *, target: str, options: Mapping[str, Value], comman
         dropped=(),
         command=command,
         revision=revision_in_words(),
-        metrics={name: plan.experiment(name).METRICS for name in names},
-        arms={name: plan.experiment(name).ARMS for name in names},
+        metrics={name: plan.experiment(name).metrics for name in names},
+        arms={name: plan.experiment(name).arms for name in names},
         specs=tuple(map(needs.complete, specs)),
     )
 
@@ -75,8 +75,8 @@ def again(session: Session, *, target: str, options: Mapping[str, Value], comman
 def _spec(spec: Spec, identity: str) -> Spec:
     """A Spec with params that its experiment declares, within their bounds."""
     subject = plan.experiment(spec.experiment)
-    cell = params.complete(subject.Params, spec.params)
-    subject.Params(**cell)  # refuses what does not go together
+    cell = params.complete(subject.params, spec.params)
+    subject.params(**cell)  # refuses what does not go together
     return replace(spec, session=identity, params=cell, attempt=1)
 
 

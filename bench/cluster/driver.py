@@ -22,7 +22,7 @@ from bench.cluster.recorder import Recorder
 from bench.data import seeded
 from bench.errors import RunInvalid
 from bench.experiments import Experiment, load
-from bench.experiments.toolkit.faults import FaultInjector, ToleratedFaults
+from bench.experiments.toolkit.faults import FaultInjector
 from bench.identity import CALLERS_CODE, IMAGES, code_hash
 from bench.machine.effective_cpus import effective_cpus, is_enough
 from bench.model import Facts, NodeFacts, Spec, from_json
@@ -72,13 +72,13 @@ def main(spec_text: str) -> int:
     return 0
 
 
-def run(spec: Spec, experiment: Experiment, recorder: Recorder) -> list[str]:
+def run(spec: Spec, experiment: Experiment[Any], recorder: Recorder) -> list[str]:
     """Measure, and give the reasons why the numbers cannot be trusted: none is good."""
     import ray
 
     refuse_large_functions()
     connect(spec)
-    params = experiment.Params(**parameters.complete(experiment.Params, spec.params))
+    params = experiment.params(**parameters.complete(experiment.params, spec.params))
     probes = start_probes(spec)
     invocation = Invocation(
         spec=spec,
@@ -94,7 +94,7 @@ def run(spec: Spec, experiment: Experiment, recorder: Recorder) -> list[str]:
     before = _alive_nodes()
     end_profile = profile_driver(spec)
     shares: dict[str, list[float]] = {}
-    headline = experiment.METRICS[0]
+    headline = experiment.metrics[0]
     for sample in experiment.run(params, invocation):
         recorder.sample(sample)
         if (share := work_checks.credited_share(sample, headline, invocation.credited)) is not None:
@@ -112,7 +112,7 @@ def run(spec: Spec, experiment: Experiment, recorder: Recorder) -> list[str]:
 
 
 def work_not_done(
-    spec: Spec, experiment: Experiment, invocation: Invocation, shares: Mapping[str, Sequence[float]]
+    spec: Spec, experiment: Experiment[Any], invocation: Invocation, shares: Mapping[str, Sequence[float]]
 ) -> list[str]:
     """The reasons why the headline is not that of work which the nodes did. `shares`: credited work by the headline's, by arm."""
     busy = [probe.slot.name for probe in invocation.probes if probe.slot.name not in invocation.idle_by_plan]
@@ -121,19 +121,18 @@ def work_not_done(
         return reasons  # what a node did that was lost, or joined, nobody says
     if spec.attempt == 1 and invocation.total_work == 0:  # a later attempt may find all of it done
         reasons.append("no node was credited with any work")
-    empty = {arm.name for arm in experiment.ARMS if arm.role == "calls"}  # calls without the work, which have no credit
+    empty = {arm.name for arm in experiment.arms if arm.role == "calls"}  # calls without the work, which have no credit
     counted = {arm: those for arm, those in shares.items() if arm not in empty}
-    return reasons + work_checks.credit_reasons(counted, experiment.METRICS[0])
+    return reasons + work_checks.credit_reasons(counted, experiment.metrics[0])
 
 
-def planned_faults(spec: Spec, experiment: Experiment, probes: list[NodeProbe]) -> FaultInjector | None:
+def planned_faults(spec: Spec, experiment: Experiment[Any], probes: list[NodeProbe]) -> FaultInjector | None:
     """The faults to inject, where the Spec plans any."""
-    if not spec.faults:
+    if not spec.faults or experiment.tolerates is None:
         return None
-    tolerated: ToleratedFaults = experiment.CHAOS  # type: ignore[attr-defined]  # who has the param has this too
     return FaultInjector(
         plan=spec.faults,
-        workers=tolerated.workers,
+        workers=experiment.tolerates.workers,
         seed=spec.seed,
         attempt=spec.attempt,
         nodes=[probe.slot for probe in probes],

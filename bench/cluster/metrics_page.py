@@ -238,7 +238,7 @@ def _subjects(name: str) -> set[str]:
     """The arms that are measured, and not what they are compared with; nothing, where this exporter does not know."""
     if name not in experiments.NAMES:
         return set()
-    return {arm.name for arm in experiments.load(name).ARMS if arm.role == "subject"}
+    return {arm.name for arm in experiments.load(name).arms if arm.role == "subject"}
 
 
 def _params(runs: list[Followed]) -> Iterator[tuple[str, ...]]:
@@ -252,9 +252,9 @@ def _add_declared(families: dict[str, GaugeMetricFamily], name: str) -> None:
     if name not in experiments.NAMES:
         return
     declared = experiments.load(name)
-    for metric in declared.METRICS:
-        is_headline = "yes" if metric is declared.METRICS[0] else "no"
+    for metric in declared.metrics:
+        is_headline = "yes" if metric is declared.metrics[0] else "no"
         labels = (name, metric.name, metric.unit, metric.better or "", is_headline)
         families["bench_metric_info"].add_metric(labels, 1)
-    for arm in declared.ARMS:
+    for arm in declared.arms:
         families["bench_arm_info"].add_metric((name, arm.name, arm.role), 1)

@@ -19,7 +19,7 @@ from bench.sanitize import clean_line
 from bench.terminal.answers import say_json
 
 if TYPE_CHECKING:
-    from bench.experiments import Experiment as Module
+    pass
 
 KINDS = ("experiments", "sessions", "targets")
 What = Annotated[
@@ -98,16 +98,12 @@ def about(name: str) -> dict[str, object]:
     experiment = experiments.load(name)
     return {
         "name": name,
-        "help": _summary(experiment),
-        "params": [each.as_json() for each in declared(experiment.Params).values()],
-        "metrics": experiment.METRICS,
-        "arms": experiment.ARMS,
-        "profiles": experiment.PROFILES,
+        "help": experiments.summary(name),
+        "params": [each.as_json() for each in declared(experiment.params).values()],
+        "metrics": experiment.metrics,
+        "arms": experiment.arms,
+        "profiles": experiment.profiles,
     }
-
-
-def _summary(experiment: Module) -> str:
-    return (experiment.__doc__ or "").strip().partition("\n")[0]
 
 
 def describe(name: str) -> list[str]:
@@ -117,13 +113,13 @@ def describe(name: str) -> list[str]:
 
     experiment = experiments.load(name)
     parameters = [
-        (p.name, f"{p.range} {p.unit}".strip(), f"[{p.default}]", p.help) for p in declared(experiment.Params).values()
+        (p.name, f"{p.range} {p.unit}".strip(), f"[{p.default}]", p.help) for p in declared(experiment.params).values()
     ]
-    metrics = [(m.name, m.unit, m.direction, m.help) for m in experiment.METRICS]
-    arms = [(arm.name, arm.role, arm.help) for arm in experiment.ARMS]
-    profiles = [(key, profile.help) for key, profile in experiment.PROFILES.items()]
+    metrics = [(m.name, m.unit, m.direction, m.help) for m in experiment.metrics]
+    arms = [(arm.name, arm.role, arm.help) for arm in experiment.arms]
+    profiles = [(key, profile.help) for key, profile in experiment.profiles.items()]
     return [
-        f"{name}: {_summary(experiment)}",
+        f"{name}: {experiments.summary(name)}",
         *("", "  params (--set name=value,value)", *_aligned(parameters)),
         *("", "  metrics (the headline first)", *_aligned(metrics)),
         *("", "  arms (measured in turn, in every run)", *_aligned(arms)),

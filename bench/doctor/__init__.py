@@ -150,7 +150,7 @@ def clocks(offsets: Mapping[str, float]) -> Finding:
 
 def shortest_sample_seconds() -> float:
     """The shortest sample that any profile of any experiment has."""
-    return min(profile.sample_seconds for name in NAMES for profile in load(name).PROFILES.values())
+    return min(profile.sample_seconds for name in NAMES for profile in load(name).profiles.values())
 
 
 def scraped_and_shown(found: Cluster) -> Iterator[Finding]:

@@ -1,16 +1,23 @@
-"""What we measure: the contract of an experiment, and the index of those there are."""
+"""Declares what an experiment is, and lists those there are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol, cast
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from bench.context import Context
 from bench.errors import BadInput
 from bench.metrics import conflict
-from bench.model import Arm, Metric, Sample, Value, from_json, to_json
+from bench.model import Arm, Metric, Sample, Topology, Value, from_json, to_json
+
+if TYPE_CHECKING:
+    from bench.experiments.toolkit.faults import ToleratedFaults
+
+P = TypeVar("P")
+HINT = "docs/extending.md shows an experiment."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,24 +36,52 @@ class Profile:
     deadline_seconds: float = 600.0  # of one run
 
 
-class Experiment(Protocol):
-    """The shape of a module in this folder. What it needs before it starts it may say too: see `bench/planning/needs.py`."""
+@dataclass(frozen=True, kw_only=True)
+class Experiment(Generic[P]):
+    """What an experiment's module declares as EXPERIMENT. Planning asks the optional functions once, for each Spec.
 
-    METRICS: tuple[Metric, ...]  # the headline first
-    ARMS: tuple[Arm, ...]  # the subject first
-    PROFILES: dict[str, Profile]
-    Params: type[Any]  # a frozen dataclass; each field is Annotated[type, Meta(...)]
+    Raises BadInput where a part of it is not what it must be.
+    """
 
-    def guess_pass_seconds(self, params: Any) -> float:
-        """How long one pass of all arms may take on two cores, before any run has said so."""
-        ...
+    metrics: tuple[Metric, ...]  # the headline first
+    arms: tuple[Arm, ...]  # the subject first
+    params: type[P]  # a frozen dataclass; each field is Annotated[type, Meta(...)]
+    profiles: Mapping[str, Profile]
+    guess_pass_seconds: Callable[[P], float]  # of all arms on two cores, before any run has been timed
+    run: Callable[[P, Context], Iterator[Sample]]  # one invocation: start, measure in turns, yield samples
 
-    def run(self, params: Any, context: Context) -> Iterator[Sample]:
-        """One invocation: start, measure in turns, yield samples."""
-        ...
+    check_fits: Callable[[P, Topology], None] = lambda _params, _topology: None  # raises DoesNotFit
+    check_input: Callable[[P], None] = lambda _params: None  # raises where a file of the user's own is not good
+    data_sets: Callable[[P], Collection[str]] = lambda _params: ()  # that a run reads
+    ray_settings: Callable[[P], Mapping[str, str]] = lambda _params: {}  # of its nodes, without the RAY_ before them
+    # That compute at once; None: their number follows from that of CPUs.
+    busy_workers: Callable[[P, Topology], int | None] = lambda _params, _topology: None
+    without_effect: Callable[[P], Collection[str]] = (
+        lambda _params: ()
+    )  # parameters that change nothing beside the others
+    tolerates: ToleratedFaults | None = None  # without it, any fault makes a run invalid
+    faults: Callable[[P], str] = lambda _params: ""  # to inject, as in worker:5+driver:3
+
+    def __post_init__(self) -> None:
+        parts: tuple[tuple[str, object, type], ...] = (("metrics", self.metrics, Metric), ("arms", self.arms, Arm))
+        for name, values, kind in parts:
+            if not isinstance(values, tuple) or not values:
+                raise BadInput(f"{name} must be a tuple of {kind.__name__}s: (one,) has a comma.", HINT)
+            for value in values:
+                try:
+                    from_json(to_json(value), kind)
+                except ValueError as error:
+                    raise BadInput(f"{name} must be {kind.__name__}s: {error}.", HINT) from None
+        if self.arms[0].role != "subject":
+            raise BadInput(f"The first of the arms must be the subject, and {self.arms[0].name} is not.", HINT)
+        if wrong := conflict(self.metrics):
+            raise BadInput(f"The metrics do not go together: {wrong}.", HINT)
+        for title, profile in self.profiles.items():
+            for name, levels in [each for grid in profile.grids for each in grid.items()]:
+                if not isinstance(levels, tuple):
+                    raise BadInput(f"Profile {title} must have a tuple of values for {name}: (4,) has a comma.", HINT)
 
 
-DECLARED = ("METRICS", "ARMS", "PROFILES", "Params", "guess_pass_seconds", "run")
 _MODULES = {
     "inference": "bench.experiments.inference",
     "parameter-server": "bench.experiments.parameter_server",
@@ -66,34 +101,21 @@ _OWN_MODULES = {
 ALL_NAMES = (*NAMES, *_OWN_MODULES)
 
 
-def load(name: str) -> Experiment:
+def load(name: str) -> Experiment[Any]:
     """The experiment called `name`; its frameworks are not imported before it runs.
 
-    Raises KeyError if there is none, and BadInput where its module is not what an experiment is.
+    Raises KeyError if there is none, and BadInput where its module declares none.
     """
-    module = import_module((_MODULES | _OWN_MODULES)[name])
-    if lack := flaw(module):
-        raise BadInput(f"{module.__name__} is no experiment yet: {lack}.", "docs/extending.md shows one.")
-    return cast(Experiment, module)
+    module = _module(name)
+    if not isinstance(vars(module).get("EXPERIMENT"), Experiment):
+        raise BadInput(f"{module.__name__} must declare EXPERIMENT = Experiment(...).", HINT)
+    return cast(Experiment[Any], module.EXPERIMENT)
 
 
-def flaw(module: Any) -> str:
-    """What is wrong with what `module` declares, in words; empty where all is well. No type checker sees what is loaded by name."""
-    if lacking := [name for name in DECLARED if not hasattr(module, name)]:
-        return f"it has no {' and no '.join(lacking)}"
-    for name, kind in (("METRICS", Metric), ("ARMS", Arm)):
-        nouns = getattr(module, name)
-        if not isinstance(nouns, tuple) or not nouns:
-            return f"{name} is no tuple of {kind.__name__}s: (one,) has a comma"
-        for noun in nouns:
-            try:
-                from_json(to_json(noun), kind)
-            except ValueError as error:
-                return f"{name} has what is no {kind.__name__}: {error}"
-    if module.ARMS[0].role != "subject":
-        return f"the first of its ARMS, {module.ARMS[0].name}, is not the subject"
-    for title, profile in module.PROFILES.items():
-        if alone := [name for grid in profile.grids for name, values in grid.items() if not isinstance(values, tuple)]:
-            return f"its profile {title} has no tuple of values for {alone[0]}: (4,) has a comma"
-    wrong = conflict(module.METRICS)
-    return f"of its METRICS {wrong}" if wrong else ""
+def summary(name: str) -> str:
+    """The first line of its module: its title, a colon, and what it does."""
+    return (_module(name).__doc__ or "").strip().partition("\n")[0]
+
+
+def _module(name: str) -> ModuleType:
+    return import_module((_MODULES | _OWN_MODULES)[name])

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from bench.context import Context, Measured
 from bench.errors import DoesNotFit
-from bench.experiments import Profile
+from bench.experiments import Experiment, Profile
 from bench.experiments.clustering import files
 from bench.experiments.clustering.files import Read, Written
 from bench.experiments.clustering.formats import Format
@@ -199,3 +199,14 @@ def still_warm(reads: Sequence[Read], disk_bytes: int) -> str | None:
             " (a file system that lies in memory has no other place for them)"
         )
     return None
+
+
+EXPERIMENT = Experiment(
+    metrics=METRICS,
+    arms=ARMS,
+    params=Params,
+    profiles=PROFILES,
+    guess_pass_seconds=guess_pass_seconds,
+    run=run,
+    check_fits=check_fits,
+)

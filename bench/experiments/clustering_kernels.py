@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from bench.context import Context, Measured
 from bench.errors import BadInput, DoesNotFit
-from bench.experiments import Profile
+from bench.experiments import Experiment, Profile
 from bench.experiments.clustering import workers
 from bench.experiments.clustering.inputs import check_path, open_jobs
 from bench.experiments.clustering.metrics import PROJECTED, STUDY_JOBS
@@ -255,3 +255,15 @@ def digest(jobs: Sequence[Job]) -> str:
     return hashlib.sha256(
         "".join(job.labels_sha256 for job in sorted(jobs, key=lambda job: job.number)).encode()
     ).hexdigest()
+
+
+EXPERIMENT = Experiment(
+    metrics=METRICS,
+    arms=ARMS,
+    params=Params,
+    profiles=PROFILES,
+    guess_pass_seconds=guess_pass_seconds,
+    run=run,
+    check_fits=check_fits,
+    check_input=check_input,
+)

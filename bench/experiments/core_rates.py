@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta
 
 from bench.context import Context, Measured, NodeSlot
-from bench.experiments import Profile
+from bench.experiments import Experiment, Profile
 from bench.experiments.toolkit import response_times
 from bench.experiments.toolkit.load import RayCalls
 from bench.experiments.toolkit.placement import get_in_time, on
@@ -388,3 +388,14 @@ def _put_large(put_bytes: int) -> int:
     import numpy as np
 
     return _put(np.zeros(put_bytes // 8, dtype=np.int64))
+
+
+EXPERIMENT = Experiment(
+    metrics=METRICS,
+    arms=ARMS,
+    params=Params,
+    profiles=PROFILES,
+    guess_pass_seconds=guess_pass_seconds,
+    run=run,
+    without_effect=without_effect,
+)

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from bench.context import Context, Measured
-from bench.experiments import Profile
+from bench.experiments import Experiment, Profile
 from bench.metrics import seconds
 from bench.model import Arm, Sample
 
@@ -165,3 +165,13 @@ def timer_step_seconds() -> float:
     """The least step between two different answers of the clock, of a thousand."""
     answers = [perf_counter() for _ in range(1000)]
     return min((b - a for a, b in itertools.pairwise(answers) if b > a), default=0.0)
+
+
+EXPERIMENT = Experiment(
+    metrics=METRICS,
+    arms=ARMS,
+    params=Params,
+    profiles=PROFILES,
+    guess_pass_seconds=guess_pass_seconds,
+    run=run,
+)

@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from bench.context import Context
 from bench.errors import RunInvalid
-from bench.experiments import Profile
+from bench.experiments import Experiment, Profile
 from bench.experiments.toolkit.environment import environment
 from bench.metrics import rate, ratio, seconds
 from bench.model import Arm, Sample
@@ -169,3 +169,13 @@ def read(text: str) -> Done:
         return Done(seconds=float(found["time_taken"]), states=dict(found["trial_states"]))
     except (ValueError, KeyError, TypeError) as error:
         raise RunInvalid(f"Tune's harness left no result that can be read: {text[:100]!r}") from error
+
+
+EXPERIMENT = Experiment(
+    metrics=METRICS,
+    arms=ARMS,
+    params=Params,
+    profiles=PROFILES,
+    guess_pass_seconds=guess_pass_seconds,
+    run=run,
+)

@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from bench import params as parameters
 from bench.errors import BadInput, DoesNotFit, did_you_mean
@@ -49,7 +50,7 @@ class Known:
 NOTHING_KNOWN = Known()
 
 
-def experiment(name: str) -> Experiment:
+def experiment(name: str) -> Experiment[Any]:
     """The experiment called `name`. Raises BadInput, naming those there are."""
     if name not in ALL_NAMES:
         raise BadInput(f"There is no experiment {name}.", f"{did_you_mean(name, NAMES)}There are: {', '.join(NAMES)}.")
@@ -58,7 +59,7 @@ def experiment(name: str) -> Experiment:
 
 def profile(name: str, of: str) -> Profile:
     """The profile `name` of the experiment `of`. Raises BadInput, naming those there are."""
-    profiles = experiment(of).PROFILES
+    profiles = experiment(of).profiles
     if name not in profiles:
         raise BadInput(f"{of} has no profile {name}.", f"{did_you_mean(name, profiles)}It has: {', '.join(profiles)}.")
     return profiles[name]
@@ -110,7 +111,7 @@ def chosen_levels(request: RunRequest, of: str) -> Levels:
     sets = [*request.sets, *([f"chaos={request.chaos}"] if request.chaos else [])]
     if any(text.startswith("chaos=") for text in sets):
         needs.check_chaos(of)
-    return {**request.levels.get(of, {}), **parameters.settings(experiment(of).Params, sets)}
+    return {**request.levels.get(of, {}), **parameters.settings(experiment(of).params, sets)}
 
 
 def cells(of: str, name: str, chosen: Levels) -> list[dict[str, Value]]:
@@ -144,8 +145,8 @@ def _combinations(of: str, name: str, chosen: Levels) -> Iterator[tuple[dict[str
     for grid in profile(name, of).grids:
         levels = {**grid, **chosen}
         for values in itertools.product(*levels.values()):
-            cell = parameters.complete(subject.Params, dict(zip(levels, values, strict=True)))
-            idle = needs.without_effect(subject, subject.Params(**cell))  # Params refuses what does not go together
+            cell = parameters.complete(subject.params, dict(zip(levels, values, strict=True)))
+            idle = subject.without_effect(subject.params(**cell))  # Params refuses what does not go together
             effect = tuple((name, value) for name, value in cell.items() if name not in idle)
             yield cell, found.get(effect)
             found.setdefault(effect, cell)
@@ -186,8 +187,8 @@ def make(request: RunRequest, *, now: datetime | None = None, suffix: str | None
         **{each.name: getattr(asked, each.name) for each in fields(RunRequest)},
         id=identity,
         created=now.isoformat(timespec="seconds"),
-        metrics={name: experiment(name).METRICS for name in names},
-        arms={name: experiment(name).ARMS for name in names},
+        metrics={name: experiment(name).metrics for name in names},
+        arms={name: experiment(name).arms for name in names},
         specs=tuple(_ordered(complete, shapes, blocks=blocks, seed=request.seed)),
         revision=revision_in_words(),
         primary_cells=primary(request.primary, cell_specs),

@@ -85,12 +85,12 @@ def _experiments(text: Text, profile: str) -> dict[str, Levels]:
         if name not in NAMES:
             raise text.wrong(keys, f"there is no experiment {name}{_nearest(name, NAMES)}")
         subject = plan.experiment(name)
-        if profile not in subject.PROFILES:
+        if profile not in subject.profiles:
             where = ("profile",) if "profile" in text.values else keys
-            raise text.wrong(where, f"{name} has no profile {profile}{_nearest(profile, subject.PROFILES)}")
+            raise text.wrong(where, f"{name} has no profile {profile}{_nearest(profile, subject.profiles)}")
         if not isinstance(said, dict | None):  # `inference:` with nothing after it is an empty mapping of YAML
             raise text.wrong(keys, f"{name} must be a {text.table} of its parameters, which may be empty.")
-        declared = parameters.declared(subject.Params)
+        declared = parameters.declared(subject.params)
         levels = (said or {}).items()
         found[name] = {each: _levels(text, (*keys, each), declared, values) for each, values in levels}
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -32,14 +32,14 @@ def experiment(incomplete: str) -> list[str]:
 
 def profile(context: typer.Context, incomplete: str) -> list[str]:
     """The profiles of the experiments that were named already, or else of all."""
-    return _beginning(incomplete, dict.fromkeys(each for of in _named(context) for each in of.PROFILES))
+    return _beginning(incomplete, dict.fromkeys(each for of in _named(context) for each in of.profiles))
 
 
 def setting(context: typer.Context, incomplete: str) -> list[str]:
     """The params of the experiments that were named already, or else of all, ready for their values."""
     from bench.params import declared
 
-    return _beginning(incomplete, dict.fromkeys(f"{each}=" for of in _named(context) for each in declared(of.Params)))
+    return _beginning(incomplete, dict.fromkeys(f"{each}=" for of in _named(context) for each in declared(of.params)))
 
 
 def session(context: typer.Context, incomplete: str) -> list[str]:
@@ -63,7 +63,7 @@ _OF_NAMES: dict[str, Callable[..., list[str]]] = {
 """What completes the options and arguments of these names, wherever a command has one."""
 
 
-def _named(context: typer.Context) -> list[Experiment]:
+def _named(context: typer.Context) -> list[Experiment[Any]]:
     from bench import experiments
 
     said = context.params.get("experiments") or context.params.get("experiment") or ()

@@ -123,11 +123,11 @@ def test_an_experiment_with_a_ladder_has_peers_in_one_process_and_in_several() -
     ladder_of = {
         name: experiments.load(name)
         for name in experiments.NAMES
-        if meaning("workers per CPU", experiments.load(name).METRICS)
+        if meaning("workers per CPU", experiments.load(name).metrics)
     }
     assert ladder_of
     for name, each in ladder_of.items():
-        peers = {arm.name for arm in each.ARMS if arm.role == "peer" and not arm.name.startswith("ray")}
+        peers = {arm.name for arm in each.arms if arm.role == "peer" and not arm.name.startswith("ray")}
         assert len(peers) >= 2, f"{name} has no other way to do its work in one process and in several: {peers}"
 
 

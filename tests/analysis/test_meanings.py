@@ -26,7 +26,7 @@ WORDS = {"network", "efficiency", "_low", "_high"}  # of tables and formats: nei
 
 
 def declared_names() -> set[str]:
-    return {metric.name for name in experiments.ALL_NAMES for metric in experiments.load(name).METRICS}
+    return {metric.name for name in experiments.ALL_NAMES for metric in experiments.load(name).metrics}
 
 
 def is_spelled(text: str, names: set[str]) -> bool:
@@ -73,7 +73,7 @@ def test_a_name_that_is_spelled_is_found(source: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", experiments.ALL_NAMES)
 def test_the_metrics_of_every_experiment_go_together(name: str) -> None:
-    assert conflict(experiments.load(name).METRICS) == ""
+    assert conflict(experiments.load(name).metrics) == ""
 
 
 def test_a_meaning_that_there_is_not_is_refused() -> None:

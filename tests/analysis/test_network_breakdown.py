@@ -298,5 +298,5 @@ def test_what_the_breakdown_asks_of_the_experiment_network_is_there():
     from bench.experiments import load
 
     asked = load("network")
-    assert {"raw TCP", "actor call"} <= {arm.means for arm in asked.ARMS}
-    assert {"goodput", "round trip"} <= {metric.means for metric in asked.METRICS}
+    assert {"raw TCP", "actor call"} <= {arm.means for arm in asked.arms}
+    assert {"goodput", "round trip"} <= {metric.means for metric in asked.metrics}

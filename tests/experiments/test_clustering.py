@@ -135,7 +135,7 @@ def test_input_from_a_disk_is_what_a_worker_would_make_itself(tmp_path: Path) ->
 
 def run(context: Any, **fields: Any) -> list[Sample]:
     if "chaos" in fields:
-        context.inject(fields["chaos"], clustering.CHAOS)
+        context.inject(fields["chaos"], clustering.EXPERIMENT.tolerates)
     return list(clustering.run(Params(**fields), context))
 
 
@@ -363,7 +363,7 @@ address, folder, params, earlier = sys.argv[2], Path(sys.argv[3]), json.loads(sy
 ray.init(address=address, log_to_driver=False, logging_level="ERROR")
 nodes = [NodeSlot(name="head", node_id=ray.nodes()[0]["NodeID"], cpus=2, threads=2)]
 context = LocalContext(nodes=nodes, folder=folder, earlier=[Path(each) for each in earlier], passes=1)
-context.inject(params["chaos"], clustering.CHAOS)
+context.inject(params["chaos"], clustering.EXPERIMENT.tolerates)
 samples = list(clustering.run(clustering.Params(**params), context))
 said = {sample.metric: sample.value for sample in samples if sample.arm == "ray" and sample.node is None}
 (folder / "said.json").write_text(json.dumps({"reasons": context.reasons, **said}))
@@ -410,4 +410,4 @@ def test_a_million_jobs_survive_three_drivers_and_five_workers_that_are_killed(
 
 
 def test_the_index_knows_clustering_and_its_headline() -> None:
-    assert load("clustering").METRICS[0].name == "jobs_per_second"
+    assert load("clustering").metrics[0].name == "jobs_per_second"

@@ -12,38 +12,60 @@ from builders import a_spec, a_topology
 
 from bench import experiments
 from bench.errors import BadInput
-from bench.experiments import core_rates, flaw
+from bench.experiments import Experiment, core_rates
 from bench.planning import needs
 
-GOOD = {name: getattr(core_rates, name) for name in experiments.DECLARED}
+GOOD = core_rates.EXPERIMENT
 ARM, METRIC = core_rates.ARMS[0], core_rates.METRICS[0]
 TINY = core_rates.PROFILES["tiny"]
+REQUIRED = ("metrics", "arms", "params", "profiles", "guess_pass_seconds", "run")
 
 
 @pytest.mark.parametrize("name", experiments.ALL_NAMES)
-def test_every_experiment_declares_what_it_must(name: str) -> None:
-    assert flaw(experiments.load(name)) == ""
+def test_every_experiment_can_be_loaded_and_has_a_summary(name: str) -> None:
+    assert isinstance(experiments.load(name), Experiment)
+    title, colon, text = experiments.summary(name).partition(": ")
+    assert title
+    assert colon
+    assert text
 
 
-@pytest.mark.parametrize("name", experiments.DECLARED)
+@pytest.mark.parametrize("name", REQUIRED)
 def test_what_was_left_out_is_named(name: str) -> None:
-    assert flaw(SimpleNamespace(**{key: value for key, value in GOOD.items() if key != name})) == f"it has no {name}"
+    given = {each: getattr(GOOD, each) for each in REQUIRED if each != name}
+    with pytest.raises(TypeError, match=f"missing 1 required keyword-only argument: '{name}'"):
+        Experiment(**given)
+
+
+def test_what_an_experiment_does_not_say_has_a_default() -> None:
+    silent = Experiment(**{each: getattr(GOOD, each) for each in REQUIRED})
+    params, shape = silent.params(), a_topology()
+    silent.check_fits(params, shape)
+    silent.check_input(params)
+    said = (silent.data_sets, silent.ray_settings, silent.without_effect, silent.faults)
+    assert [each(params) for each in said] == [(), {}, (), ""]
+    assert (silent.busy_workers(params, shape), silent.tolerates) == (None, None)
 
 
 @pytest.mark.parametrize(
-    ("slip", "words"),
+    ("slip", "message"),
     [
-        ({"METRICS": METRIC}, "METRICS is no tuple of Metrics"),
-        ({"ARMS": ()}, "ARMS is no tuple of Arms"),
-        ({"METRICS": (replace(METRIC, better="more"),)}, "Invalid enum value 'more'"),
-        ({"ARMS": (replace(ARM, role="main"),)}, "Invalid enum value 'main'"),
-        ({"ARMS": (replace(ARM, role="peer"),)}, f"the first of its ARMS, {ARM.name}, is not the subject"),
-        ({"METRICS": (ARM,)}, "METRICS has what is no Metric"),
-        ({"PROFILES": {"tiny": replace(TINY, grids=({"calls": 4},))}}, "profile tiny has no tuple of values for calls"),
+        ({"metrics": METRIC}, r"metrics must be a tuple of Metrics: \(one,\) has a comma"),
+        ({"arms": ()}, r"arms must be a tuple of Arms"),
+        ({"metrics": (replace(METRIC, better="more"),)}, "Invalid enum value 'more'"),
+        ({"arms": (replace(ARM, role="main"),)}, "Invalid enum value 'main'"),
+        ({"arms": (replace(ARM, role="peer"),)}, f"The first of the arms must be the subject, and {ARM.name} is not"),
+        ({"metrics": (ARM,)}, "metrics must be Metrics: "),
+        ({"metrics": (METRIC, METRIC)}, f"The metrics do not go together: two metrics have the name {METRIC.name}"),
+        (
+            {"profiles": {"tiny": replace(TINY, grids=({"calls": 4},))}},
+            "Profile tiny must have a tuple of values for calls",
+        ),
     ],
 )
-def test_a_slip_is_told_in_words(slip: dict[str, Any], words: str) -> None:
-    assert words in flaw(SimpleNamespace(**GOOD | slip))
+def test_a_slip_is_told_in_words(slip: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        replace(GOOD, **slip)
 
 
 @pytest.mark.parametrize("name", experiments.NAMES)
@@ -51,13 +73,13 @@ def test_params_that_say_how_many_work_at_once_are_counted(name: str) -> None:
     module = experiments.load(name)
     options = [
         (field, option)
-        for field, hint in get_type_hints(module.Params, include_extras=True).items()
+        for field, hint in get_type_hints(module.params, include_extras=True).items()
         for option in getattr(hint, "__metadata__", ())
     ]
     counted = [field for field, option in options if getattr(option, "metavar", "") in ("ACTORS", "WORKERS", "THREADS")]
     if counted:
         shape = a_topology()
-        few, many = (module.busy_workers(module.Params(**dict.fromkeys(counted, n)), shape) for n in (1, 8))  # type: ignore[attr-defined]
+        few, many = (module.busy_workers(module.params(**dict.fromkeys(counted, n)), shape) for n in (1, 8))
         assert few <= 2 < many
 
 
@@ -77,7 +99,7 @@ def test_how_many_work_at_once_is_what_the_params_say(
     assert needs.complete(a_spec(experiment=experiment, params=params)).busy_workers == workers
 
 
-def test_a_slip_is_one_line_that_says_where_and_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_without_an_experiment_is_one_line_that_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, core_rates.__name__, SimpleNamespace(__name__=core_rates.__name__))
-    with pytest.raises(BadInput, match=r"bench\.experiments\.core_rates is no experiment yet: it has no METRICS and"):
+    with pytest.raises(BadInput, match=r"bench\.experiments\.core_rates must declare EXPERIMENT = Experiment"):
         experiments.load("core-rates")

@@ -12,7 +12,7 @@ __all__ = ["broadcast"]
 
 @pytest.mark.ray
 def test_its_goodput_counts_every_reader(broadcast: Any, context: Any) -> None:
-    samples = list(broadcast.run(broadcast.Params(object_kib=64, readers=3), context))
+    samples = list(broadcast.run(broadcast.params(object_kib=64, readers=3), context))
     values = {sample.metric: sample.value for sample in samples}
     read_bytes = values["goodput_bytes_per_second"] * values["broadcast_seconds"]
     assert read_bytes == pytest.approx(3 * 64 * 1024)

@@ -40,7 +40,7 @@ def a_wish(name: str, chaos: str) -> RunRequest:
     ("name", "actor"), [("clustering", Worker), ("inference", Predictor), ("parameter-server", TrainingWorker)]
 )
 def test_the_actors_that_an_experiment_names_are_there(name: str, actor: type[Any]) -> None:
-    of, _, method = load(name).CHAOS.workers.partition(".")  # type: ignore[attr-defined]
+    of, _, method = load(name).tolerates.workers.partition(".")  # type: ignore[attr-defined]
     assert of == actor.__name__
     assert not method or hasattr(actor, method)
 
@@ -123,7 +123,7 @@ def test_where_there_is_nothing_to_inject_into_the_run_is_told_so(local_ray: Seq
 @pytest.mark.timeout(60)
 def test_actors_that_are_killed_are_replaced_and_their_batches_answered_again(context: Any) -> None:
     context.passes = 1
-    context.inject("worker:2", inference.CHAOS)
+    context.inject("worker:2", inference.EXPERIMENT.tolerates)
     params = inference.Params(actors=2, batch=1, inputs=600, open_loop="off", chaos="worker:2")
     samples = list(inference.run(params, context))
     assert not context.is_invalid, context.reasons  # all answers are right, and there are as many as inputs
@@ -137,7 +137,7 @@ def test_actors_that_are_killed_are_replaced_and_their_batches_answered_again(co
 def test_a_worker_that_is_killed_in_training_changes_no_weight(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "TICK_SECONDS", 0.02)
     context.passes = 1
-    context.inject("worker:1", parameter_server.CHAOS)
+    context.inject("worker:1", parameter_server.EXPERIMENT.tolerates)
     params = parameter_server.Params(
         data="mnist-small-32",
         batch=20,

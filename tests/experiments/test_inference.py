@@ -39,9 +39,9 @@ def measured(*passes: metrics.Pass, seconds: float = 2.0, arm: str = "ray") -> M
 
 def test_the_index_knows_inference_and_its_headline() -> None:
     experiment = load("inference")
-    assert experiment.METRICS[0].name == "throughput_inputs_per_second"
-    assert experiment.ARMS[0].role == "subject"
-    assert len({metric.name for metric in experiment.METRICS}) == len(experiment.METRICS)
+    assert experiment.metrics[0].name == "throughput_inputs_per_second"
+    assert experiment.arms[0].role == "subject"
+    assert len({metric.name for metric in experiment.metrics}) == len(experiment.metrics)
 
 
 @pytest.mark.parametrize(

@@ -79,9 +79,9 @@ def values(samples: Sequence[Sample], metric: str, arm: str = "ray-sync") -> lis
 
 def test_the_index_knows_the_parameter_server_and_its_headline() -> None:
     experiment = load("parameter-server")
-    assert experiment.METRICS[0].name == "throughput_samples_per_second"
-    assert experiment.ARMS[0].role == "subject"
-    assert len({metric.name for metric in experiment.METRICS}) == len(experiment.METRICS)
+    assert experiment.metrics[0].name == "throughput_samples_per_second"
+    assert experiment.arms[0].role == "subject"
+    assert len({metric.name for metric in experiment.metrics}) == len(experiment.metrics)
 
 
 @pytest.mark.parametrize(

@@ -43,4 +43,4 @@ def test_a_quantile_is_a_value_that_was_measured() -> None:
 
 def test_it_is_in_no_list_and_can_be_loaded() -> None:
     assert "selfcheck" not in NAMES
-    assert load("selfcheck").METRICS == selfcheck.METRICS
+    assert load("selfcheck").metrics == selfcheck.METRICS

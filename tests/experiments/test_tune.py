@@ -84,9 +84,9 @@ def of(*trials: TrialRun, **said: Any) -> list[Sample]:
 
 def test_the_index_knows_tune_and_its_headline() -> None:
     experiment = load("tune")
-    assert experiment.METRICS[0].name == "search_seconds"
-    assert experiment.ARMS[0].role == "subject"
-    assert len({metric.name for metric in experiment.METRICS}) == len(experiment.METRICS)
+    assert experiment.metrics[0].name == "search_seconds"
+    assert experiment.arms[0].role == "subject"
+    assert len({metric.name for metric in experiment.metrics}) == len(experiment.metrics)
 
 
 def test_lab_has_the_ladder_of_the_study() -> None:

@@ -219,7 +219,7 @@ def test_cells_that_differ_in_nothing_that_has_an_effect_are_one_and_it_is_said(
 
 def test_no_profile_has_cells_that_differ_in_nothing() -> None:
     for of in NAMES:
-        for name in plan.experiment(of).PROFILES:
+        for name in plan.experiment(of).profiles:
             assert list(plan.twins(RunRequest(experiments=(of,), profile=name))) == [], f"{of} {name}"
 
 

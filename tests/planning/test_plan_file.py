@@ -38,7 +38,7 @@ def as_request(found: Plan) -> tuple[RunRequest, Given, Path]:
 @st.composite
 def levels(draw: st.DrawFn, of: str) -> dict[str, tuple[Value, ...]]:
     """Some params of an experiment, over values that each of them may have."""
-    declared = params.declared(plan.experiment(of).Params)
+    declared = params.declared(plan.experiment(of).params)
     found: dict[str, tuple[Value, ...]] = {}
     for name in draw(st.sets(st.sampled_from(sorted(declared)), max_size=3)):
         found[name] = tuple(draw(st.lists(a_value(declared[name]), min_size=1, max_size=3, unique=True)))
@@ -108,7 +108,7 @@ def test_an_integer_where_a_number_is_asked_for_is_that_number(extra: str) -> No
     of, name = next(
         (of, each.name)
         for of in NAMES
-        for each in params.declared(plan.experiment(of).Params).values()
+        for each in params.declared(plan.experiment(of).params).values()
         if each.type is float and (each.minimum or 0) <= 1 and (each.maximum or 1) >= 1
     )
     text = f"[experiments.{of}]\n{name} = 1\n" if extra.endswith("toml") else f"experiments: {{{of}: {{{name}: 1}}}}"

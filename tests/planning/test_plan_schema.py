@@ -61,7 +61,7 @@ def test_a_mistake_that_the_check_finds_the_schema_finds_at_its_place(
 
 @pytest.mark.parametrize("of", NAMES)
 def test_each_parameter_may_have_its_default_and_its_bounds_and_nothing_beyond(validator: Any, of: str) -> None:
-    for name, declared in params.declared(plan.experiment(of).Params).items():
+    for name, declared in params.declared(plan.experiment(of).params).items():
 
         def valid(value: object, name: str = name) -> bool:
             return bool(validator.is_valid({"experiments": {of: {name: value}}}))

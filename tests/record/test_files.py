@@ -65,7 +65,7 @@ def test_every_parameter_that_is_a_path_takes_a_home(home: Path) -> None:
     declared = {
         (of, each.name): each
         for of in NAMES
-        for each in params.declared(plan.experiment(of).Params).values()
+        for each in params.declared(plan.experiment(of).params).values()
         if each.name in ("input", "folder") or each.name.endswith("_path") or "file" in each.help.lower()
     }
     assert {of for of, _ in declared} >= {"clustering", "clustering-kernels", "clustering-files", "tune"}

@@ -32,7 +32,7 @@ def offered(folder: Path, words: str) -> list[str]:
     return done.stdout.split()
 
 
-PROFILES = list(dict.fromkeys(each for name in experiments.NAMES for each in experiments.load(name).PROFILES))
+PROFILES = list(dict.fromkeys(each for name in experiments.NAMES for each in experiments.load(name).profiles))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ PROFILES = list(dict.fromkeys(each for name in experiments.NAMES for each in exp
         ("bench run --isolation n", ["namespace"]),
         (
             "bench run inference --set ba",
-            [f"{name}=" for name in params.declared(experiments.load("inference").Params) if name.startswith("ba")],
+            [f"{name}=" for name in params.declared(experiments.load("inference").params) if name.startswith("ba")],
         ),
         ("bench report ", ["latest", SECOND, FIRST]),
         ("bench show 20260105", [FIRST]),

@@ -98,7 +98,7 @@ def test_params_that_the_pages_set_are_in_bounds() -> None:
         if words[1:2] != ["run"] or words[2] not in experiments.NAMES:
             continue
         given = [each for word, each in pairwise(words) if word == "--set"]
-        parameters.settings(experiments.load(words[2]).Params, given)  # raises where one is not
+        parameters.settings(experiments.load(words[2]).params, given)  # raises where one is not
         seen += len(given)
     assert seen > 20
 
@@ -122,7 +122,7 @@ def test_every_page_is_in_the_site_and_every_link_and_anchor_of_it_leads_somewhe
 
 def test_the_design_names_the_experiments_that_are_done_unwatched_too() -> None:
     (line,) = (line for line in (DOCS / "design.md").read_text().splitlines() if line.startswith("| Watching costs"))
-    controlled = [n for n in experiments.NAMES if any(arm.role == "control" for arm in experiments.load(n).ARMS)]
+    controlled = [n for n in experiments.NAMES if any(arm.role == "control" for arm in experiments.load(n).arms)]
     assert [name for name in experiments.NAMES if f"`{name}`" in line] == controlled
 
 
@@ -146,10 +146,10 @@ def test_an_example_is_as_the_linter_wants_it(page: Path) -> None:
         assert done.stdout == ""
 
 
-def test_the_example_declares_what_the_command_line_needs(broadcast: Experiment) -> None:
-    assert set(parameters.declared(broadcast.Params)) == {"object_kib", "readers"}
-    assert broadcast.METRICS[0].name == "broadcast_seconds"
-    assert broadcast.guess_pass_seconds(broadcast.Params()) > 0
+def test_the_example_declares_what_the_command_line_needs(broadcast: Experiment[Any]) -> None:
+    assert set(parameters.declared(broadcast.params)) == {"object_kib", "readers"}
+    assert broadcast.metrics[0].name == "broadcast_seconds"
+    assert broadcast.guess_pass_seconds(broadcast.params()) > 0
 
 
 def test_every_image_that_must_be_brought_along_is_on_the_page_for_those_without_a_network() -> None:

@@ -1,11 +1,11 @@
 """Clustering: many small jobs of k-means, of which none is lost and none is counted twice."""
 
+from bench.experiments import Experiment
 from bench.experiments.clustering.arms import ARMS
 from bench.experiments.clustering.metrics import METRICS
 from bench.experiments.clustering.params import (
     PROFILES,
     Params,
-    breaks_cluster,
     check_fits,
     check_input,
     guess_pass_seconds,
@@ -14,18 +14,16 @@ from bench.experiments.clustering.params import (
 from bench.experiments.clustering.run import run
 from bench.experiments.toolkit import faults
 
-__all__ = [
-    "ARMS",
-    "CHAOS",
-    "METRICS",
-    "PROFILES",
-    "Params",
-    "breaks_cluster",
-    "check_fits",
-    "check_input",
-    "guess_pass_seconds",
-    "run",
-    "without_effect",
-]
-
-CHAOS = faults.ToleratedFaults(kinds=faults.KINDS, workers="Worker.do")
+EXPERIMENT = Experiment(
+    metrics=METRICS,
+    arms=ARMS,
+    params=Params,
+    profiles=PROFILES,
+    guess_pass_seconds=guess_pass_seconds,
+    run=run,
+    check_fits=check_fits,
+    check_input=check_input,
+    without_effect=without_effect,
+    tolerates=faults.ToleratedFaults(kinds=faults.KINDS, workers="Worker.do"),
+    faults=lambda params: params.chaos,
+)

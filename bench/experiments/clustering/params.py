@@ -193,11 +193,6 @@ def without_effect(params: Params) -> Collection[str]:
     return idle | ({"part_mib"} if params.jobs_per_part or params.job != "kmeans" else set())
 
 
-def breaks_cluster(params: Params) -> bool:
-    """Whether nodes are taken away on purpose."""
-    return faults.changes_nodes(params.chaos)
-
-
 def guess_pass_seconds(params: Params) -> float:
     """All arms once, on two cores."""
     serial = params.jobs * params.job_seconds

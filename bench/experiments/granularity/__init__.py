@@ -1,8 +1,16 @@
 """Granularity: how long a task must last for Ray to keep the CPUs busy, and how many small jobs to put into one."""
 
+from bench.experiments import Experiment
 from bench.experiments.granularity.arms import ARMS
 from bench.experiments.granularity.metrics import METRICS
 from bench.experiments.granularity.params import PROFILES, Params, guess_pass_seconds
 from bench.experiments.granularity.run import run
 
-__all__ = ["ARMS", "METRICS", "PROFILES", "Params", "guess_pass_seconds", "run"]
+EXPERIMENT = Experiment(
+    metrics=METRICS,
+    arms=ARMS,
+    params=Params,
+    profiles=PROFILES,
+    guess_pass_seconds=guess_pass_seconds,
+    run=run,
+)

@@ -1,5 +1,6 @@
 """Parameter server: synchronous and asynchronous gradient descent with torch, on Ray and without it."""
 
+from bench.experiments import Experiment
 from bench.experiments.parameter_server.arms import ARMS
 from bench.experiments.parameter_server.metrics import METRICS
 from bench.experiments.parameter_server.params import (
@@ -14,18 +15,17 @@ from bench.experiments.parameter_server.params import (
 from bench.experiments.parameter_server.run import run
 from bench.experiments.toolkit import faults
 
-__all__ = [
-    "ARMS",
-    "CHAOS",
-    "METRICS",
-    "PROFILES",
-    "Params",
-    "busy_workers",
-    "check_fits",
-    "data_sets",
-    "guess_pass_seconds",
-    "run",
-    "without_effect",
-]
-
-CHAOS = faults.ToleratedFaults(kinds=("worker",), workers="TrainingWorker.train")
+EXPERIMENT = Experiment(
+    metrics=METRICS,
+    arms=ARMS,
+    params=Params,
+    profiles=PROFILES,
+    guess_pass_seconds=guess_pass_seconds,
+    run=run,
+    check_fits=check_fits,
+    data_sets=data_sets,
+    busy_workers=busy_workers,
+    without_effect=without_effect,
+    tolerates=faults.ToleratedFaults(kinds=("worker",), workers="TrainingWorker.train"),
+    faults=lambda params: params.chaos,
+)

@@ -1,7 +1,7 @@
 """Injects faults into a run on purpose. Which process or node fails when is drawn from the seed, by the share of work that is done.
 
-An experiment that tolerates some kinds declares `CHAOS = ToleratedFaults(kinds=..., workers=...)`, and its Params have a param
-`chaos` of the type `Choice`. It calls `context.progress` in the midst of its subject's work, and that is all.
+An experiment that tolerates some kinds declares `tolerates=ToleratedFaults(kinds=..., workers=...)`, and in `faults=` where its
+params have the plan: a param `chaos` of the type `Choice`. It calls `context.progress` in the midst of its subject's work.
 
 A fault that was injected is not injected again when the run is resumed: what is done by then is kept, and so is past it; and each
 attempt at the run but the last was ended by a fault that ends runs.

@@ -1,18 +1,19 @@
 """Tune: hyperparameter search on handwritten digits with TensorFlow, by Ray Tune."""
 
+from bench.experiments import Experiment
 from bench.experiments.tune.arms import ARMS
 from bench.experiments.tune.metrics import METRICS
 from bench.experiments.tune.params import PROFILES, Params, busy_workers, check_fits, data_sets, guess_pass_seconds
 from bench.experiments.tune.run import run
 
-__all__ = [
-    "ARMS",
-    "METRICS",
-    "PROFILES",
-    "Params",
-    "busy_workers",
-    "check_fits",
-    "data_sets",
-    "guess_pass_seconds",
-    "run",
-]
+EXPERIMENT = Experiment(
+    metrics=METRICS,
+    arms=ARMS,
+    params=Params,
+    profiles=PROFILES,
+    guess_pass_seconds=guess_pass_seconds,
+    run=run,
+    check_fits=check_fits,
+    data_sets=data_sets,
+    busy_workers=busy_workers,
+)
