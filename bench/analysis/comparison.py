@@ -48,7 +48,7 @@ class Comparison:
     pairs_needed: int | None = None  # to find a difference as large as the margin
     outliers: tuple[int, ...] = ()
     verdict: Verdict | None = None
-    refused: bool = False  # a caveat took the verdict away
+    refused: bool = False  # a caveat blocks the verdict
     why: str = ""  # what the verdict rests on, or why there is none
 
 

@@ -163,13 +163,13 @@ def _write(text: str, output: Path | None) -> None:
 
 def _gate(found: TwoSessions, conditions: tuple[Condition, ...], *, confirmed: bool) -> None:
     """Raise GateFailed where a number is what a condition names."""
-    from bench.reports.two_sessions import ratio_in_words, said_of, words
+    from bench.reports.two_sessions import describe_row, format_ratio, format_row_verdict
 
     failing = list(fail_on.failing(conditions, found.rows, confirmed=confirmed))
     if failing:
         first = failing[0]
         raise GateFailed(
-            f"{len(failing)} of {len(found.rows)} numbers; the first, {said_of(first)}: {words(first)},"
-            f" {ratio_in_words(first.found)} times the baseline's.",
+            f"{len(failing)} of {len(found.rows)} numbers; the first, {describe_row(first)}: {format_row_verdict(first)},"
+            f" {format_ratio(first.found)} times the baseline's.",
             "" if confirmed or not first.is_alarm else "Hold it against a fresh session with --confirm.",
         )

@@ -24,7 +24,7 @@ def render(report: Report, runs: Sequence[Run] = ()) -> str:
 
     All that comes from a record is escaped; there is no script, and the page's own policy forbids any.
     """
-    return _template().render(said=compose(report, runs), titles=document, meanings=_MEANINGS)
+    return _template().render(content=compose(report, runs), titles=document, meanings=_MEANINGS)
 
 
 def look() -> str:

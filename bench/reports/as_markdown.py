@@ -26,29 +26,29 @@ def render(report: Report, runs: Sequence[Run] = ()) -> str:
     return write(compose(report, runs))
 
 
-def write(said: Document) -> str:
+def write(content: Document) -> str:
     """Any document as Markdown."""
-    return "\n".join(_lines(said)).rstrip() + "\n"
+    return "\n".join(_lines(content)).rstrip() + "\n"
 
 
-def _lines(said: Document) -> Iterator[str]:
-    yield f"# {escaped(said.title)}"
+def _lines(content: Document) -> Iterator[str]:
+    yield f"# {escaped(content.title)}"
     yield ""
-    yield f"**{escaped(said.question)}**"
+    yield f"**{escaped(content.question)}**"
     yield ""
-    yield "\\\n".join(escaped(sentence) for sentence in said.answer)
-    if said.caveats:
+    yield "\\\n".join(escaped(sentence) for sentence in content.answer)
+    if content.caveats:
         yield from _heading(document.CAVEATS)
-        yield from (f"- {_SIGNS[severity]}{escaped(words)}" for severity, words in said.caveats)
+        yield from (f"- {_SIGNS[severity]}{escaped(words)}" for severity, words in content.caveats)
     yield from _heading(document.DESIGN)
-    yield from (f"- {escaped(name)}: {escaped(words)}" for name, words in said.design)
-    for chapter in said.chapters:
+    yield from (f"- {escaped(name)}: {escaped(words)}" for name, words in content.design)
+    for chapter in content.chapters:
         yield from _heading(chapter.title)
         for section in chapter.sections:
             yield from _section(section)
-    if said.legend:
+    if content.legend:
         yield from _heading(document.LEGEND)
-        yield from (f"- {escaped(name)}: {escaped(words)}" for name, words in said.legend)
+        yield from (f"- {escaped(name)}: {escaped(words)}" for name, words in content.legend)
 
 
 def _heading(words: str) -> Iterator[str]:

@@ -30,11 +30,11 @@ def render(report: Report, runs: Sequence[Run] = (), *, colour: bool = False, wi
     return write(compose(report, runs), colour=colour, width=width)
 
 
-def write(said: Document, *, colour: bool = False, width: int = WIDTH) -> str:
+def write(content: Document, *, colour: bool = False, width: int = WIDTH) -> str:
     """Any document as lines."""
     page = StringIO()
     console = _console(page, colour=colour)
-    for part in _parts(said, width):
+    for part in _parts(content, width):
         console.print(part, markup=False)
     return _lines(page)
 
@@ -61,24 +61,24 @@ def _lines(page: StringIO) -> str:
     return "\n".join(line.rstrip() for line in page.getvalue().split("\n")).rstrip() + "\n"
 
 
-def _parts(said: Document, width: int) -> Iterator[RenderableType]:
-    yield from map(_title, textwrap.wrap(said.title, width))
+def _parts(content: Document, width: int) -> Iterator[RenderableType]:
+    yield from map(_title, textwrap.wrap(content.title, width))
     yield ""
-    yield _entries([("Question", said.question), ("Answer", "\n".join(said.answer))], width)
-    if said.caveats:
+    yield _entries([("Question", content.question), ("Answer", "\n".join(content.answer))], width)
+    if content.caveats:
         yield ""
         yield _title(f"{document.CAVEATS} (!! blocks the verdict, ! weakens the verdict)")
-        yield _signed([(_SIGNS[severity], words, _STYLES[severity]) for severity, words in said.caveats], width)
+        yield _signed([(_SIGNS[severity], words, _STYLES[severity]) for severity, words in content.caveats], width)
     yield ""
     yield _title(document.DESIGN)
-    yield _entries(said.design, width, indent=2)
-    for chapter in said.chapters:
+    yield _entries(content.design, width, indent=2)
+    for chapter in content.chapters:
         yield ""
         yield from _chapter(chapter, width)
-    if said.legend:
+    if content.legend:
         yield ""
         yield _title(document.LEGEND)
-        yield _entries(said.legend, width, indent=2)
+        yield _entries(content.legend, width, indent=2)
 
 
 def _clean(words: str) -> str:

@@ -80,7 +80,7 @@ def row_scale(row: MetricRow) -> Scale:
     return scale_for(row.metric, [side.estimate.value for side in row.sides.values() if side.estimate])
 
 
-def side_in_words(side: Side | None, scale: Scale, row: MetricRow) -> str:
+def format_side(side: Side | None, scale: Scale, row: MetricRow) -> str:
     """A median and its interval, and how many values it has where that is not clear from the pairs."""
     if side is None or side.estimate is None:
         return NOTHING

@@ -35,20 +35,20 @@ def _answer(found: TwoSessions) -> Iterator[str]:
     if not found.rows:
         yield "There is no answer: the two have no cell in common that both have measured."
     for row in found.alarms:
-        yield f"{said_of(row)}: {words(row)}, {ratio_in_words(row.found)} times the baseline's."
+        yield f"{describe_row(row)}: {format_row_verdict(row)}, {format_ratio(row.found)} times the baseline's."
     if found.rows and not found.alarms:
         verdicts = [row.found.verdict or "too few" for row in found.rows]
         counts = ", ".join(f"{verdicts.count(each)} {each}" for each in dict.fromkeys(verdicts))
         yield f"No number is known to have become faster or slower. Of {plural(len(found.rows), 'number')}: {counts}."
 
 
-def said_of(row: SessionRow) -> str:
+def describe_row(row: SessionRow) -> str:
     """Which number a row is of."""
     point = f" at {row.point}" if row.point else ""
     return f"{row.experiment} {row.cell}, {label(row.metric)}{point} on {row.where}"
 
 
-def words(row: SessionRow) -> str:
+def format_row_verdict(row: SessionRow) -> str:
     """The verdict of a row, and whether a fresh session has found it again."""
     if row.found.verdict is None:
         return "too few" if row.found.ratio else "no ratio"
@@ -56,7 +56,7 @@ def words(row: SessionRow) -> str:
     return f"{word} ({row.stand})" if row.stand else word
 
 
-def ratio_in_words(found: TwoSamples) -> str:
+def format_ratio(found: TwoSamples) -> str:
     """The ratio with its interval."""
     return ratio(found.ratio) if found.ratio else tables.NOTHING
 
@@ -134,8 +134,8 @@ def _row(row: SessionRow) -> tables.Row:
         [
             Cell(f"{label(row.metric)} {row.point}".strip(), "strong" if row.headline else ""),
             *(row.where, "" if is_ratio else scale.unit, sides[0], str(found.baseline.n), sides[1]),
-            *(str(found.candidate.n), ratio_in_words(found)),
-            Cell(words(row), tables.TONES.get(found.verdict or "", "")),
+            *(str(found.candidate.n), format_ratio(found)),
+            Cell(format_row_verdict(row), tables.TONES.get(found.verdict or "", "")),
             plain(found.p_adjusted) if found.p_adjusted is not None else tables.NOTHING,
             percent(found.smallest_effect) if found.smallest_effect is not None else tables.NOTHING,
         ],

@@ -19,7 +19,7 @@ SESSION = "session"
 
 @dataclass(frozen=True, kw_only=True)
 class Caveat:
-    """A reason not to believe a number. One that refuses takes the verdict away from what it is about."""
+    """A reason not to believe a number. One that refuses blocks the verdict on what it is about."""
 
     severity: Severity
     about: str  # SESSION, or a cell as `cell_name` has it

@@ -120,8 +120,8 @@ class Canvas:
             f'<svg viewBox="0 0 {self.width:g} {self.height:g}" role="img" aria-labelledby="{ids[0]} {ids[1]}"'
             f' xmlns="http://www.w3.org/2000/svg">'
         )
-        said = f'<title id="{ids[0]}">{escape(title)}</title><desc id="{ids[1]}">{escape(description)}</desc>'
-        return Markup(head + said + "".join(self._parts) + "</svg>")  # noqa: S704, each part is escaped where it is made
+        words = f'<title id="{ids[0]}">{escape(title)}</title><desc id="{ids[1]}">{escape(description)}</desc>'
+        return Markup(head + words + "".join(self._parts) + "</svg>")  # noqa: S704, each part is escaped where it is made
 
 
 def _style(colour: str) -> str:

@@ -55,7 +55,7 @@ def _of_run(run: Run, offset: float, meanings: Mapping[str, Meaning]) -> Iterato
         key, value = (
             ("eval_accuracy", sample.value) if is_accuracy else ("tracked_stats", {sample.metric: sample.value})
         )
-        said = {
+        about = {
             "metric": sample.metric,
             "arm": sample.arm,
             "unit": sample.unit,
@@ -64,7 +64,7 @@ def _of_run(run: Run, offset: float, meanings: Mapping[str, Meaning]) -> Iterato
             "duration_seconds": sample.interval.seconds,
         }
         more = {name: each for name in ("node", "point", "step") if (each := getattr(sample, name)) not in (None, "")}
-        yield _line(sample.interval.end + offset, key, value, {**said, **more}, place=place)
+        yield _line(sample.interval.end + offset, key, value, {**about, **more}, place=place)
     ended = {"status": "success" if run.status == "ok" else "aborted", "reasons": list(run.reasons)}
     yield _line(end, "run_stop", None, ended, event="INTERVAL_END", place=place)
 
@@ -80,7 +80,7 @@ def _line(
 ) -> str:
     """One line. `moment` is in Unix seconds; `place` the folder of the run, in which its samples.jsonl is."""
     source = {"file": f"runs/{place}/samples.jsonl" if place else "session.json", "lineno": 1}
-    said = {
+    content = {
         "namespace": place,
         "time_ms": round(moment * 1000),
         "event_type": event,
@@ -88,4 +88,4 @@ def _line(
         "value": value,
         "metadata": {**source, **metadata},
     }
-    return f":::MLLOG {json.dumps(said)}"
+    return f":::MLLOG {json.dumps(content)}"

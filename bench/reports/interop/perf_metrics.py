@@ -15,13 +15,13 @@ TYPES: dict[Kind, str] = {"rate": "THROUGHPUT", "time": "LATENCY", "size": "MEMO
 def render(report: Report, _: Sequence[Run] = ()) -> str:
     """One JSON object: `perf_metrics`, `success` (1 where every run that was planned is ok), and which session it was."""
     is_whole = report.runs.get("ok", 0) == report.planned
-    said = {
+    content = {
         "perf_metrics": list(_metrics(report)),
         "session": report.session,
         "stamps": list(report.stamps),
         "success": "1" if is_whole else "0",
     }
-    return json.dumps(said, indent=4, sort_keys=True) + "\n"
+    return json.dumps(content, indent=4, sort_keys=True) + "\n"
 
 
 def _metrics(report: Report) -> Iterator[dict[str, object]]:

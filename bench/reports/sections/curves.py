@@ -87,19 +87,19 @@ def _picture(found: Sequence[Curve], view: CellView) -> Picture:
     canvas.words((LEFT + RIGHT) / 2, 294, metric.axis, anchor="middle")
     canvas.legend(view.look.legend())
     canvas.legend_of_arms(arms)
-    said = []
+    sentences = []
     for curve in drawn:
         colour, dash = view.look.colour(curve.topology), DASHES[arms.index(curve.arm)]
         ends = zip(curve.steps, curve.low, curve.high, strict=True)
         canvas.range([(along.at(x), up.at(low), up.at(high)) for x, low, high in ends], colour=colour)
         middle = [(along.at(x), up.at(y)) for x, y in zip(curve.steps, curve.middle, strict=True)]
         canvas.line(middle, kind=f"l{dash}", colour=colour)
-        said.append(
+        sentences.append(
             f"{curve.arm} on {curve.topology} from {quantity(metric, curve.middle[0])} to"
             f" {quantity(metric, curve.middle[-1])} at {curve.steps[-1]:g}"
         )
     title = f"{upper(label(metric))} along {metric.axis}" + (f", {point}" if point else "")
-    words = "; ".join(said)
+    words = "; ".join(sentences)
     return Picture(
         title=title,
         canvas=canvas,

@@ -40,7 +40,7 @@ def pictures(view: CellView) -> Iterator[Picture]:
         _side(canvas, row, topology, places[topology], up, view.look)
         canvas.words(places[topology], 274, topology, anchor="middle", kind="t strong")
     canvas.words(LEFT, 14, f"{label(row.metric)}, {scale.unit}" if scale.unit else label(row.metric))
-    medians = ", ".join(f"{t} {tables.side_in_words(row.sides[t], scale, row)} {scale.unit}" for t in view.topologies)
+    medians = ", ".join(f"{t} {tables.format_side(row.sides[t], scale, row)} {scale.unit}" for t in view.topologies)
     title = f"{upper(label(row.metric))} of every invocation"
     is_paired = len(view.topologies) > 1
     yield Picture(
@@ -112,5 +112,5 @@ def _describe(bounds: Sequence[Bound], scale: Scale) -> str:
     """What they are, in a sentence; nothing where no ceiling was measured."""
     if not bounds:
         return ""
-    told = ", ".join(f"{bound.arm} {plain(bound.value, scale)} on {bound.topology}" for bound in bounds)
-    return f" The most that the CPUs can do, dotted: {told}."
+    ceilings = ", ".join(f"{bound.arm} {plain(bound.value, scale)} on {bound.topology}" for bound in bounds)
+    return f" The most that the CPUs can do, dotted: {ceilings}."

@@ -42,7 +42,7 @@ def table(rows: Sequence[MetricRow], topologies: Sequence[str]) -> Table:
         cells: list[Cell | str] = [
             Cell(label(row.metric), "strong" if row.headline else ""),
             scale.unit,
-            *(tables.side_in_words(row.sides.get(name), scale, row) for name in topologies),
+            *(tables.format_side(row.sides.get(name), scale, row) for name in topologies),
         ]
         if compared:
             cells += tables.ratio_and_verdict(row) + ([_smallest(row.comparison)] if shows else [])

@@ -12,7 +12,7 @@ from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT
 from bench.model import Run
 from bench.reports import tables
 from bench.reports.document import Chapter, Section
-from bench.reports.tables import NOTHING, Table, row_scale, side_in_words
+from bench.reports.tables import NOTHING, Table, format_side, row_scale
 
 
 def chapters(report: Report, _: Sequence[Run] = ()) -> Iterator[Chapter]:
@@ -72,6 +72,6 @@ def _headline(step: MoreCpus) -> str:
 def _cells(step: MoreCpus, row: MetricRow) -> Iterator[str]:
     scale = row_scale(row)
     yield from (label(row.metric), row.arm, scale.unit)
-    yield from (side_in_words(row.sides[name], scale, row) for name in (step.fewer, step.more))
+    yield from (format_side(row.sides[name], scale, row) for name in (step.fewer, step.more))
     found = row.comparison
     yield from (ratio(found.ratio), str(found.pairs)) if found and found.ratio else (NOTHING, "0")

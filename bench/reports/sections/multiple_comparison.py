@@ -24,7 +24,7 @@ def chapters(report: Report, _: Sequence[Run] = ()) -> Iterator[Chapter]:
             section = Section(
                 title=title(one),
                 table=table(one, report.cells),
-                notes=(_said(one),),
+                notes=(_friedman(one),),
                 source="ranks of the subject's headline inside each block that has every cell",
             )
             yield Chapter(title=f"{one.experiment}: its cells beside each other", sections=(section,))
@@ -52,7 +52,7 @@ def _median(cell: CellReport, one: Several) -> str:
     if row is None:
         return tables.NOTHING
     scale = tables.row_scale(row)
-    return f"{tables.side_in_words(row.sides.get(one.topology), scale, row)} {scale.unit}".strip()
+    return f"{tables.format_side(row.sides.get(one.topology), scale, row)} {scale.unit}".strip()
 
 
 def _near(one: Several, name: str) -> str:
@@ -71,11 +71,11 @@ def of_arms(report: Report, cell: CellReport) -> Iterator[str]:
                 frozenset((name, other)) for name in one.found.mean_ranks for other in one.found.not_told_from(name)
             }
             pairs = ", ".join(" and ".join(sorted(pair)) for pair in sorted(near, key=sorted))
-            told = f"; not told apart: {pairs}" if pairs and one.found.is_shown and not one.refused else ""
-            yield f"mean ranks on {one.topology}: {ranks}; {_said(one)}{told}"
+            apart = f"; not told apart: {pairs}" if pairs and one.found.is_shown and not one.refused else ""
+            yield f"mean ranks on {one.topology}: {ranks}; {_friedman(one)}{apart}"
 
 
-def _said(one: Several) -> str:
+def _friedman(one: Several) -> str:
     """What Friedman's test says, and from where on two of them differ."""
     found = one.found
     if one.refused:

@@ -128,13 +128,13 @@ def pictures(breakdown: NetworkBreakdown, view: CellView) -> Iterator[Picture]:
         canvas.words(after + 8, y + 16, plain(value.value / scale.divisor))
     canvas.words((_BEGIN + RIGHT) / 2, bottom + 36, scale.unit, anchor="middle")
     base = breakdown.seconds[breakdown.baseline].value
-    said = ", ".join(
+    parts = ", ".join(
         f"{part.name} {with_interval(part.seconds, scale)} ({percent(part.seconds.value / base)})"
         for part in breakdown.parts
         if part.seconds
     )
     gap = with_interval(breakdown.gap, scale) if breakdown.gap else ""
-    words = f"{breakdown.candidate} takes {gap} {scale.unit} longer than {breakdown.baseline}: {said}"
+    words = f"{breakdown.candidate} takes {gap} {scale.unit} longer than {breakdown.baseline}: {parts}"
     yield Picture(
         title=title(breakdown),
         canvas=canvas,

@@ -84,7 +84,7 @@ def _shares(field: str, what: str, parts: Sequence[tuple[str, Sequence[tuple[str
     nodes = list(dict.fromkeys(node for _, found in parts for node, _ in found))
     shade = {node: _SHADES[number % len(_SHADES)] for number, node in enumerate(nodes)}
     canvas = Canvas(height=34 + 44 * len(parts))
-    said = []
+    sentences = []
     for number, (topology, found) in enumerate(parts):
         y, x = 14 + 44 * number, float(LEFT)
         whole = sum(value for _, value in found) or 1.0
@@ -94,10 +94,10 @@ def _shares(field: str, what: str, parts: Sequence[tuple[str, Sequence[tuple[str
             canvas.box(x, y, wide, 30, kind="part", colour=shade[node])
             if wide > 12 * len(node):
                 canvas.words(x + wide / 2, y + 20, f"{node} {percent(value / whole)}", anchor="middle", kind="t in")
-            said.append(f"{node} of {topology} {percent(value / whole)}")
+            sentences.append(f"{node} of {topology} {percent(value / whole)}")
             x += wide
     title = f"Share of each node: {what}"
-    words = ", ".join(said)
+    words = ", ".join(sentences)
     return Picture(
         title=title,
         canvas=canvas,

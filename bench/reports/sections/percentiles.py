@@ -41,7 +41,7 @@ def _percentiles(prefix: str, rows: Sequence[tuple[float, MetricRow]], view: Cel
         percentile: x
         for (percentile, _), x in zip(rows, spread_out([str(p) for p, _ in rows], LEFT, RIGHT).values(), strict=True)
     }
-    said = []
+    sentences = []
     for topology in view.topologies:
         aside = 8 * (view.topologies.index(topology) - (len(view.topologies) - 1) / 2)
         line = []
@@ -55,13 +55,13 @@ def _percentiles(prefix: str, rows: Sequence[tuple[float, MetricRow]], view: Cel
                 ends = [(x, up.at(estimate.low)), (x, up.at(estimate.high))]
                 canvas.line(ends, kind="interval", colour=view.look.colour(topology))
             canvas.mark(x, y, view.look.shape(topology), colour=view.look.colour(topology))
-            said.append(f"p{percentile:g} on {topology} {plain(estimate.value, scale)}")
+            sentences.append(f"p{percentile:g} on {topology} {plain(estimate.value, scale)}")
         if len(line) > 1:
             canvas.line(line, kind="l", colour=view.look.colour(topology))
     for percentile, x in places.items():
         canvas.words(x, 272, f"p{percentile:g}", anchor="middle")
     title = f"{upper(prefix.replace('_', ' '))} by percentile"
-    words = ", ".join(said)
+    words = ", ".join(sentences)
     return Picture(
         title=title,
         canvas=canvas,

@@ -51,7 +51,7 @@ def of_cell(cell: CellReport, runs: Sequence[Run]) -> Iterator[Profile]:
         if not is_its or not run.profiles or topology in seen:
             continue
         seen.add(topology)
-        named = [(name, said) for name in run.profiles if (said := stacks.read_name(name))]
+        named = [(name, parsed) for name in run.profiles if (parsed := stacks.read_name(name))]
         for name, (profiler, where) in sorted(named, key=lambda each: (each[1][1] != stacks.DRIVER, each[1][1])):
             found = stacks.parse(run.profiles[name])
             if not sum(found.values()):

@@ -60,12 +60,12 @@ def _ratios(name: str, what: str, rows: Sequence[tuple[str, MetricRow]], report:
     first = shown[0][2]
     head = f"{first.candidate}/{first.baseline}"
     canvas.words((across.begin + across.end) / 2, high + 36, f"{head}, 1 is no difference", anchor="middle")
-    said = "; ".join(f"{words} {ratio(c.ratio)} {verdict(row.metric, c)}" for words, row, c in shown if c.ratio)
+    sentence = "; ".join(f"{words} {ratio(c.ratio)} {verdict(row.metric, c)}" for words, row, c in shown if c.ratio)
     yield Picture(
         title=f"{what}: {head}",
         canvas=canvas,
         name=name,
-        says=f"{head} of {plural(len(shown), 'comparison')}: {said}.",
+        says=f"{head} of {plural(len(shown), 'comparison')}: {sentence}.",
         reads=(
             f"The diamond is the ratio, the bar its 95 % interval. In the band of {percent(report.margin)} a difference is"
             f" too small to matter.{_REACH if any(c.smallest_effect is not None for *_, c in shown) else ''}"

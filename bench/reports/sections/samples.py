@@ -56,12 +56,12 @@ def _raw(row: MetricRow, drawn: Sequence[tuple[Run, list[Sample]]], view: CellVi
     canvas.words((LEFT + RIGHT) / 2, 280, "runs, in the order of the session; within each its samples", anchor="middle")
     counted = sum(not sample.warmup for _, found in drawn for sample in found)
     title = f"Raw samples: {label(row.metric)}"
-    said = f"{plural(counted, 'sample')} that count and {plural(len(values) - counted, 'warm-up')} of {plural(len(drawn), 'run')}"
+    sentence = f"{plural(counted, 'sample')} that count and {plural(len(values) - counted, 'warm-up')} of {plural(len(drawn), 'run')}"
     return Picture(
         title=title,
         canvas=canvas,
         name=view.name("raw"),
-        says=f"{said}.",
+        says=f"{sentence}.",
         reads=(
             "Nothing is averaged here. Pale dots are warm-ups, which do not count. Dots that drift with the order of the"
             f" session, or that jump inside a run, are reasons for care. {better(row.metric)}.{log_note(up)}"
@@ -86,12 +86,14 @@ def _over_time(row: MetricRow, drawn: Sequence[tuple[Run, list[Sample]]], view: 
         _strip(canvas, run, found, (row.arm, view.look.colour(run.spec.topology.name)), top, up)
     canvas.words(RIGHT, 14, f"{label(row.metric)}, {scale.unit}", anchor="end")
     title = f"Block {block} over time: {label(row.metric)}"
-    said = ", ".join(f"{run.spec.topology.name}: {plural(len(found), 'sample')} of {row.arm}" for run, found in shown)
+    sentence = ", ".join(
+        f"{run.spec.topology.name}: {plural(len(found), 'sample')} of {row.arm}" for run, found in shown
+    )
     return Picture(
         title=title,
         canvas=canvas,
         name=view.name("time"),
-        says=f"{said}; grey: the other arms, in their turns.",
+        says=f"{sentence}; grey: the other arms, in their turns.",
         reads=(
             "Each bar is one sample, as long as it lasted, at the height of its value; what comes before the first is"
             " start-up. Bars of one arm that rise or fall through the run: it was not yet steady, or it tired."

@@ -87,8 +87,8 @@ def notes(ladder: Ladder) -> Iterator[str]:
         ("coherency", card.law.coherency),
         (f"best number of {ladder.parameter}", card.law.best_workers),
     )
-    told = "; ".join(f"{name} {_bounds(bounds)}" for name, bounds in found if bounds)
-    yield f"fitted law ({card.law.name}): {told or 'nothing can be told'}"
+    coefficients = "; ".join(f"{name} {_bounds(bounds)}" for name, bounds in found if bounds)
+    yield f"fitted law ({card.law.name}): {coefficients or 'nothing can be told'}"
     yield from card.law.reasons
 
 
@@ -104,13 +104,13 @@ def at_best(ladders: Sequence[Ladder]) -> Iterator[str]:
             if _place(ladder) == place
         ]
         (lead, first), *others = bests
-        told = [f"{lead.arm} does most with {lead.parameter}={first.workers}, {quantity(lead.metric, first.rate)}"]
-        told += [
+        sentences = [f"{lead.arm} does most with {lead.parameter}={first.workers}, {quantity(lead.metric, first.rate)}"]
+        sentences += [
             f"{one.arm} with {one.parameter}={best.workers}, {best.rate / first.rate:.2f} times that"
             for one, best in others
         ]
         if others and all(point.n >= FEWEST_FOR_VERDICT for _, point in bests):
-            yield f"on {place}: {'; '.join(told)}"
+            yield f"on {place}: {'; '.join(sentences)}"
 
 
 def _cells(ladder: Ladder, point: Point) -> list[str]:
@@ -153,7 +153,7 @@ def _rates(ladders: Sequence[Ladder], look: Look) -> Picture:
     scale, up = scale_for(metric, values), Axis.around([*values, *near], _BOTTOM, _TOP, holds=(0.0,))
     canvas, along = _canvas(ladders, look)
     canvas.left_axis(up, ticks(scale), right=RIGHT, divisor=scale.divisor)
-    said = []
+    sentences = []
     for ladder in ladders:
         colour, law = look.colour(ladder.topology), ladder.card.law
         if ladder.ceiling:
@@ -167,8 +167,8 @@ def _rates(ladders: Sequence[Ladder], look: Look) -> Picture:
         best = max(ladder.card.points, key=lambda point: point.rate)
         fitted = f", along {law.name}" if law else ", no law"
         of = f" of {quantity(metric, ladder.ceiling)}, the most that the CPUs can do" if ladder.ceiling else ""
-        said.append(f"{ladder.topology} has its most at {best.workers}: {quantity(metric, best.rate)}{of}{fitted}")
-    words = "; ".join(said)
+        sentences.append(f"{ladder.topology} has its most at {best.workers}: {quantity(metric, best.rate)}{of}{fitted}")
+    words = "; ".join(sentences)
     return _picture(
         canvas,
         ladders,

@@ -40,7 +40,7 @@ def table(report: Report) -> Table:
     several = len({cell.experiment for cell in report.cells}) > 1
     for cell, row in rows:
         scale, name = tables.row_scale(row), f"{cell.experiment} {cell.cell}" if several else cell.cell
-        values = [tables.side_in_words(row.sides.get(topology), scale, row) for topology in topologies]
+        values = [tables.format_side(row.sides.get(topology), scale, row) for topology in topologies]
         drawn = [bar(axis, row.comparison.ratio if row.comparison else None)] if axis else []
         ratio_cells = tables.ratio_and_verdict(row) if compared else []
         named = " ".join(filter(None, (name, cell.title, *(f"({mark})" for mark in cell.marks))))

@@ -46,7 +46,7 @@ def _of_tables(cell: CellReport) -> Iterator[tuple[str, list[MetricRow]]]:
 def notes(cell: CellReport) -> Iterator[str]:
     """A line a metric that has no value at some point on some topology: where, and the first reason."""
     found: dict[str, dict[str, str]] = {}  # metric: point: reason
-    counted = {row.metric.name for row in cell.usage}  # what cannot be counted is said with the costs
+    counted = {row.metric.name for row in cell.usage}  # what cannot be counted is noted with the costs
     for row in cell.sweeps:
         reasons = [why for side in row.sides.values() if not side.values for why in side.missing.values()]
         if reasons and row.metric.name not in counted:
@@ -67,7 +67,7 @@ def _sweep(rows: Sequence[MetricRow], topologies: Sequence[str]) -> Table:
     for row in rows:
         scale = tables.row_scale(row)
         cells: list[Cell | str] = [row.point if row.point != before else "", row.arm, scale.unit]
-        cells += [tables.side_in_words(row.sides.get(name), scale, row) for name in topologies]
+        cells += [tables.format_side(row.sides.get(name), scale, row) for name in topologies]
         lines.append(tables.row(cells + (tables.ratio_and_verdict(row) if compared else [])))
         before = row.point
     columns = [("point", False), ("arm", False), ("unit", False), *((name, True) for name in topologies), *heads]
@@ -149,9 +149,8 @@ def _picture(rows: Sequence[MetricRow], points: Sequence[str], view: CellView) -
                 canvas.mark(x, y, view.look.shape(topology), colour=view.look.colour(topology), size=4)
     title = f"{upper(label(metric))} point by point"
     of_subject = [row for row in drawn if row.arm == kept[0]]
-    said = "; ".join(
-        f"{row.point}: "
-        + ", ".join(f"{t} {tables.side_in_words(row.sides.get(t), scale, row)}" for t in view.topologies)
+    sentence = "; ".join(
+        f"{row.point}: " + ", ".join(f"{t} {tables.format_side(row.sides.get(t), scale, row)}" for t in view.topologies)
         for row in (of_subject[0], of_subject[-1])
     )
     left_out = f" {plural(len(arms) - len(kept), 'arm')} left out; the table has all." if len(arms) > len(kept) else ""
@@ -159,7 +158,7 @@ def _picture(rows: Sequence[MetricRow], points: Sequence[str], view: CellView) -
         title=f"{title}, {scale.unit}" if scale.unit else title,
         canvas=canvas,
         name=view.name("sweep", metric.name),
-        says=f"{kept[0]} in {scale.unit or 'its unit'}, first and last point: {said}.{left_out}",
+        says=f"{kept[0]} in {scale.unit or 'its unit'}, first and last point: {sentence}.{left_out}",
         reads=f"A mark is a median over invocations, a line one arm on one topology.{_of_bands(drawn)} {better(metric)}.{log_note(up)}",
         source=f"{metric.name} in {view.runs_of()}",
     )

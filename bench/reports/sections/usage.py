@@ -40,7 +40,7 @@ def table(cell: CellReport, topologies: Sequence[str]) -> Table | None:
     lines = []
     for row in [*payload, *rows]:
         scale = tables.row_scale(row)
-        values = [tables.side_in_words(row.sides.get(name), scale, row) for name in topologies]
+        values = [tables.format_side(row.sides.get(name), scale, row) for name in topologies]
         ratio_cells = tables.ratio_and_verdict(row) if row.comparison and row in rows else []
         lines.append(tables.row([label(row.metric), scale.unit, *values, *ratio_cells]))
     return tables.table([("used", False), ("unit", False), *((name, True) for name in topologies), *heads], lines)
