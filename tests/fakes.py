@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shlex
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -140,6 +141,8 @@ def running(server: ThreadingHTTPServer) -> Iterator[None]:
 @contextmanager
 def exporting(records: Path) -> Iterator[str]:
     """The address of a real exporter of the records in a folder."""
+    # Where standard streams are closed, the loop must not get their descriptors, which raymeter opens anew.
+    streams = [os.open(os.devnull, os.O_RDWR) for _ in range(3)]
     loop = asyncio.new_event_loop()
     runner = web.AppRunner(application(records, token=TOKEN), access_log=None, shutdown_timeout=0.1)
     thread = threading.Thread(target=loop.run_forever, daemon=True)
@@ -151,7 +154,10 @@ def exporting(records: Path) -> Iterator[str]:
         return int(runner.addresses[0][1])
 
     try:
-        yield f"http://127.0.0.1:{asyncio.run_coroutine_threadsafe(start(), loop).result(10)}"
+        port = asyncio.run_coroutine_threadsafe(start(), loop).result(10)
+        for stream in streams:
+            os.close(stream)
+        yield f"http://127.0.0.1:{port}"
     finally:
         asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
         loop.call_soon_threadsafe(loop.stop)
