@@ -56,9 +56,8 @@ class Experiment(Generic[P]):
     ray_settings: Callable[[P], Mapping[str, str]] = lambda _params: {}  # of its nodes, without the RAY_ before them
     # That compute at once; None: their number follows from that of CPUs.
     busy_workers: Callable[[P, Topology], int | None] = lambda _params, _topology: None
-    without_effect: Callable[[P], Collection[str]] = (
-        lambda _params: ()
-    )  # parameters that change nothing beside the others
+    # Parameters that change nothing beside the others.
+    without_effect: Callable[[P], Collection[str]] = lambda _params: ()
     tolerates: ToleratedFaults | None = None  # without it, any fault makes a run invalid
     faults: Callable[[P], str] = lambda _params: ""  # to inject, as in worker:5+driver:3
 
