@@ -47,6 +47,17 @@ def test_equal_points_and_outliers_are_no_fault_and_their_empty_clusters_are_cou
     assert expected.empty_clusters(done("gemm", EQUAL, 5, 20), 5) == 2
 
 
+def test_fewer_distinct_points_than_clusters_let_a_kernel_that_counts_them_begin_elsewhere() -> None:
+    held = np.array([0, 0, 1, 0, -1, 0, 1, 1, -1, -1, -1, 0], dtype=np.float32)[:, None]
+    assert problems(held, 4, 1) == []
+    assert done("broadcast-unique", held, 4, 1).inertia > done("broadcast", held, 4, 1).inertia
+
+
+def test_centres_that_are_moved_after_the_labels_were_given_get_labels_of_their_own() -> None:
+    held = (1e12 * (np.random.default_rng(12).standard_normal((12, 1)).round(0) + 3.0)).astype(np.float32)
+    assert problems(held, 7, 3) == []
+
+
 def test_values_that_were_rounded_lead_right_kernels_elsewhere_and_are_no_fault() -> None:
     data = [np.round(RANDOM.standard_normal((2000, 16)), 1).astype(np.float32) for _ in range(4)]
     assert [problem for held in data for problem in problems(held, 20, 20)] == []

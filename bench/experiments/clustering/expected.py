@@ -70,12 +70,16 @@ def expect(points: Points, *, clusters: int, iterations: int) -> Expected:
         has_empty |= not full.all()
         centres[full] = sums[full] / counts[full, None]
     inertia, rounding = _about(points, centres)
+    first = inertia if first is None else first
     why_open = ""
     if has_empty:
         why_open = "a cluster has no points"
+        # Kernels that count distinct points first make no more clusters than these, and begin elsewhere.
+        distinct = min(clusters, len(np.unique(points, axis=0)))
+        first = max(first, _about(points, first_centres(points, distinct).astype(np.float64))[0])
     elif ties:
         why_open = f"{ties} of {len(points) * iterations} assignments are ties"
-    return Expected(inertia=inertia, first=inertia if first is None else first, rounding=rounding, why_open=why_open)
+    return Expected(inertia=inertia, first=first, rounding=rounding, why_open=why_open)
 
 
 def wrong_with(points: Points, found: Clustering) -> str:

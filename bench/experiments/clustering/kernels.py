@@ -105,9 +105,11 @@ def _sklearn(algorithm: Literal["lloyd", "elkan"]) -> Callable[[Points, int, int
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it did not converge in so few iterations
             means.fit(points)
-        return Clustering(
-            labels=means.labels_.astype(np.int32), centres=means.cluster_centers_, inertia=float(means.inertia_)
-        )
+        labels = means.labels_.astype(np.int32)
+        if np.bincount(labels, minlength=clusters).min() == 0:
+            # It has moved the centre of an empty cluster after the labels were given: they belong to other centres.
+            return _closed(points, means.cluster_centers_)
+        return Clustering(labels=labels, centres=means.cluster_centers_, inertia=float(means.inertia_))
 
     return scikit_learn
 
