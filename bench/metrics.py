@@ -16,6 +16,8 @@ class Rest(TypedDict, total=False):
     axis: str
     table: str
     load: str
+    distribution: str
+    percentile: float
     means: Meaning
 
 

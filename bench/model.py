@@ -53,9 +53,13 @@ class Metric:
     axis: str = ""  # of a curve: what its steps count, "iterations". A curve is shown, and never summed up to one value
     table: str = ""  # in which its points are rows: those with the same one stand there side by side
     load: str = ""  # the metric that says at which load it was measured: two sides are compared at an equal one
+    distribution: str = ""  # of which it is a percentile, "response time": those of one are drawn together
+    percentile: float | None = None  # in per cent: 99.9
     means: Meaning = ""  # to analysis and reports, which look for no metric by its name
 
     def __post_init__(self) -> None:
+        if bool(self.distribution) != (self.percentile is not None):
+            raise ValueError(f"{self.name} must have both distribution and percentile, or neither")
         if self.means not in UNITS:
             raise ValueError(f"{self.name} must mean one of {', '.join(filter(None, UNITS))}, got '{self.means}'")
         if not re.fullmatch(UNITS[self.means], self.unit):

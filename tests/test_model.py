@@ -98,3 +98,10 @@ def test_a_line_that_could_not_be_read_back_is_refused_and_the_record_stays_whol
     recorder.close("ok", ())
     lines = list(store.read_lines(tmp_path / "run" / store.SAMPLES, is_closed=True))
     assert [line.sample.value for line in lines if line.sample] == [1.0, None]
+
+
+def test_a_percentile_says_of_which_distribution_it_is() -> None:
+    whole = {"name": "wait_p99_seconds", "unit": "s", "better": "lower", "kind": "time"}
+    Metric(**whole, distribution="wait", percentile=99)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="both distribution and percentile"):
+        Metric(**whole, percentile=99)  # type: ignore[arg-type]

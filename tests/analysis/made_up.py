@@ -12,7 +12,13 @@ from bench.model import Arm, Facts, Interval, Metric, NodeFacts, NodeUsage, Run,
 
 RATE = rate("throughput_inputs_per_second", "inputs/s")
 LATENCIES = tuple(
-    seconds(f"latency_{p}_seconds", means="median latency" if p == "p50" else "") for p in ("p50", "p90", "p99")
+    seconds(
+        f"latency_p{share}_seconds",
+        means="median latency" if share == 50 else "",
+        distribution="latency",
+        percentile=float(share),
+    )
+    for share in (50, 90, 99)
 )
 METRICS = (
     RATE,

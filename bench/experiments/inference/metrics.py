@@ -29,6 +29,8 @@ LATENCIES = {
         f"closed_loop_latency_p{share}_seconds",
         f"Call latency under closed-loop load, {share} % of calls: from submission until the answer is seen.",
         means="median latency" if share == 50 else "",
+        distribution="closed loop latency",
+        percentile=float(share),
     )
     for share in (50, 90, 99)
 }

@@ -30,7 +30,13 @@ SHARES = (50, 90, 99)
 def _percentile(what: str, share: int, help: str, means: Meaning = "") -> Metric:
     """`means`: of the median."""
     middle = "" if share == 50 else f"_p{share}"
-    return seconds(f"{what}{middle}_seconds", f"{help}, {share} % of all.", means="" if middle else means)
+    return seconds(
+        f"{what}{middle}_seconds",
+        f"{help}, {share} % of all.",
+        means="" if middle else means,
+        distribution=what.replace("_", " "),
+        percentile=float(share),
+    )
 
 
 ROUND_TRIP = {

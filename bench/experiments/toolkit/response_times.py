@@ -63,6 +63,8 @@ RESPONSES = {
         f"response_time_{name}_seconds",
         f"From when a call was due until its answer was there, {per_mille / 10:g} % of calls; open loop.",
         load=OFFERED.name,
+        distribution="response time",
+        percentile=per_mille / 10,
     )
     for per_mille, name in ((500, "p50"), (900, "p90"), (990, "p99"), (999, "p999"))
 }

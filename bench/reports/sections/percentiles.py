@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from bench.analysis.numbers import plain, scale_for
@@ -12,23 +11,20 @@ from bench.reports.drawing.axes import Axis, spread_out, ticks
 from bench.reports.drawing.picture import Picture, upper
 from bench.reports.drawing.svg import LEFT, RIGHT, Canvas
 
-_PERCENTILE = re.compile(r"_p(\d+)(_|$)")
-
 
 def pictures(view: CellView) -> Iterator[Picture]:
     """Latency by percentile, for an experiment that has such metrics."""
     found: dict[str, list[tuple[float, MetricRow]]] = {}
     for row in view.cell.rows:
-        match = _PERCENTILE.search(row.metric.name)
-        if match and any(side.estimate for side in row.sides.values()):
-            prefix = row.metric.name[: match.start()]
-            found.setdefault(prefix, []).append((float(f"0.{match[1]}") * 100, row))
-    for prefix, rows in found.items():
+        percentile = row.metric.percentile
+        if percentile is not None and any(side.estimate for side in row.sides.values()):
+            found.setdefault(row.metric.distribution, []).append((percentile, row))
+    for distribution, rows in found.items():
         if len(rows) > 1:
-            yield _percentiles(prefix, sorted(rows, key=lambda pair: pair[0]), view)
+            yield _percentiles(distribution, sorted(rows, key=lambda pair: pair[0]), view)
 
 
-def _percentiles(prefix: str, rows: Sequence[tuple[float, MetricRow]], view: CellView) -> Picture:
+def _percentiles(distribution: str, rows: Sequence[tuple[float, MetricRow]], view: CellView) -> Picture:
     estimates = [side.estimate for _, row in rows for side in row.sides.values() if side.estimate]
     values = [v for e in estimates for v in (e.value, e.low, e.high) if v is not None and v > 0]
     scale = scale_for(rows[0][1].metric, values)
@@ -36,7 +32,7 @@ def _percentiles(prefix: str, rows: Sequence[tuple[float, MetricRow]], view: Cel
     canvas = Canvas(height=290)
     canvas.left_axis(up, ticks(scale), right=RIGHT, divisor=scale.divisor)
     canvas.legend(view.look.legend())
-    canvas.words(RIGHT, 14, f"{prefix.replace('_', ' ')}, {scale.unit}", anchor="end")
+    canvas.words(RIGHT, 14, f"{distribution}, {scale.unit}", anchor="end")
     places = {
         percentile: x
         for (percentile, _), x in zip(rows, spread_out([str(p) for p, _ in rows], LEFT, RIGHT).values(), strict=True)
@@ -60,12 +56,12 @@ def _percentiles(prefix: str, rows: Sequence[tuple[float, MetricRow]], view: Cel
             canvas.line(line, kind="l", colour=view.look.colour(topology))
     for percentile, x in places.items():
         canvas.words(x, 272, f"p{percentile:g}", anchor="middle")
-    title = f"{upper(prefix.replace('_', ' '))} by percentile"
+    title = f"{upper(distribution)} by percentile"
     words = ", ".join(sentences)
     return Picture(
         title=title,
         canvas=canvas,
-        name=view.name("percentiles", prefix),
+        name=view.name("percentiles", distribution.replace(" ", "_")),
         says=f"{words}.",
         reads=(
             "p99 is what 99 of 100 calls stay below. A line that bends upwards has a long tail. Bars are 95 % intervals of"
