@@ -81,9 +81,9 @@ def test_rounds_add_up_and_nodes_have_the_mean_of_their_workers() -> None:
     }
 
 
-def test_the_breakdown_knows_the_parts_by_the_names_that_they_are_yielded_under() -> None:
+def test_the_breakdown_knows_the_parts_by_what_they_mean() -> None:
     defined = (*parts.WORK_METRICS, parts.SERIALISE, parts.QUEUE, parts.ROUND_TRIPS)
-    assert {metric.name for metric in defined} == set(breakdown_amounts.PART_METRICS)
+    assert {metric.means for metric in defined} == set(breakdown_amounts.PARTS)
 
 
 # real runs
