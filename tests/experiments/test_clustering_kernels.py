@@ -206,7 +206,7 @@ def test_a_shape_that_is_larger_may_last_longer() -> None:
 class TestInput:
     @pytest.mark.parametrize("path", ["mine.npy", "/data/mine.pkl"])
     def test_a_path_that_cannot_be_meant_is_refused_before_anything_starts(self, path: str) -> None:
-        with pytest.raises(BadInput, match="^input must be "):
+        with pytest.raises(BadInput, match="input must be"):
             Params(input=path)
 
     def test_vectors_of_a_file_are_split_into_jobs_and_the_file_is_declared(self, tmp_path: Path) -> None:

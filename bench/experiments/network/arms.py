@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from bench.experiments.network.points import Point, in_words
 from bench.experiments.network.ray_transports import SMALL_BYTES
 from bench.experiments.network.tcp import BLOCK_BYTES
 from bench.model import Arm
-
-if TYPE_CHECKING:
-    from bench.experiments.network.params import Params
 
 PUT_GET = Arm(name="ray-put-get", help="ray.put at one end, ray.get at the other.", role="subject")
 GET = Arm(name="ray-get", help="ray.get of what was put at the other end before the clock.", role="ceiling")
@@ -39,8 +34,8 @@ NO_HEADLINE = {
 }
 
 
-def applies(arm: Arm, point: Point, params: Params) -> bool:
-    """Whether `arm` is measured at `point`."""
+def applies(arm: Arm, point: Point, reference: Point) -> bool:
+    """Whether `arm` is measured at `point`; `reference` is that of the headline."""
     if arm == MANY_SMALL:
         return 2 * SMALL_BYTES <= point.size <= MOST_OF_MANY_SMALL
     if arm == BROADCAST:
@@ -48,5 +43,5 @@ def applies(arm: Arm, point: Point, params: Params) -> bool:
     if arm == DISCARD and point.size % BLOCK_BYTES:
         return False
     if arm in (DISCARD, IPERF):
-        return point.size >= LEAST_OF_IPERF and point.size == params.reference.size
-    return arm != UNWATCHED or point == params.reference
+        return point.size >= LEAST_OF_IPERF and point.size == reference.size
+    return arm != UNWATCHED or point == reference

@@ -100,7 +100,7 @@ def _first_transfers(params: Params, context: Context, pair: Pair) -> Iterator[S
         if (
             arm.name in pair.absent
             or arm in (arms.UNWATCHED, arms.DISCARD, arms.IPERF)
-            or not arms.applies(arm, params.reference, params)
+            or not arms.applies(arm, params.reference, params.reference)
         ):
             continue
         first = context.time_once(arm.name, partial(pair.send, arm, params.reference))
@@ -138,5 +138,5 @@ def _sweep(params: Params, turn: Turn, pair: Pair) -> Iterator[tuple[Arm, Point,
     """Every arm at each point that it has, one arm after the other at one point: what is compared is close in time."""
     for point in params.points:
         for arm in turn.order(arms.ARMS):
-            if arms.applies(arm, point, params) and arm.name not in pair.absent:
+            if arms.applies(arm, point, params.reference) and arm.name not in pair.absent:
                 yield arm, point, turn.measure(arm, partial(pair.send, arm, point), pair.credit, point=str(point))
