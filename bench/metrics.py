@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypedDict, Unpack
 
 from bench.meanings import SHARED, Meaning
 from bench.model import Better, Metric
+
+UNITS_OF_KINDS = {"rate": ".+/s", "time": "(s|h)(/.+)?"}
+"""A regular expression for the whole unit of a metric, by its kind."""
 
 
 class Rest(TypedDict, total=False):
@@ -55,14 +59,23 @@ def meaning(means: Meaning, metrics: Iterable[Metric]) -> Metric | None:
 
 def conflict(metrics: Sequence[Metric]) -> str:
     """What is wrong with these metrics of one experiment as a whole; empty where nothing is."""
+    return next(_conflicts(metrics), "")
+
+
+def _conflicts(metrics: Sequence[Metric]) -> Iterator[str]:
     if metrics and metrics[0].better is None:
-        return f"the headline, {metrics[0].name}, must say which direction is better"
+        yield f"the headline, {metrics[0].name}, must say which direction is better"
+    for metric in metrics:
+        unit = UNITS_OF_KINDS.get(metric.kind, ".*")
+        if not re.fullmatch("[a-z][a-z0-9_]*", metric.name):
+            yield f"a name must have letters a-z, digits and _ only, got {metric.name!r}"
+        if not re.fullmatch(unit, metric.unit):
+            yield f"the unit of {metric.name}, a {metric.kind}, must match {unit}, got {metric.unit!r}"
     names = Counter(metric.name for metric in metrics)
-    if twice := [name for name, times in names.items() if times > 1]:
-        return f"two metrics have the name {twice[0]}"
+    yield from (f"two metrics have the name {name}" for name, times in names.items() if times > 1)
     meanings = Counter(metric.means for metric in metrics)
-    if twice := [means for means, times in meanings.items() if times > 1 and means not in SHARED]:
-        return f"two metrics mean {twice[0]}, and one may: {', '.join(m.name for m in metrics if m.means == twice[0])}"
-    if lost := [metric for metric in metrics if metric.load and metric.load not in names]:
-        return f"{lost[0].name} has the load {lost[0].load}, which is no metric"
-    return ""
+    for means in [each for each, times in meanings.items() if times > 1 and each not in SHARED]:
+        yield f"two metrics mean {means}, and one may: {', '.join(m.name for m in metrics if m.means == means)}"
+    for metric in metrics:
+        if metric.load and metric.load not in names:
+            yield f"{metric.name} has the load {metric.load}, which is no metric"

@@ -101,7 +101,7 @@ def run(spec: Spec, experiment: Experiment[Any], recorder: Recorder) -> list[str
             shares.setdefault(sample.arm, []).append(share)
     end_profile()
     lost = keep_profiles(spec, invocation.probes, recorder) if spec.profile_with else []
-    reasons = [*invocation.reasons, *lost]
+    reasons = [*invocation.reasons, *lost, *work_checks.undeclared(recorder.metrics, experiment.metrics)]
     if invocation.may_lose_nodes:
         ray.shutdown()
         return reasons

@@ -29,11 +29,13 @@ class Recorder:
         self._file = (folder / SAMPLES).open("xb")
         self._seq = 0
         self._sha256 = hashlib.sha256()
+        self.metrics: set[str] = set()  # names of those that samples were recorded of
 
     def facts(self, facts: Facts) -> None:
         self._write(facts=facts)
 
     def sample(self, sample: Sample) -> None:
+        self.metrics.add(sample.metric)
         self._write(sample=replace(sample, reason=clean_reason(sample.reason)) if sample.reason else sample)
 
     def usage(self, usage: NodeUsage) -> None:

@@ -77,6 +77,16 @@ def unresolved_reason(arm: str, found: Mapping[str, int]) -> str:
     )
 
 
+def undeclared(names: Iterable[str], metrics: Iterable[Metric]) -> list[str]:
+    """A reason where samples are of metrics that the experiment does not declare: no report would show them."""
+    unknown = sorted(set(names) - {metric.name for metric in metrics})
+    return (
+        [f"its experiment does not declare the metrics {', '.join(unknown)}, of which it gave samples"]
+        if unknown
+        else []
+    )
+
+
 def credited_share(sample: Sample, headline: Metric, credited: Mapping[Interval, float]) -> float | None:
     """The work that nodes were credited with in a sample's interval, by what its headline says was done there.
 

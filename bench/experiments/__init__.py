@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from bench import params as parameters
 from bench.context import Context
 from bench.errors import BadInput
 from bench.metrics import conflict
@@ -34,6 +36,11 @@ class Profile:
     samples: int
     sample_seconds: float
     deadline_seconds: float = 600.0  # of one run
+
+    def __post_init__(self) -> None:
+        for name in ("blocks", "samples"):
+            if getattr(self, name) < 1:
+                raise BadInput(f"{name} of a profile must be 1 or more, got {getattr(self, name)}.", HINT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +86,22 @@ class Experiment(Generic[P]):
             for name, levels in [each for grid in profile.grids for each in grid.items()]:
                 if not isinstance(levels, tuple):
                     raise BadInput(f"Profile {title} must have a tuple of values for {name}: (4,) has a comma.", HINT)
+        self._check_params()
+
+    def _check_params(self) -> None:
+        """Raise BadInput where a default or a value of a profile is not one that its parameter may have."""
+        try:
+            known = parameters.declared(self.params)
+        except TypeError as error:
+            raise BadInput(f"params must be a frozen dataclass: {error}.", HINT) from None
+        for parameter in known.values():
+            parameters.check(parameter, parameter.default)
+        for title, profile in self.profiles.items():
+            for name, levels in [each for grid in profile.grids for each in grid.items()]:
+                if name not in known:
+                    raise BadInput(f"Profile {title} varies {name}, which is no parameter.", HINT)
+                for level in levels:
+                    parameters.check(known[name], level)
 
 
 _MODULES = {
@@ -112,9 +135,22 @@ def load(name: str) -> Experiment[Any]:
 
 
 def summary(name: str) -> str:
-    """The first line of its module: its title, a colon, and what it does."""
-    return (_module(name).__doc__ or "").strip().partition("\n")[0]
+    """The first line of its module: its title, a colon, and what it does. Raises BadInput where it has none."""
+    module = _module(name)
+    found = (module.__doc__ or "").strip().partition("\n")[0]
+    if ": " not in found:
+        raise BadInput(f"{module.__name__} must begin with its title, a colon and what it does, got {found!r}.", HINT)
+    return found
 
 
 def _module(name: str) -> ModuleType:
-    return import_module((_MODULES | _OWN_MODULES)[name])
+    """Raises BadInput where the module declares what no experiment can have."""
+    path = (_MODULES | _OWN_MODULES)[name]
+    try:
+        return import_module(path)
+    except (TypeError, ValueError) as error:
+        *_, last = [at for at in traceback.extract_tb(error.__traceback__) if "<frozen" not in at.filename]
+        own = next(
+            (at for at in traceback.extract_tb(error.__traceback__) if path.replace(".", "/") in at.filename), last
+        )
+        raise BadInput(f"{own.filename}, line {own.lineno}: {error}.", HINT) from error

@@ -32,6 +32,10 @@ _FEWEST_EXPERIMENTS: dict[Language, str] = {
 }
 
 
+KINDS = (str, int, float, bool, Path)
+"""Types of the options that a plan file can hold, beside words of a Literal."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """What a file asks for: options as the command line has them, and of each experiment the params that are set."""
@@ -48,10 +52,16 @@ def known_options() -> dict[str, Parameter]:
 
 def _as_parameter(name: str, annotation: Any) -> Parameter:
     kind, option = get_args(annotation)[:2]
-    one: Any = next((each for each in get_args(kind) if isinstance(each, type) and each is not NoneType), kind)
+    one: Any = (
+        next((each for each in get_args(kind) if each is not NoneType), kind) if NoneType in get_args(kind) else kind
+    )
     if words := choices(annotation):
         one = Literal.__getitem__(words)
-    meta = Meta(ge=option.min, le=option.max, description=option.help, extra={"unit": option.metavar or ""})
+    elif one not in KINDS:
+        raise TypeError(f"the option {name} must be one of {', '.join(each.__name__ for each in KINDS)}, got {kind}")
+    # What stands for a text in the help, as TIME, is no unit of it; of a path it says that `~` may be in it.
+    unit = option.metavar if one is not str or option.metavar in parameters.PATHS else ""
+    meta = Meta(ge=option.min, le=option.max, description=option.help, extra={"unit": unit or ""})
     return parameters.as_declared(name, Annotated[str if one is Path else one, meta], default="")
 
 

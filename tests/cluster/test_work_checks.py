@@ -15,8 +15,8 @@ from builders import RATE, a_sample
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.cluster.work_checks import credit_reasons, credited_share, unresolved, unresolved_reason
-from bench.model import Interval
+from bench.cluster.work_checks import credit_reasons, credited_share, undeclared, unresolved, unresolved_reason
+from bench.model import Interval, Metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,3 +138,10 @@ def test_the_worst_interval_of_an_arm_is_its_reason() -> None:
     assert reasons == [f"ray: its nodes were credited with 50.0% of the work that {RATE.name} says was done"]
     assert credit_reasons({"ray": [1.4, 1.0]}, RATE) == [], "more was done than is counted"
     assert credit_reasons({}, RATE) == []
+
+
+def test_samples_of_a_metric_that_is_not_declared_are_a_reason_and_never_lost_in_silence() -> None:
+    declared = [Metric(name="rate", unit="x/s", better="higher", kind="rate")]
+    assert undeclared({"rate"}, declared) == []
+    (reason,) = undeclared({"rate", "raet"}, declared)
+    assert "does not declare the metrics raet" in reason

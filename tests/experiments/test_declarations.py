@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import pytest
 from builders import a_spec, a_topology
+from msgspec import Meta
 
 from bench import experiments
 from bench.errors import BadInput
@@ -19,6 +21,16 @@ GOOD = core_rates.EXPERIMENT
 ARM, METRIC = core_rates.ARMS[0], core_rates.METRICS[0]
 TINY = core_rates.PROFILES["tiny"]
 REQUIRED = ("metrics", "arms", "params", "profiles", "guess_pass_seconds", "run")
+
+
+@dataclass(frozen=True)
+class Unannotated:
+    calls: int = 1
+
+
+@dataclass(frozen=True)
+class OutOfBounds:
+    calls: Annotated[int, Meta(ge=1)] = 0
 
 
 @pytest.mark.parametrize("name", experiments.ALL_NAMES)
@@ -61,6 +73,16 @@ def test_what_an_experiment_does_not_say_has_a_default() -> None:
             {"profiles": {"tiny": replace(TINY, grids=({"calls": 4},))}},
             "Profile tiny must have a tuple of values for calls",
         ),
+        (
+            {"profiles": {"tiny": replace(TINY, grids=({"cals": (4,)},))}},
+            "Profile tiny varies cals, which is no parameter",
+        ),
+        ({"profiles": {"tiny": replace(TINY, grids=({"calls": (0,)},))}}, "calls must be an integer from 1"),
+        ({"params": Unannotated}, r"params must be a frozen dataclass: Unannotated\.calls must be Annotated"),
+        ({"params": int}, "params must be a frozen dataclass"),
+        ({"params": OutOfBounds}, "calls must be an integer of at least 1, got 0"),
+        ({"metrics": (replace(METRIC, name="task rate"),)}, "a name must have letters a-z, digits and _ only"),
+        ({"metrics": (replace(METRIC, unit="tasks"),)}, r"a rate, must match \.\+/s, got 'tasks'"),
     ],
 )
 def test_a_slip_is_told_in_words(slip: dict[str, Any], message: str) -> None:
@@ -76,7 +98,11 @@ def test_params_that_say_how_many_work_at_once_are_counted(name: str) -> None:
         for field, hint in get_type_hints(module.params, include_extras=True).items()
         for option in getattr(hint, "__metadata__", ())
     ]
-    counted = [field for field, option in options if getattr(option, "metavar", "") in ("ACTORS", "WORKERS", "THREADS")]
+    counted = [
+        field
+        for field, option in options
+        if (getattr(option, "extra", None) or {}).get("unit") in {"ACTORS", "WORKERS", "THREADS"}
+    ]
     if counted:
         shape = a_topology()
         few, many = (module.busy_workers(module.params(**dict.fromkeys(counted, n)), shape) for n in (1, 8))
@@ -103,3 +129,36 @@ def test_a_module_without_an_experiment_is_one_line_that_says_where(monkeypatch:
     monkeypatch.setitem(sys.modules, core_rates.__name__, SimpleNamespace(__name__=core_rates.__name__))
     with pytest.raises(BadInput, match=r"bench\.experiments\.core_rates must declare EXPERIMENT = Experiment"):
         experiments.load("core-rates")
+
+
+@pytest.mark.parametrize("field", ["blocks", "samples"])
+def test_a_profile_that_measures_nothing_is_refused(field: str) -> None:
+    with pytest.raises(BadInput, match=f"{field} of a profile must be 1 or more, got 0"):
+        replace(TINY, **{field: 0})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            '"""X."""\nfrom bench.metrics import rate\nR = rate("r", "x/s", means="nonsense")',
+            "line 3: r must mean one of",
+        ),
+        ('"""X."""\nfrom bench.metrics import rate\nR = rate("r", 3)', "line 3: .*string"),
+        ('"""X."""\nfrom bench.experiments import Profile\nP = Profile(help="")', "line 3: .*missing"),
+    ],
+)
+def test_a_slip_that_python_meets_on_import_is_told_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    (tmp_path / "slipped.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(experiments._MODULES, "core-rates", "slipped")
+    with pytest.raises(BadInput, match=rf"slipped\.py, {message}"):
+        experiments.load("core-rates")
+
+
+def test_a_module_that_does_not_begin_with_its_title_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core_rates, "__doc__", "What Ray does.")
+    with pytest.raises(BadInput, match="must begin with its title, a colon and what it does"):
+        experiments.summary("core-rates")

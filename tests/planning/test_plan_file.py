@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from typer import Option
 
-from bench import params
+from bench import params, targets
 from bench.errors import BadInput
 from bench.experiments import NAMES
-from bench.model import Value
+from bench.model import Session, Value
 from bench.options import RunRequest
 from bench.planning import plan, plan_file, plan_text
 from bench.planning.plan_file import Plan
@@ -55,6 +57,8 @@ def a_value(parameter: params.Parameter) -> st.SearchStrategy[Value]:
         return st.integers(low, int(parameter.maximum) if parameter.maximum is not None else low + 10**6)
     if parameter.type is float:
         return st.floats(parameter.minimum or 0.0, parameter.maximum, allow_nan=False, allow_infinity=False)
+    if parameter.unit in params.PATHS:  # the command line has put the home folder in place of `~`
+        return TEXTS.filter(lambda text: not text.startswith("~"))
     return TEXTS
 
 
@@ -409,3 +413,22 @@ def test_each_study_has_an_example() -> None:
 def test_a_folder_whose_name_is_not_utf8_is_refused_as_no_plan_file_can_hold_it(name: str) -> None:
     with pytest.raises(BadInput, match=r"out caf.* has bytes that are not UTF-8"):
         plan_file.written(Plan(options={"out": os.fsdecode(b"caf\xe9")}, experiments={}), name)
+
+
+def test_an_option_of_a_kind_that_no_plan_file_can_hold_is_refused() -> None:
+    annotation = Annotated[tuple[str, ...], Option(help="Remarks.")]
+    with pytest.raises(TypeError, match=r"the option tags must be one of str, int, float, bool, Path, got tuple"):
+        plan_file._as_parameter("tags", annotation)
+
+
+def test_a_text_has_no_unit_and_a_number_has_its_own() -> None:
+    known = plan_file.known_options()
+    assert (known["budget"].unit, known["out"].unit, known["blocks"].unit) == ("", "FOLDER", "N")
+
+
+def test_names_of_options_and_of_what_a_session_keeps_beside_them_are_different_and_options_have_defaults() -> None:
+    asked = {each.name: each for each in fields(RunRequest)}
+    own, given = set(Session.__annotations__), set(targets.declared_options())
+    assert not asked.keys() & own
+    assert not given & (asked.keys() | own)
+    assert not [name for name, each in asked.items() if each.default is MISSING and each.default_factory is MISSING]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from analysis.made_up import ARMS, METRICS, SINGLE, made_up
+from golden_files import check_golden
 
 from bench import analysis
 from bench.reports import as_markdown, sections
@@ -19,7 +20,7 @@ FEW = {"metrics": (*METRICS[:2], METRICS[-1]), "arms": (ARMS[0], ARMS[2], ARMS[3
 )
 def test_a_report_in_markdown_reads_like_its_golden_file(name, wish):
     report = analysis.build(*made_up(**FEW, **wish))
-    assert as_markdown.render(report) == (GOLDEN / f"{name}.md").read_text()
+    check_golden(as_markdown.render(report), GOLDEN / f"{name}.md")
 
 
 def test_every_row_of_a_table_has_as_many_columns_as_its_head():

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from analysis.made_up import ARMS, METRICS, MULTI, SINGLE, a_facts, made_up
+from golden_files import check_golden
 
 from bench import analysis
 from bench.analysis.stats.estimates import Estimate
@@ -71,7 +72,7 @@ GOLDENS = {
 @pytest.mark.parametrize("name", GOLDENS)
 def test_a_report_reads_like_its_golden_file(name):
     change, wish = GOLDENS[name]
-    assert rendered(change, **FEW, **wish) == (GOLDEN / f"{name}.txt").read_text()
+    check_golden(rendered(change, **FEW, **wish), GOLDEN / f"{name}.txt")
 
 
 def test_question_answer_and_caveats_stand_above_the_numbers():
