@@ -5,7 +5,7 @@ results/<session>/runs/<run>/spec.json            what was asked
 results/<session>/runs/<run>/samples.jsonl        a Line a line: facts, samples, usage, checksums
 results/<session>/runs/<run>/run.json             how it ended, written last
 results/<session>/runs/<run>/prometheus.om.gz     what Prometheus had of it, where there was one
-results/<session>/runs/<run>/files/               what the experiment left beside its numbers: a profile, a ledger
+results/<session>/runs/<run>/files/               what the experiment left beside its numbers: a profile, a journal
 results/<session>/runs/<run>/job.log              the end of the driver's log
 results/<session>/report.{txt,html,json}          what it means: in words, with pictures, for programs
 results/<session>/summary.json                    what lists show of it, and which records that and report.json were made from

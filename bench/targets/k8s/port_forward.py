@@ -1,4 +1,4 @@
-"""A process that outlives the command: it keeps `kubectl port-forward` going, which ends at a connection's first mishap.
+"""A process that outlives the command: it keeps `kubectl port-forward` going, which ends when a connection first fails.
 
 The way into a pod by a port-forward ends on the pod's loopback: what comes state_folder is not counted as the node's traffic.
 """
