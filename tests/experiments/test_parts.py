@@ -18,7 +18,7 @@ from bench.experiments import inference
 from bench.experiments.inference import predictors
 from bench.experiments.toolkit import parts
 from bench.experiments.toolkit.parts import WorkDone, compute_and_straggler, work_samples
-from bench.experiments.toolkit.placement import on
+from bench.experiments.toolkit.placement import Place, on
 from bench.model import Interval
 
 
@@ -116,7 +116,7 @@ def a_breakdown(monkeypatch: pytest.MonkeyPatch, single: Any, multi: Any, held_u
     session, made_up = a_session(blocks=1, metrics=inference.METRICS, arms=inference.ARMS)
     runs = []
     for run, context, seconds in zip(made_up, (single, multi), (0.0, held_up), strict=True):
-        monkeypatch.setattr(predictors.Predictors, "_make", partialmethod(_sleeper, seconds))
+        monkeypatch.setattr(predictors.Predictors, "_spawn", partialmethod(_sleeper, seconds))
         samples = tuple(inference.run(PARAMS, context))
         assert not context.is_invalid
         runs.append(replace(run, samples=samples, usage=()))
@@ -125,10 +125,9 @@ def a_breakdown(monkeypatch: pytest.MonkeyPatch, single: Any, multi: Any, held_u
     return {part.name: part.seconds.value for part in cell.network_breakdown.parts if part.seconds}
 
 
-def _sleeper(self: predictors.Predictors, held_up: float, number: int) -> Any:
+def _sleeper(self: predictors.Predictors, held_up: float, place: Place, _: str) -> Any:
     import ray
 
-    place = self.places[number]
     kind = ray.remote(Sleeper).options(num_cpus=place.cpus, scheduling_strategy=on(place.node))
     actor = kind.remote(self._weights, self._own_vectors, place.threads)
     actor.is_held_up.remote(held_up)
