@@ -25,7 +25,6 @@ from builders import a_topology
 from fakes import FakeHead, a_fake_target, good_driver
 from bench import cli
 from bench.commands import run
-from bench.terminal.streams import outlive_readers
 from bench.targets import Choice, Options
 def driver(spec, folder):
     until = time.monotonic() + 30
@@ -33,7 +32,6 @@ def driver(spec, folder):
         time.sleep(0.02)
     return good_driver(spec, folder)
 
-outlive_readers()  # before the fake's sockets, which would be the closed streams
 Path("records").mkdir()
 with a_fake_target(FakeHead(Path("records"), driver), a_topology()) as fake:
     run.choose = lambda name, options: Choice(target=fake, options=Options(), why="it is a fake")
