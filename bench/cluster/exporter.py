@@ -80,7 +80,7 @@ class Exporter:
     def _refused(self, request: web.Request) -> int:
         """The status where the token is missing or wrong; 0 where it is right."""
         given = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        if hmac.compare_digest(given.encode(), self.token.encode()):
+        if hmac.compare_digest(given.encode(errors="replace"), self.token.encode()):
             return 0
         return 403 if given else 401
 

@@ -103,6 +103,12 @@ def test_files_need_the_token(recorder: Recorder, url: str, token: str | None, s
     assert requests.get(url + path, headers=headers, timeout=5).status_code == status
 
 
+def test_a_token_that_is_no_text_is_wrong(recorder: Recorder, url: str) -> None:
+    path = f"/runs/{SPEC.session}/{SPEC.folder}/{SAMPLES}"
+    answer = requests.get(url + path, headers={"Authorization": b"Bearer \xff\xfe"}, timeout=5)
+    assert answer.status_code == 403
+
+
 @pytest.mark.parametrize(
     ("path", "status"),
     [
