@@ -1,6 +1,6 @@
 """What the nodes' threads met with while something was timed: waits for a CPU, switches away from it, its speed and warmth.
 
-It vetoes nothing: a node with more threads than CPUs makes them wait itself. It is for who asks why one topology took longer.
+It excludes nothing: a node with more threads than CPUs makes them wait itself. It is for who asks why one topology took longer.
 """
 
 from __future__ import annotations

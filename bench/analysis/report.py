@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from bench.analysis import apart, veto
+from bench.analysis import apart, exclusions
 from bench.analysis.answer import answer, question
 from bench.analysis.caveats import rules as caveats
 from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence, about
@@ -16,6 +16,7 @@ from bench.analysis.cells import CellReport, build_cell
 from bench.analysis.circumstances import Circumstances, by_topology
 from bench.analysis.comparison import MARGIN, Comparison, attempts_that_count
 from bench.analysis.costs import Cost, costs
+from bench.analysis.exclusions import Exclusions, Gates
 from bench.analysis.facts import differences, measured_totals, planned_totals
 from bench.analysis.ladders import Ladder, ladders
 from bench.analysis.levels import outside_seconds
@@ -24,7 +25,6 @@ from bench.analysis.multiplicity import adjusted
 from bench.analysis.rows import MetricRow, Question
 from bench.analysis.several import Several, several
 from bench.analysis.table import Table
-from bench.analysis.veto import Gates, Veto
 from bench.analysis.warmups import CellKey, discarding
 from bench.meanings import Meaning
 from bench.model import Facts, Run, Session, Spec, Status, Topology, Value
@@ -91,7 +91,7 @@ class Report:
     several: tuple[Several, ...] = ()  # more than two arms or cells at once
     gates: Gates | None = None
     circumstances: tuple[Circumstances, ...] = ()  # by topology, as far as the machine tells
-    vetoed: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # block: why nothing of it is used
+    excluded_blocks: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # block: why nothing of it is used
     noise: str = ""  # why no verdict is given at all
     stamps: tuple[str, ...] = ()  # on every page and row: "emulated multi-node", "unequal"
     ended: str = ""  # why the session is complete without all that it planned
@@ -118,42 +118,42 @@ def build(
     whole, session = session, _as_far_as_begun(session, as_recorded)
     topologies = _topologies(session)
     recorded = Table(tuple(as_recorded.values()))
-    seen = veto.conditions(recorded)
-    vetoed = veto.vetoes(  # by the turns that were declared: which are discarded depends on values, and a veto must not
+    seen = exclusions.conditions(recorded)
+    excluded = exclusions.decide_exclusions(  # by the turns that were declared: which are discarded depends on values, and an exclusion must not
         (each for run, those in zip(recorded.runs, seen, strict=True) if run.status == "ok" for each in those),
         is_forced=session.allow_noise,
     )
     table = discarding(session, recorded, warmups)
     asked = Question(
         session=session,
-        runs=veto.without(apart.without(table), vetoed),
+        runs=exclusions.without(apart.without(table), excluded),
         topologies=tuple(topology.name for topology in topologies),
         margin=margin,
         table=table,
         outside_seconds=outside_seconds(session, table),
     )
     cells = [build_cell(asked, experiment, cell, title) for (experiment, cell), title in titles(session).items()]
-    cells = [_without_pairs(cell, vetoed) if vetoed.leaves_none else cell for cell in cells]
+    cells = [_without_pairs(cell, excluded) if excluded.leaves_none else cell for cell in cells]
     cells = adjusted(cells, primary=session.primary_cells)
-    timed = seen if table is recorded else veto.conditions(table)
+    timed = seen if table is recorded else exclusions.conditions(table)
     evidence = Evidence(
         question=asked,
         attempts=tuple(runs),
         cells=tuple(cells),
         topologies=topologies,
-        veto=vetoed,
-        gates=veto.gates(table, (each for those in timed for each in those)),
+        exclusions=excluded,
+        gates=exclusions.gates(table, (each for those in timed for each in those)),
     )
     found = caveats.find(evidence)
     cells = [_refuse(cell, found) for cell in cells]
-    if vetoed.is_noisy:
-        cells = [_undecided(cell, vetoed.noise) for cell in cells]
+    if excluded.is_noisy:
+        cells = [_undecided(cell, excluded.noise) for cell in cells]
     return replace(
         _assemble(evidence, cells, found),
         ladders=ladders(asked),
-        more_cpus=tuple(_refuse_more_cpus(step, found, vetoed) for step in more_cpus(asked)),
+        more_cpus=tuple(_refuse_more_cpus(step, found, excluded) for step in more_cpus(asked)),
         primary=session.primary_cells,
-        several=tuple(replace(s, refused=_why_refused(s.experiment, found, vetoed)) for s in several(asked, cells)),
+        several=tuple(replace(s, refused=_why_refused(s.experiment, found, excluded)) for s in several(asked, cells)),
         planned=len(whole.specs),
         left_out_blocks=len(_blocks(whole) - _blocks(session)),
     )
@@ -186,7 +186,7 @@ def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Cave
         options=session.options,
         topologies=evidence.topologies,
         question=question(session, evidence.topologies),
-        answer=answer(cells, noise=evidence.veto.noise if evidence.veto.is_noisy else ""),
+        answer=answer(cells, noise=evidence.exclusions.noise if evidence.exclusions.is_noisy else ""),
         caveats=found,
         blocks=len(_blocks(session)),
         warmups=first.warmups if first else 0,
@@ -214,8 +214,8 @@ def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Cave
         cells=tuple(cells),
         gates=evidence.gates,
         circumstances=tuple(by_topology([each.name for each in evidence.topologies], evidence.table)),
-        vetoed={} if evidence.veto.is_forced else evidence.veto.reasons,
-        noise=evidence.veto.noise if evidence.veto.is_noisy else "",
+        excluded_blocks={} if evidence.exclusions.is_forced else evidence.exclusions.reasons,
+        noise=evidence.exclusions.noise if evidence.exclusions.is_noisy else "",
         stamps=tuple(_stamps(evidence, facts)),
         ended=session.ended,
         unfit=session.unfit,
@@ -305,19 +305,19 @@ def _undecided(cell: CellReport, why: str) -> CellReport:
     return replace(found, arms=tuple(replace(row, verdict="undecided") if row.verdict else row for row in found.arms))
 
 
-def _why_refused(experiment: str, found: Sequence[Caveat], vetoed: Veto) -> str:
+def _why_refused(experiment: str, found: Sequence[Caveat], excluded: Exclusions) -> str:
     """Why nothing may be said that rests on several cells of `experiment`: a caveat about one of them, or a noisy host."""
     whys = [
         caveat.text.removesuffix(".")
         for caveat in found
         if caveat.severity == "refuses" and caveat.about.partition(" ")[0] in (SESSION, experiment)
     ]
-    return whys[0] if whys else vetoed.noise if vetoed.is_noisy else ""
+    return whys[0] if whys else excluded.noise if excluded.is_noisy else ""
 
 
-def _refuse_more_cpus(step: MoreCpus, found: Sequence[Caveat], vetoed: Veto) -> MoreCpus:
+def _refuse_more_cpus(step: MoreCpus, found: Sequence[Caveat], excluded: Exclusions) -> MoreCpus:
     """Without its verdicts, where a caveat refuses them to the session or to a cell of the experiment, or the host was too noisy."""
-    why = _why_refused(step.experiment, found, vetoed)
+    why = _why_refused(step.experiment, found, excluded)
     if not why:
         return step
     rows = (
@@ -327,9 +327,9 @@ def _refuse_more_cpus(step: MoreCpus, found: Sequence[Caveat], vetoed: Veto) -> 
     return replace(step, rows=tuple(rows))
 
 
-def _without_pairs(cell: CellReport, vetoed: Veto) -> CellReport:
-    """Without a pair, where every block is vetoed: what each topology did is shown, and not how it compares."""
-    missing = {block: f"vetoed: {reasons[0]}" for block, reasons in vetoed.reasons.items()}
+def _without_pairs(cell: CellReport, excluded: Exclusions) -> CellReport:
+    """Without a pair, where every block is excluded: what each topology did is shown, and not how it compares."""
+    missing = {block: f"excluded: {reasons[0]}" for block, reasons in excluded.reasons.items()}
     found = _with_comparisons(
         cell,
         lambda each: Comparison(

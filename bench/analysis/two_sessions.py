@@ -323,7 +323,7 @@ def _caveats(reports: Sequence[Report], rows: Sequence[SessionRow]) -> Iterator[
     for report in reports:
         for caveat in report.caveats:
             is_damage = bool(report.runs.get("damaged")) and "damaged and left out" in caveat.text
-            if caveat.severity == "refuses" or is_damage or (report.vetoed and "veto" in caveat.text):
+            if caveat.severity == "refuses" or is_damage or (report.excluded_blocks and "excluded" in caveat.text):
                 place = "" if caveat.about == SESSION else f"{caveat.about}: "
                 yield Caveat(
                     severity="weakens", about=SESSION, text=f"{report.session} has a caveat: {place}{caveat.text}"

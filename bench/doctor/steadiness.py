@@ -36,7 +36,7 @@ def _gate(seen: quiet_check.Look) -> Finding:
 def _pressure(proc: Path) -> Finding:
     if (proc / "pressure" / "cpu").exists():
         return Finding("pressure", "good", "the kernel counts how long tasks wait")
-    hint = "Start the kernel with psi=1: without it no block is vetoed for tasks that had to wait."
+    hint = "Start the kernel with psi=1: without it no block is excluded for tasks that had to wait."
     return Finding("pressure", "note", "the kernel does not count how long tasks wait", hint)
 
 

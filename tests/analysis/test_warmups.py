@@ -125,7 +125,7 @@ def test_a_report_counts_what_has_settled_and_says_what_it_left_out():
 
 
 @pytest.mark.parametrize("course", [FLAT, STEPPED])
-def test_a_veto_does_not_depend_on_which_turns_the_values_discard(course):
+def test_an_exclusion_does_not_depend_on_which_turns_the_values_discard(course):
     session, runs = a_session(blocks=8)
     disturbed = [
         replace(

@@ -58,9 +58,9 @@ def test_blocks_that_others_disturbed_are_used_in_a_report_that_is_told_so(bench
     for run in runs:
         rows = tuple(replace(row, steal_seconds=row.watched_seconds) for row in run.usage)
         write_run(folder, session, replace(run, usage=rows))
-    assert "Noisy host: 2 of 2 blocks vetoed" in bench("report", session.id)[1]
+    assert "Noisy host: 2 of 2 blocks excluded" in bench("report", session.id)[1]
     told = bench("report", session.id, "--allow-noise")[1]
-    assert "2 of 2 blocks would be vetoed, and are used all the same" in told
+    assert "2 of 2 blocks would be excluded, and are used all the same" in told
     assert "Noisy host" not in told
 
 

@@ -64,7 +64,7 @@ GOLDENS = {
     "one-topology": (None, {"cells": 1, "topologies": (SINGLE,)}),
     "refused": (other_kernel, {"cells": 1}),
     "too-few": (one_invalid, {"cells": 1, "blocks": 3, "link": "loopback, no bytes counted"}),
-    "vetoed": (one_block_disturbed, {"cells": 1, "blocks": 8}),
+    "excluded": (one_block_disturbed, {"cells": 1, "blocks": 8}),
     "nothing-run": (lambda _: [], {"cells": 1}),
 }
 

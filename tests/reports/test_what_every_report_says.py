@@ -35,7 +35,7 @@ FIELDS = {
     "absolute values": f"{HEADLINE}.sides.single.estimate.value",
     "ceiling": "cells.0.arms.3.side.estimate.value",
     "gate": "gates.quiet",
-    "vetoed blocks": "vetoed.3.0",
+    "excluded blocks": "excluded_blocks.3.0",
     "versions": "versions.ray",
     "command": "command",
 }
@@ -45,7 +45,7 @@ PHASES = (metrics.STARTUP, metrics.FIRST_RESULT, metrics.END_TO_END, metrics.THR
 
 @pytest.fixture(scope="module")
 def said() -> Any:
-    """A report of twelve blocks, one of which is vetoed, as JSON."""
+    """A report of twelve blocks, one of which is excluded, as JSON."""
     session, runs = made_up(cells=1, blocks=12)
     runs = [
         replace(

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Literal
 
 from bench.analysis.cells import CellReport
+from bench.analysis.exclusions import Exclusions, Gates
 from bench.analysis.rows import Question
 from bench.analysis.table import Selection, Table
-from bench.analysis.veto import Gates, Veto
 from bench.model import Run, Session, Topology
 
 Severity = Literal["refuses", "weakens", "note"]
@@ -34,7 +34,7 @@ class Evidence:
     attempts: tuple[Run, ...]  # all of them
     cells: tuple[CellReport, ...]
     topologies: tuple[Topology, ...]  # the baseline first
-    veto: Veto = field(default_factory=Veto)
+    exclusions: Exclusions = field(default_factory=Exclusions)
     gates: Gates | None = None
 
     @property

@@ -10,20 +10,22 @@ from bench.analysis.numbers import percent, plural
 _MOST_SHOWN = 4
 
 
-def vetoed_blocks(evidence: Evidence) -> Iterator[Caveat]:
+def excluded_blocks(evidence: Evidence) -> Iterator[Caveat]:
     """Blocks of which nothing is used, with the reasons; too many of them, and there is no verdict."""
-    veto = evidence.veto
-    if not veto.reasons:
+    exclusions = evidence.exclusions
+    if not exclusions.reasons:
         return
-    which = "; ".join(f"block {block} ({reasons[0]})" for block, reasons in list(veto.reasons.items())[:_MOST_SHOWN])
-    rest = f"; and {len(veto.reasons) - _MOST_SHOWN} more" if len(veto.reasons) > _MOST_SHOWN else ""
-    number = f"{len(veto.reasons)} of {plural(len(veto.blocks), 'block')}"
-    if veto.is_forced:
-        text = f"{number} would be vetoed, and are used all the same (--allow-noise): {which}{rest}."
-    elif veto.is_noisy:
-        text = f"noisy host: {number} vetoed, and so every verdict is undecided: {which}{rest}."
+    which = "; ".join(
+        f"block {block} ({reasons[0]})" for block, reasons in list(exclusions.reasons.items())[:_MOST_SHOWN]
+    )
+    rest = f"; and {len(exclusions.reasons) - _MOST_SHOWN} more" if len(exclusions.reasons) > _MOST_SHOWN else ""
+    number = f"{len(exclusions.reasons)} of {plural(len(exclusions.blocks), 'block')}"
+    if exclusions.is_forced:
+        text = f"{number} would be excluded, and are used all the same (--allow-noise): {which}{rest}."
+    elif exclusions.is_noisy:
+        text = f"noisy host: {number} excluded, and so every verdict is undecided: {which}{rest}."
     else:
-        text = f"{number} vetoed for what befell the machine, in all cells and arms alike: {which}{rest}."
+        text = f"{number} excluded for interference on the machine, in all cells and arms alike: {which}{rest}."
     yield Caveat(severity="weakens", about=SESSION, text=text)
 
 
@@ -38,8 +40,8 @@ def began_busy(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def not_seen(evidence: Evidence) -> Iterator[Caveat]:
-    """What the kernel does not count here, and so could veto nothing."""
-    if evidence.veto.unseen:
-        what = ", ".join(evidence.veto.unseen)
+    """What the kernel does not count here, and so could exclude nothing."""
+    if evidence.exclusions.unseen:
+        what = ", ".join(evidence.exclusions.unseen)
         text = f"whether others disturbed the machine is known in part only, not counted here: {what}."
         yield Caveat(severity="note", about=SESSION, text=text)

@@ -15,7 +15,7 @@ RULES: tuple[Rule, ...] = (
     values.too_fast,
     values.not_steady,
     values.few_pairs,
-    host.vetoed_blocks,
+    host.excluded_blocks,
     conditions.pairs_apart,
     conditions.excluded_runs,
     conditions.damaged_runs,

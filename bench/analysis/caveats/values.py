@@ -97,7 +97,7 @@ def overhead_dominated(evidence: Evidence) -> Iterator[Caveat]:
 
 def slower_than_peer(evidence: Evidence) -> Iterator[Caveat]:
     """Another way to do the work, on the same CPUs, does more. Of a noisy host that cannot be said."""
-    if evidence.veto.is_noisy:
+    if evidence.exclusions.is_noisy:
         return
     for experiment, cells in _by_experiment(evidence.cells):
         better: dict[str, list[tuple[CellReport, ArmRow]]] = {}

@@ -1,4 +1,4 @@
-"""Says how a session was measured: repetition, order, what the gate saw, what the veto took away, versions."""
+"""Says how a session was measured: repetition, order, what the gate saw, what the exclusion took away, versions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from bench.analysis import Report
 from bench.analysis.answer import shape
 from bench.analysis.circumstances import Circumstances
+from bench.analysis.exclusions import Gates
 from bench.analysis.numbers import plain, plural, quantity
-from bench.analysis.veto import Gates
 from bench.model import Metric
 
 _COPY = Metric(name="copy", unit="B/s", better="higher", kind="rate")
@@ -37,8 +37,8 @@ def entries(report: Report) -> Iterator[tuple[str, str]]:
         yield "gate", gate(report.gates)
     if report.circumstances:
         yield "circumstances", "; ".join(map(circumstances, report.circumstances))
-    if report.vetoed:
-        yield "vetoed", vetoed(report.vetoed)
+    if report.excluded_blocks:
+        yield "excluded", excluded(report.excluded_blocks)
     if report.versions:
         yield "versions", ", ".join(f"{name} {version}" for name, version in report.versions.items())
     yield "estimators", report.estimator
@@ -117,7 +117,7 @@ def circumstances(found: Circumstances) -> str:
     return f"{found.topology}: {', '.join(parts)}"
 
 
-def vetoed(reasons: Mapping[int, Sequence[str]]) -> str:
+def excluded(reasons: Mapping[int, Sequence[str]]) -> str:
     """Each block of which nothing is used, and the first of the reasons."""
     return "; ".join(
         f"block {block}: {those[0]}" + (f", and {plural(len(those) - 1, 'reason')} more" if len(those) > 1 else "")

@@ -1,7 +1,7 @@
-"""The veto: which blocks were measured on a machine that others disturbed. It is decided without any result.
+"""Decides which blocks were measured on a machine that others disturbed. It is decided without any result.
 
-`vetoes` gets `Conditions`, which have what the kernel counted for the machine, and nothing of what a run achieved: no
-sample, no work done. A vetoed block is lost to every cell, topology and arm alike, whoever did better in it.
+`decide_exclusions` gets `Conditions`, which have what the kernel counted for the machine, and nothing of what a run achieved: no
+sample, no work done. An excluded block is lost to every cell, topology and arm alike, whoever did better in it.
 
 What the harness demands of the CPUs itself is no disturbance. A node that has more to run than CPUs makes its own tasks
 wait, so pressure alone says nothing: on two cores Ray often keeps it above 90 %. A task that waits does so for whoever
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MOST_STEAL = 0.02  # of the time of the CPUs that a node may run on
 MOST_PRESSURE = 0.20  # of the time, beyond the harness's own demand
 MOST_SWAPPED_BYTES = 2**20  # in a run: a page or two of some idle program disturbs nobody
-NOISY = 0.20  # of all blocks: with more of them vetoed no verdict is given
+NOISY = 0.20  # of all blocks: with more of them excluded no verdict is given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,17 +83,17 @@ def _over(counted: float | None, seconds: float | None, cpus: int = 1) -> float 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Veto:
+class Exclusions:
     """Which of the blocks that were measured are not used, and why."""
 
     blocks: frozenset[int] = frozenset()
-    reasons: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # of the vetoed ones
-    unseen: tuple[str, ...] = ()  # what could not be counted, and so vetoes nothing
+    reasons: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # of the excluded ones
+    unseen: tuple[str, ...] = ()  # what could not be counted, and so excludes nothing
     is_forced: bool = False  # the person wants those blocks used too
 
     @property
     def is_noisy(self) -> bool:
-        """Whether so many blocks are vetoed that no verdict can be given."""
+        """Whether so many blocks are excluded that no verdict can be given."""
         return not self.is_forced and len(self.reasons) > NOISY * len(self.blocks)
 
     @property
@@ -105,10 +105,10 @@ class Veto:
     def noise(self) -> str:
         """Why no verdict is given, where none is."""
         first = next(iter(self.reasons.values()), ("",))[0]
-        return f"noisy host: {len(self.reasons)} of {plural(len(self.blocks), 'block')} vetoed; {first}"
+        return f"noisy host: {len(self.reasons)} of {plural(len(self.blocks), 'block')} excluded; {first}"
 
 
-def vetoes(seen: Iterable[Conditions], *, is_forced: bool = False) -> Veto:
+def decide_exclusions(seen: Iterable[Conditions], *, is_forced: bool = False) -> Exclusions:
     """Judge each block by the worst that befell any of its runs."""
     blocks: set[int] = set()
     reasons: dict[int, list[str]] = {}
@@ -118,7 +118,7 @@ def vetoes(seen: Iterable[Conditions], *, is_forced: bool = False) -> Veto:
         for reason in _reasons(each):
             reasons.setdefault(each.block, []).append(reason)
         unseen |= dict.fromkeys(_unseen(each))
-    return Veto(
+    return Exclusions(
         blocks=frozenset(blocks),
         reasons={block: tuple(reasons[block]) for block in sorted(reasons)},
         unseen=tuple(unseen),
@@ -217,13 +217,13 @@ _OF_MACHINE = (
 _READ = ("cpu_seconds", *_OF_MACHINE)
 
 
-def without(runs: Mapping[str, Run], veto: Veto) -> dict[str, Run]:
-    """`runs` by Spec, those of vetoed blocks not usable; all as they are where no block would be left to show."""
-    if veto.leaves_none or veto.is_forced:
+def without(runs: Mapping[str, Run], exclusions: Exclusions) -> dict[str, Run]:
+    """`runs` by Spec, those of excluded blocks not usable; all as they are where no block would be left to show."""
+    if exclusions.leaves_none or exclusions.is_forced:
         return dict(runs)
     return {
-        key: replace(run, status="invalid", reasons=(f"vetoed, {veto.reasons[run.spec.block][0]}",))
-        if run.status == "ok" and run.spec.block in veto.reasons
+        key: replace(run, status="invalid", reasons=(f"excluded, {exclusions.reasons[run.spec.block][0]}",))
+        if run.status == "ok" and run.spec.block in exclusions.reasons
         else run
         for key, run in runs.items()
     }
