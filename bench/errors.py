@@ -82,7 +82,7 @@ class NotComparable(BenchError):
     exit_code = 11
 
 
-class GateFailed(BenchError):
+class RegressionFound(BenchError):
     """A comparison has what `--fail-on` names."""
 
     exit_code = 12

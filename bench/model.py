@@ -317,7 +317,7 @@ class IdleLoad:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gate:
+class QuietCheck:
     """What the machine that the session runs on was like before a block began. None: not to be seen there."""
 
     is_quiet: bool
@@ -351,7 +351,7 @@ class Closing:
     reconciled: bool | None = None
     alerts: tuple[str, ...] = ()
     log_end: str = ""
-    gate: Gate | None = None  # of the run's block
+    quiet_check: QuietCheck | None = None  # of the run's block
     clock_offsets_seconds: Mapping[str, float] = field(
         default_factory=dict
     )  # of head and Prometheus, from the client's
@@ -374,7 +374,7 @@ class Run:
     reconciled: bool | None = None  # window and record agreed; None: not asked
     alerts: tuple[str, ...] = ()  # "Throttled: head was ...": alert rules that held while it went
     log_end: str = ""
-    gate: Gate | None = None
+    quiet_check: QuietCheck | None = None
     clock_offsets_seconds: Mapping[str, float] = field(
         default_factory=dict
     )  # of head and Prometheus, from the client's

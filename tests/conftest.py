@@ -16,7 +16,9 @@ from hypothesis import settings
 # Without it a local `ray.init()` writes a token into the home folder and turns authentication on for what comes after.
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-os.environ["RAYMETER_GATE_SECONDS"] = "0"  # no test waits for a machine to be quiet: the tests are what keeps it busy
+os.environ["RAYMETER_QUIET_CHECK_SECONDS"] = (
+    "0"  # no test waits for a machine to be quiet: the tests are what keeps it busy
+)
 
 # No deadline: on a busy machine an example may take long, and that is no fault of the code.
 settings.register_profile("person", deadline=None, print_blob=True)

@@ -97,7 +97,7 @@ def plain_environment(folder: Path) -> dict[str, str]:
         "HOME": str(folder / "home"),
         "LANG": "C.UTF-8",
         "XDG_STATE_HOME": str(folder / "state"),
-        "RAYMETER_GATE_SECONDS": "0",
+        "RAYMETER_QUIET_CHECK_SECONDS": "0",
     }
 
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 from bench.analysis.table import Table
 from bench.model import Interval, Run
 
-MOST_GAP_SECONDS = 3600.0  # in which nothing of a block was measured; a cluster's start and a gate take minutes
+MOST_GAP_SECONDS = 3600.0  # in which nothing of a block was measured; a cluster's start and a quiet check take minutes
 Gaps = Mapping[str, Collection[tuple[float, float]]]
 
 REBOOT = "the machine was booted anew before its other half was measured"
@@ -48,7 +48,12 @@ def _of_one_block(runs: Collection[Run], covered: Mapping[str, Interval], gaps: 
 
 def _why(first: Run, then: Run, covered: Mapping[str, Interval], gaps: Gaps) -> str:
     """Why `first`, which was measured before `then`, is no half of a pair with it; nothing where it is, or came later."""
-    if first.gate and then.gate and "" not in (boots := {first.gate.boot_id, then.gate.boot_id}) and len(boots) > 1:
+    if (
+        first.quiet_check
+        and then.quiet_check
+        and "" not in (boots := {first.quiet_check.boot_id, then.quiet_check.boot_id})
+        and len(boots) > 1
+    ):
         # Clocks begin anew with a boot, so which came first is not known: both are left out.
         return REBOOT
     if _clock(first) != _clock(then):
@@ -63,7 +68,7 @@ def _why(first: Run, then: Run, covered: Mapping[str, Interval], gaps: Gaps) -> 
 
 def _boots(runs: Collection[Run]) -> int:
     """Of the machine that the session ran on."""
-    return len({run.gate.boot_id for run in runs if run.gate and run.gate.boot_id})
+    return len({run.quiet_check.boot_id for run in runs if run.quiet_check and run.quiet_check.boot_id})
 
 
 def _gaps(runs: Collection[Run], covered: Mapping[str, Interval]) -> Gaps:

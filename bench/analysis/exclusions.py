@@ -230,30 +230,30 @@ def without(runs: Mapping[str, Run], exclusions: Exclusions) -> dict[str, Run]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gates:
-    """What the gate before each block saw, and what others used of the machine while a session went."""
+class QuietChecks:
+    """What the quiet check before each block saw, and what others used of the machine while a session went."""
 
     quiet: int
     busy: Mapping[int, float | None]  # block that began on a busy machine: the share of its CPUs that was busy
     waited_seconds: float
-    elsewhere: bool  # the gate looked at a machine that has none of the nodes
+    elsewhere: bool  # the quiet check looked at a machine that has none of the nodes
     others_cpus_idle: float | None  # most that others used while nothing ran, and while something was timed
     others_cpus: float | None
     deployment_cpus: float | None = None  # most that the deployment used at rest beside Ray's nodes, not others'
 
 
-def gates(table: Table, timed: Iterable[Conditions]) -> Gates | None:
-    """What is known of the gates of the runs' blocks; None where no run has one. `timed`: what `conditions` saw in them."""
+def quiet_checks(table: Table, timed: Iterable[Conditions]) -> QuietChecks | None:
+    """What is known of the quiet check of the runs' blocks; None where no run has one. `timed`: what `conditions` saw in them."""
     runs = table.runs
-    by_block = {run.spec.block: run.gate for run in reversed(runs) if run.gate is not None}
+    by_block = {run.spec.block: run.quiet_check for run in reversed(runs) if run.quiet_check is not None}
     if not by_block:
         return None
     machines = {node.boot_id for run in runs if run.facts for node in run.facts.nodes}
-    return Gates(
-        quiet=sum(gate.is_quiet for gate in by_block.values()),
-        busy={block: gate.busy for block, gate in sorted(by_block.items()) if not gate.is_quiet},
-        waited_seconds=math.fsum(gate.waited_seconds for gate in by_block.values()),
-        elsewhere=bool(machines) and not machines & {gate.boot_id for gate in by_block.values()},
+    return QuietChecks(
+        quiet=sum(quiet_check.is_quiet for quiet_check in by_block.values()),
+        busy={block: quiet_check.busy for block, quiet_check in sorted(by_block.items()) if not quiet_check.is_quiet},
+        waited_seconds=math.fsum(quiet_check.waited_seconds for quiet_check in by_block.values()),
+        elsewhere=bool(machines) and not machines & {quiet_check.boot_id for quiet_check in by_block.values()},
         others_cpus_idle=_most_by_others(each for those in idle_conditions(table) for each in those),
         others_cpus=_most_by_others(timed),
         deployment_cpus=max((run.idle_load.cpus for run in runs if run.idle_load), default=None),

@@ -16,7 +16,7 @@ from bench.analysis.cells import CellReport, build_cell
 from bench.analysis.circumstances import Circumstances, by_topology
 from bench.analysis.comparison import MARGIN, Comparison, attempts_that_count
 from bench.analysis.costs import Cost, costs
-from bench.analysis.exclusions import Exclusions, Gates
+from bench.analysis.exclusions import Exclusions, QuietChecks
 from bench.analysis.facts import differences, measured_totals, planned_totals
 from bench.analysis.ladders import Ladder, ladders
 from bench.analysis.levels import outside_seconds
@@ -89,7 +89,7 @@ class Report:
     more_cpus: tuple[MoreCpus, ...] = ()  # cells that differ in the CPUs of each piece of work alone
     primary: tuple[str, ...] = ()  # cells that were named beforehand as those asked about
     several: tuple[Several, ...] = ()  # more than two arms or cells at once
-    gates: Gates | None = None
+    quiet_checks: QuietChecks | None = None
     circumstances: tuple[Circumstances, ...] = ()  # by topology, as far as the machine tells
     excluded_blocks: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # block: why nothing of it is used
     noise: str = ""  # why no verdict is given at all
@@ -142,7 +142,7 @@ def build(
         cells=tuple(cells),
         topologies=topologies,
         exclusions=excluded,
-        gates=exclusions.gates(table, (each for those in timed for each in those)),
+        quiet_checks=exclusions.quiet_checks(table, (each for those in timed for each in those)),
     )
     found = caveats.find(evidence)
     cells = [_refuse(cell, found) for cell in cells]
@@ -212,7 +212,7 @@ def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Cave
             for name, metrics in session.metrics.items()
         },
         cells=tuple(cells),
-        gates=evidence.gates,
+        quiet_checks=evidence.quiet_checks,
         circumstances=tuple(by_topology([each.name for each in evidence.topologies], evidence.table)),
         excluded_blocks={} if evidence.exclusions.is_forced else evidence.exclusions.reasons,
         noise=evidence.exclusions.noise if evidence.exclusions.is_noisy else "",

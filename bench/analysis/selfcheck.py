@@ -16,7 +16,7 @@ from statistics import fmean, median
 from bench.analysis.comparison import Comparison, compare, side
 from bench.analysis.numbers import percent
 from bench.metrics import meaning
-from bench.model import Gate, Metric, Run
+from bench.model import Metric, QuietCheck, Run
 
 COMPARISONS = 20
 PAIRS = 12
@@ -210,7 +210,7 @@ def _noise(plain: Sequence[Sequence[float]], runs: Sequence[Run], step: Metric |
         "noise": f"coefficient of variation {percent(variation(turns))} from turn to turn",
         "memory": f"autocorrelation {fmean(map(autocorrelation, plain)):.2f} of one turn and the next",
         "steal": _steal(runs),
-        "gate": _gate([run.gate for run in runs if run.gate]),
+        "quiet_check": _quiet_check([run.quiet_check for run in runs if run.quiet_check]),
     }
     timer = Check(
         name="timer",
@@ -245,8 +245,8 @@ def _steal(runs: Sequence[Run]) -> str:
     )
 
 
-def _gate(gates: Sequence[Gate]) -> str:
-    if not gates:
+def _quiet_check(quiet_checks: Sequence[QuietCheck]) -> str:
+    if not quiet_checks:
         return "not looked at"
-    busy = sum(not gate.is_quiet for gate in gates)
-    return f"{len(gates) - busy} of {len(gates)} runs began on a quiet machine"
+    busy = sum(not quiet_check.is_quiet for quiet_check in quiet_checks)
+    return f"{len(quiet_checks) - busy} of {len(quiet_checks)} runs began on a quiet machine"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.errors import BadInput, GateFailed, NotComparable, did_you_mean
+from bench.errors import BadInput, NotComparable, RegressionFound, did_you_mean
 from bench.history import baselines, confirming, fail_on
 from bench.options import DEFAULT_OUT, AsJson, Out
 from bench.record import store
@@ -95,7 +95,7 @@ def command(
         _write(reports.OF_TWO_SESSIONS[format](found), output)
     if fresh is not None:
         judge(fresh.session, list(fresh.runs))
-    _gate(found, conditions, confirmed=confirm)
+    _fail_on(found, conditions, confirmed=confirm)
 
 
 def _stored(folder: Path) -> Stored:
@@ -161,14 +161,14 @@ def _write(text: str, output: Path | None) -> None:
         store.write_whole(output, text.encode())
 
 
-def _gate(found: TwoSessions, conditions: tuple[Condition, ...], *, confirmed: bool) -> None:
-    """Raise GateFailed where a number is what a condition names."""
+def _fail_on(found: TwoSessions, conditions: tuple[Condition, ...], *, confirmed: bool) -> None:
+    """Raise RegressionFound where a number is what a condition names."""
     from bench.reports.two_sessions import describe_row, format_ratio, format_row_verdict
 
     failing = list(fail_on.failing(conditions, found.rows, confirmed=confirmed))
     if failing:
         first = failing[0]
-        raise GateFailed(
+        raise RegressionFound(
             f"{len(failing)} of {len(found.rows)} numbers; the first, {describe_row(first)}: {format_row_verdict(first)},"
             f" {format_ratio(first.found)} times the baseline's.",
             "" if confirmed or not first.is_alarm else "Hold it against a fresh session with --confirm.",

@@ -1,4 +1,4 @@
-"""What `bench doctor` says of how steady this machine is: the gate as a block would find it now, and tuning hints."""
+"""What `bench doctor` says of how steady this machine is: the quiet check as a block would find it now, and tuning hints."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MOST_STEAL = 0.02  # of the CPU time since the machine was started
 
 
 def findings(root: Path = ROOT) -> Iterator[Finding]:
-    """The gate, then what makes numbers of one machine differ from one minute to the next."""
-    yield _gate(quiet_check.look(time.sleep))
+    """The quiet check, then what makes numbers of one machine differ from one minute to the next."""
+    yield _quiet_check(quiet_check.look(time.sleep))
     yield _pressure(root / "proc")
     is_virtual = "hypervisor" in _text(root / "proc/cpuinfo")
     if is_virtual:
@@ -26,11 +26,11 @@ def findings(root: Path = ROOT) -> Iterator[Finding]:
     yield from _frequency(root / "sys/devices/system/cpu", is_virtual=is_virtual)
 
 
-def _gate(seen: quiet_check.Look) -> Finding:
+def _quiet_check(seen: quiet_check.Look) -> Finding:
     if seen.is_quiet:
-        return Finding("gate", "good", f"open: {seen.words}")
+        return Finding("quiet check", "good", f"open: {seen.words}")
     wait = f"A block would wait up to {quiet_check.longest_wait():.0f} s: end what uses the CPUs (`top` names it)."
-    return Finding("gate", "note", f"closed: {seen.words}", wait)
+    return Finding("quiet check", "note", f"closed: {seen.words}", wait)
 
 
 def _pressure(proc: Path) -> Finding:

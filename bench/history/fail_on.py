@@ -1,4 +1,4 @@
-"""What `--fail-on` names: the verdicts that close a gate, and from which size on."""
+"""What `--fail-on` names: the verdicts that close the regression gate, and from which size on."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from statistics import fmean, median, variance
 from bench.errors import RecordDamaged
 from bench.model import Run
 from bench.planning.needs import JOB_SECONDS
-from bench.planning.plan import GATE_SECONDS, Known, run_key, time_key
+from bench.planning.plan import QUIET_CHECK_SECONDS, Known, run_key, time_key
 from bench.record import store
 
 SESSIONS = 10  # the last ones; older ones say little of this machine now
@@ -34,13 +34,15 @@ def known(out: Path, target: str) -> Known:
         for run in runs:
             if run.status == "ok":
                 seconds[time_key(run.spec)].append(_seconds(run))
-        waits += {run.spec.block: run.gate.waited_seconds + GATE_SECONDS for run in runs if run.gate}.values()
+        waits += {
+            run.spec.block: run.quiet_check.waited_seconds + QUIET_CHECK_SECONDS for run in runs if run.quiet_check
+        }.values()
         for topology, took in _cluster_seconds(runs):
             clusters[topology].append(took)
     return Known(
         runs={key: median(values) for key, values in seconds.items()},
         clusters={topology: median(values) for topology, values in clusters.items()},
-        gate=fmean(waits) if waits else None,
+        quiet_check=fmean(waits) if waits else None,
     )
 
 
@@ -60,7 +62,9 @@ def _cluster_seconds(runs: Sequence[Run]) -> Iterator[tuple[str, float]]:
             continue
         if (before.spec.block, before.spec.topology.name) != (after.spec.block, after.spec.topology.name):
             is_new_block = before.spec.block != after.spec.block
-            waited = after.gate.waited_seconds + GATE_SECONDS if is_new_block and after.gate else 0.0
+            waited = (
+                after.quiet_check.waited_seconds + QUIET_CHECK_SECONDS if is_new_block and after.quiet_check else 0.0
+            )
             took = after.covered.begin - before.covered.end - JOB_SECONDS - waited
             if 0 < took < MOST_CLUSTER_SECONDS:
                 yield after.spec.topology.name, took

@@ -29,7 +29,7 @@ DOWN_SECONDS = 1.0
 MOST_SAMPLES = 10_000  # of a cell in one run
 MOST_BLOCKS = 60  # where a precision is asked for, and no number of blocks
 MOST_RUNS = 50_000  # of a session: weeks of work, and plans that a person can wait for
-GATE_SECONDS = 0.5  # before a block, where nobody else uses the machine: the gate's one look
+QUIET_CHECK_SECONDS = 0.5  # before a block, where nobody else uses the machine: the quiet check's one look
 
 Levels = Mapping[str, tuple[Value, ...]]
 """The values over which each parameter is varied."""
@@ -44,7 +44,7 @@ class Known:
 
     runs: Mapping[tuple[str, str], float] = field(default_factory=dict)  # of a run, its job with it, by `time_key`
     clusters: Mapping[str, float] = field(default_factory=dict)  # between two runs, where one of this topology comes
-    gate: float | None = None  # that a block waited for a quiet machine, in the mean
+    quiet_check: float | None = None  # that a block waited for a quiet machine, in the mean
 
 
 NOTHING_KNOWN = Known()
@@ -295,7 +295,9 @@ def sum_seconds(specs: Iterable[Spec], known: Known) -> float:
     """How long `specs` of a session will take, with the waits and the clusters that they need."""
     specs = tuple(specs)
     clusters = {(spec.block, spec.topology.name, tuple(sorted(spec.ray_settings.items()))) for spec in specs}
-    waits = len({spec.block for spec in specs}) * (GATE_SECONDS if known.gate is None else known.gate)
+    waits = len({spec.block for spec in specs}) * (
+        QUIET_CHECK_SECONDS if known.quiet_check is None else known.quiet_check
+    )
     around = sum(cluster_seconds(topology, known) for _, topology, _ in clusters)
     return waits + around + sum(run_seconds(spec, known) for spec in specs)
 

@@ -354,7 +354,7 @@ def load_run(folder: Path, spec: Spec) -> Run:
         reconciled=closing.reconciled if closing else None,
         alerts=closing.alerts if closing else (),
         log_end=closing.log_end if closing else "",
-        gate=closing.gate if closing else None,
+        quiet_check=closing.quiet_check if closing else None,
         clock_offsets_seconds=closing.clock_offsets_seconds if closing else {},
         extract=closing.extract if closing else None,
         idle_load=closing.idle_load if closing else None,

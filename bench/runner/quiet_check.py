@@ -1,4 +1,4 @@
-"""The gate before each block: waits a while for this machine to be quiet, and says what it was like when the block began.
+"""The quiet check before each block: waits a while for this machine to be quiet, and says what it was like when the block began.
 
 It looks at the machine that the session runs on, which is the nodes' too on the target local, on a Docker engine and in
 kind. The kernel's averages over 10 s would still hold the block before, so both figures are of the look itself. What the
@@ -17,13 +17,13 @@ from time import monotonic
 
 from bench.errors import BadInput
 from bench.machine.counters import read_host
-from bench.model import Gate
+from bench.model import QuietCheck
 
 LOOK_SECONDS = 0.5
 MOST_BUSY = 0.15  # of all CPUs
 MOST_PRESSURE = 0.05  # of the time
 WAIT_SECONDS = 60.0
-WAIT_VARIABLE = "RAYMETER_GATE_SECONDS"
+WAIT_VARIABLE = "RAYMETER_QUIET_CHECK_SECONDS"
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def longest_wait() -> float:
 
 def wait_for_quiet(
     stop: Event, tell: Callable[[str], None], *, most_seconds: float = math.inf, deployment_cpus: float = 0.0
-) -> Gate:
+) -> QuietCheck:
     """Look at this machine until it is quiet, the time is up, or `stop` is set. `tell` hears why there is a wait.
 
     It waits no longer than `most_seconds`, which are left of a budget. `deployment_cpus` are those that the deployment
@@ -110,7 +110,7 @@ def wait_for_quiet(
             is_told = True
     if not seen.is_quiet and not stop.is_set():
         tell(f"begins on a busy machine, and the record says so: {seen.words}")
-    return Gate(
+    return QuietCheck(
         is_quiet=seen.is_quiet,
         waited_seconds=round(waited, 3),
         busy=seen.busy,

@@ -16,7 +16,7 @@ from bench import http_client
 from bench.cluster import clock_skew
 from bench.data import seeded
 from bench.errors import AuthFailed, BenchError, RecordDamaged, TargetFailed
-from bench.model import Closing, Extract, Gate, Line, Run, Sample, Session, Spec, Status, Topology
+from bench.model import Closing, Extract, Line, QuietCheck, Run, Sample, Session, Spec, Status, Topology
 from bench.prometheus import extract, reconcile, run_view
 from bench.record import store
 from bench.runner.collect import Collector
@@ -126,7 +126,7 @@ class _Job:
         return Closing(status=status, reasons=(reason,), lines=lines, sha256=sha256)
 
 
-def run_one(context: SessionContext, spec: Spec, cluster: Cluster, gate: Gate) -> Closing:
+def run_one(context: SessionContext, spec: Spec, cluster: Cluster, quiet_check: QuietCheck) -> Closing:
     """Submit one Spec, transfer its record line by line, and close it.
 
     What went wrong with this run is recorded. Raises AuthFailed or TargetFailed where no run after it would do better.
@@ -147,11 +147,15 @@ def run_one(context: SessionContext, spec: Spec, cluster: Cluster, gate: Gate) -
             job.end()
         closing = job.closed_here("failed", str(error))
         if isinstance(error, (AuthFailed, TargetFailed)):
-            store.close_run(context.folder, spec, replace(closing, gate=gate, clock_offsets_seconds=offsets))
+            store.close_run(
+                context.folder, spec, replace(closing, quiet_check=quiet_check, clock_offsets_seconds=offsets)
+            )
             raise  # no run after this one would do better
     closing = _checked(job, closing)
     closing = _ask_monitoring(collector, closing, cluster)
-    closing = replace(closing, gate=gate, clock_offsets_seconds=offsets, idle_load=context.target.idle_load())
+    closing = replace(
+        closing, quiet_check=quiet_check, clock_offsets_seconds=offsets, idle_load=context.target.idle_load()
+    )
     return store.close_run(context.folder, spec, closing)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from bench.model import Gate, Session, Spec
+from bench.model import QuietCheck, Session, Spec
 from bench.planning.budget import Limits
 from bench.record import store
 from bench.runner.quiet_check import wait_for_quiet
@@ -59,14 +59,14 @@ def perform(context: SessionContext, todo: Sequence[Spec], limits: Limits) -> st
     Returns why `limits` wants no more of them; empty where all were done, or the user stopped the session.
     Raises TargetFailed where no cluster can be stood up.
     """
-    gates: dict[int, Gate] = {}
+    quiet_checks: dict[int, QuietCheck] = {}
     cluster: Cluster | None = None
     standing: object = None
     for spec in todo:
-        if spec.block not in gates:
+        if spec.block not in quiet_checks:
             if why := limits.enough(spec):
                 return why  # before a wait that would be for nothing
-            gates[spec.block] = _check_quiet(context, spec.block, limits.most_wait_seconds)
+            quiet_checks[spec.block] = _check_quiet(context, spec.block, limits.most_wait_seconds)
         if context.stop.is_asked:
             return ""
         if why := limits.enough(spec):
@@ -75,14 +75,14 @@ def perform(context: SessionContext, todo: Sequence[Spec], limits: Limits) -> st
         if cluster is None or wanted != standing:
             cluster, standing = _stand_up(context, spec), wanted
         context.listener.run_begun(spec)
-        closing = run_one(context, spec, cluster, gates[spec.block])
+        closing = run_one(context, spec, cluster, quiet_checks[spec.block])
         context.listener.run_ended(spec, closing)
         if closing.status != "ok" or spec.breaks_cluster:
             cluster = None  # what broke the run may have broken its cluster
     return ""
 
 
-def _check_quiet(context: SessionContext, block: int, most_seconds: float) -> Gate:
+def _check_quiet(context: SessionContext, block: int, most_seconds: float) -> QuietCheck:
     """Wait for a quiet machine, before a block begins."""
     load = context.target.idle_load()
     return wait_for_quiet(

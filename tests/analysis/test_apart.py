@@ -8,7 +8,7 @@ from analysis.made_up import made_up
 from bench import analysis
 from bench.analysis import apart
 from bench.analysis.table import Table
-from bench.model import Gate, Interval
+from bench.model import Interval, QuietCheck
 
 
 def moved(run, seconds):
@@ -21,7 +21,7 @@ def moved(run, seconds):
 
 
 def gated(run, boot):
-    return replace(run, gate=Gate(is_quiet=True, waited_seconds=0.0, busy=0.0, pressure=0.0, boot_id=boot))
+    return replace(run, quiet_check=QuietCheck(is_quiet=True, waited_seconds=0.0, busy=0.0, pressure=0.0, boot_id=boot))
 
 
 def with_block_one(change):

@@ -13,7 +13,7 @@ from analysis.made_up import ARMS, METRICS, MULTI, RATE, SINGLE, a_facts, made_u
 from bench import analysis
 from bench.analysis.caveats.rules import RULES
 from bench.metrics import seconds
-from bench.model import Gate, Interval, Run, Sample, Session
+from bench.model import Interval, QuietCheck, Run, Sample, Session
 
 Change = Callable[[Session, list[Run]], list[Run]]
 IN_ANY_ORDER = (replace(ARMS[0], repeatable=False), *ARMS[1:])
@@ -53,10 +53,10 @@ def samples(change_one) -> Change:
 
 
 def gated(boot_id: str) -> Change:
-    """Six gates, and the machine was quiet before five of them."""
-    quiet = Gate(is_quiet=True, waited_seconds=0.0, busy=0.02, pressure=0.0, boot_id=boot_id)
+    """Six quiet_checks, and the machine was quiet before five of them."""
+    quiet = QuietCheck(is_quiet=True, waited_seconds=0.0, busy=0.02, pressure=0.0, boot_id=boot_id)
     busy = replace(quiet, is_quiet=False, waited_seconds=60.0, busy=0.43)
-    return lambda _session, runs: [replace(run, gate=busy if run.spec.block == 3 else quiet) for run in runs]
+    return lambda _session, runs: [replace(run, quiet_check=busy if run.spec.block == 3 else quiet) for run in runs]
 
 
 began_busy, began_busy_elsewhere = gated("boot-1"), gated("of a laptop")

@@ -14,7 +14,7 @@ from bench import analysis
 from bench.analysis import exclusions
 from bench.analysis.exclusions import Conditions
 from bench.analysis.table import Table
-from bench.model import Gate, IdleLoad, NodeUsage, Run
+from bench.model import IdleLoad, NodeUsage, QuietCheck, Run
 
 WATCHED = 10.0
 SOUND = Conditions(
@@ -237,22 +237,28 @@ def test_what_the_exclusion_is_given_has_no_place_for_a_result() -> None:
     }
 
 
-def test_the_gates_of_a_session_are_counted_by_block() -> None:
+def test_the_quiet_check_of_a_session_are_counted_by_block() -> None:
     _, runs = made_up(cells=2, blocks=3)
-    quiet = Gate(is_quiet=True, waited_seconds=4.0, busy=0.02, pressure=0.0, boot_id="boot-1")
+    quiet = QuietCheck(is_quiet=True, waited_seconds=4.0, busy=0.02, pressure=0.0, boot_id="boot-1")
     busy = replace(quiet, is_quiet=False, waited_seconds=60.0, busy=0.4)
     timed = [each for those in exclusions.conditions(Table(runs)) for each in those]
-    found = exclusions.gates(Table([replace(run, gate=busy if run.spec.block == 2 else quiet) for run in runs]), timed)
+    found = exclusions.quiet_checks(
+        Table([replace(run, quiet_check=busy if run.spec.block == 2 else quiet) for run in runs]), timed
+    )
     assert found is not None
     assert (found.quiet, found.busy, found.waited_seconds, found.elsewhere) == (2, {2: 0.4}, 68.0, False)
     assert found.others_cpus_idle == pytest.approx(0.02 / 2.02)
     assert found.others_cpus == pytest.approx(0.02 / 0.52)
     assert found.deployment_cpus is None
-    assert exclusions.gates(Table(runs), ()) is None
-    known = [replace(run, gate=quiet, idle_load=IdleLoad(cpus=0.1 * run.spec.block, ray_cpus=1.0)) for run in runs]
-    with_load = exclusions.gates(Table(known), timed)
+    assert exclusions.quiet_checks(Table(runs), ()) is None
+    known = [
+        replace(run, quiet_check=quiet, idle_load=IdleLoad(cpus=0.1 * run.spec.block, ray_cpus=1.0)) for run in runs
+    ]
+    with_load = exclusions.quiet_checks(Table(known), timed)
     assert with_load is not None
     assert with_load.deployment_cpus == pytest.approx(0.3)
-    away = exclusions.gates(Table([replace(run, gate=replace(busy, boot_id="of a laptop")) for run in runs]), ())
+    away = exclusions.quiet_checks(
+        Table([replace(run, quiet_check=replace(busy, boot_id="of a laptop")) for run in runs]), ()
+    )
     assert away is not None
     assert away.elsewhere

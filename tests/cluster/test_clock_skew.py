@@ -83,7 +83,7 @@ def test_two_seconds_are_refused_with_the_fix_and_one_is_not() -> None:
 def test_no_run_begins_with_clocks_apart_and_the_record_says_how_far(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RAYMETER_GATE_SECONDS", "0")
+    monkeypatch.setenv("RAYMETER_QUIET_CHECK_SECONDS", "0")
     session = a_session()
     head = FakeHead(tmp_path / "records")
     folder = store.create(tmp_path / "results", session)

@@ -74,7 +74,7 @@ def test_two_sessions_that_are_alike_have_no_alarm_and_the_baseline_is_named(ben
     assert "No number is known to have become faster or slower" in out
 
 
-def test_the_gate_has_a_code_of_its_own_and_says_which_number_closed_it(bench: Typed) -> None:
+def test_a_failed_condition_has_an_exit_code_of_its_own_and_names_the_number(bench: Typed) -> None:
     code, out, err = bench("compare", BEFORE, SLOW, "--fail-on", "slower:5%")
     assert code == 12
     assert "slower (not confirmed)" in out

@@ -138,8 +138,8 @@ def test_a_run_counts_the_bytes_of_every_pod_and_the_window_agrees(bench: Bench)
         assert run.idle_load is not None, "its nodes are containers of this machine"
         assert 0.0 < run.idle_load.cpus < (os.cpu_count() or 1)
         assert 0.0 < run.idle_load.ray_cpus < (os.cpu_count() or 1)
-        assert run.gate is not None
-        assert run.gate.deployment_cpus == pytest.approx(run.idle_load.cpus + run.idle_load.ray_cpus)
+        assert run.quiet_check is not None
+        assert run.quiet_check.deployment_cpus == pytest.approx(run.idle_load.cpus + run.idle_load.ray_cpus)
         assert {node.cpu_quota for node in run.facts.nodes} == {run.spec.topology.cpus_per_node}
         assert {node.code_hash for node in run.facts.nodes} == {code_hash()}
         assert all(str(node.image_digest).startswith("sha256:") for node in run.facts.nodes)

@@ -1,4 +1,4 @@
-"""What closes a gate, and what does not."""
+"""Which conditions of --fail-on fail a comparison, and which do not."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ def test_a_size_is_the_same_both_ways_of_a_ratio():
     assert failing("faster", little) == []
 
 
-def test_what_differs_and_is_neither_better_nor_worse_closes_the_gate_that_names_it():
+def test_what_differs_and_is_neither_better_nor_worse_fails_the_condition_that_names_it():
     changed = a_row("differs", 0.5)
     assert failing("slower,faster", changed) == []
     assert failing("differs:5%", changed) == [changed]
 
 
-def test_too_few_values_are_undecided_to_a_gate():
+def test_too_few_values_are_undecided_to_the_regression_gate():
     assert len(failing("undecided", a_row(None), a_row("undecided"), a_row("equivalent"))) == 2
 
 
-def test_where_alarms_were_to_be_confirmed_one_that_was_not_found_again_closes_no_gate():
+def test_where_alarms_were_to_be_confirmed_one_that_was_not_found_again_fails_nothing():
     found, untold, lost = (a_row("slower", 0.5, stand) for stand in ("confirmed", "not confirmed", "not found again"))
     assert failing("slower", found, untold, lost) == [found, untold, lost]
     # What the fresh session could not tell of stands: it had too few pairs, or a noisy host.

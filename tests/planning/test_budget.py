@@ -38,7 +38,7 @@ def a_plan(*, blocks: int, cells: int = 1, **changes: object) -> Session:
 
 
 def known(session: Session, seconds: float = 10.0, **changes: Any) -> Known:
-    return Known(**{"runs": {plan.time_key(spec): seconds for spec in session.specs}, "gate": 0.0} | changes)
+    return Known(**{"runs": {plan.time_key(spec): seconds for spec in session.specs}, "quiet_check": 0.0} | changes)
 
 
 def fitted(blocks: int, cells: int, budget_seconds: float) -> tuple[int, int, tuple[str, ...]]:
@@ -79,7 +79,7 @@ def test_an_experiment_without_a_cell_is_no_part_of_the_session() -> None:
 
 def test_waits_before_blocks_and_clusters_are_given_the_time_that_they_took_in_earlier_sessions() -> None:
     session = a_plan(blocks=8, budget=f"{8 * (UP + 20):.0f}s")
-    waits = known(session, gate=12.0)
+    waits = known(session, quiet_check=12.0)
     assert len({spec.block for spec in fit(session, waits).specs}) == int(8 * (UP + 20) / (UP + 20 + 12))
     slow = known(session, clusters={"single": 20.0, "multi": 30.0})
     assert plan.estimate_seconds(session, slow) == pytest.approx(8 * (20 + 30 + 20))

@@ -10,7 +10,7 @@ from golden_files import check_golden
 
 from bench import analysis
 from bench.analysis.stats.estimates import Estimate
-from bench.model import Gate, IdleLoad
+from bench.model import IdleLoad, QuietCheck
 from bench.reports import as_text
 from bench.reports.sections.summary import axis_of, bar
 
@@ -34,25 +34,27 @@ def one_invalid(runs):
 
 def one_block_disturbed(runs):
     """A block of eight that began on a busy machine, and had a CPU and a half taken by others."""
-    quiet = Gate(is_quiet=True, waited_seconds=2.5, busy=0.02, pressure=0.0, boot_id="boot-1")
-    busy = Gate(is_quiet=False, waited_seconds=60.0, busy=0.75, pressure=0.4, boot_id="boot-1")
+    quiet = QuietCheck(is_quiet=True, waited_seconds=2.5, busy=0.02, pressure=0.0, boot_id="boot-1")
+    busy = QuietCheck(is_quiet=False, waited_seconds=60.0, busy=0.75, pressure=0.4, boot_id="boot-1")
 
     def disturbed(row):
         return replace(row, host_busy_seconds=row.host_busy_seconds + 1.5 * row.watched_seconds)
 
     return [
-        replace(run, gate=busy, usage=tuple(map(disturbed, run.usage)))
+        replace(run, quiet_check=busy, usage=tuple(map(disturbed, run.usage)))
         if run.spec.block == 5
-        else replace(run, gate=quiet)
+        else replace(run, quiet_check=quiet)
         for run in runs
     ]
 
 
-def test_what_the_deployment_uses_at_rest_stands_beside_the_gate():
-    quiet = Gate(is_quiet=True, waited_seconds=0.0, busy=0.02, pressure=0.0, boot_id="boot-1")
+def test_what_the_deployment_uses_at_rest_stands_beside_the_quiet_check():
+    quiet = QuietCheck(is_quiet=True, waited_seconds=0.0, busy=0.02, pressure=0.0, boot_id="boot-1")
 
     def said(**kept):
-        return " ".join(rendered(lambda runs: [replace(run, gate=quiet, **kept) for run in runs], cells=1).split())
+        return " ".join(
+            rendered(lambda runs: [replace(run, quiet_check=quiet, **kept) for run in runs], cells=1).split()
+        )
 
     words = "the deployment itself uses 0.250 CPUs at rest beside Ray's nodes, which are not counted as others'"
     assert words in said(idle_load=IdleLoad(cpus=0.25, ray_cpus=0.1))

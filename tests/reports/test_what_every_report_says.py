@@ -11,10 +11,10 @@ from analysis.made_up import made_up
 
 from bench import analysis
 from bench.experiments.inference import metrics
-from bench.model import Gate
+from bench.model import QuietCheck
 from bench.reports import render
 
-QUIET = Gate(is_quiet=True, waited_seconds=0.0, busy=0.02, pressure=0.0, boot_id="boot-1")
+QUIET = QuietCheck(is_quiet=True, waited_seconds=0.0, busy=0.02, pressure=0.0, boot_id="boot-1")
 HEADLINE = "cells.0.rows.0"
 FIELDS = {
     "question": "question",
@@ -34,7 +34,7 @@ FIELDS = {
     "margin": "margin",
     "absolute values": f"{HEADLINE}.sides.single.estimate.value",
     "ceiling": "cells.0.arms.3.side.estimate.value",
-    "gate": "gates.quiet",
+    "quiet_check": "quiet_checks.quiet",
     "excluded blocks": "excluded_blocks.3.0",
     "versions": "versions.ray",
     "command": "command",
@@ -50,7 +50,7 @@ def said() -> Any:
     runs = [
         replace(
             run,
-            gate=QUIET,
+            quiet_check=QUIET,
             usage=tuple(replace(row, swapped_bytes=2**30 if run.spec.block == 3 else 0) for row in run.usage),
         )
         for run in runs

@@ -131,10 +131,10 @@ def test_what_the_deployment_uses_at_rest_is_asked_before_each_block_and_kept_wi
     runs = do(tmp_path, target, SPECS)
     assert given == [0.75] * len({spec.block for spec in SPECS})
     assert {run.idle_load for run in runs} == {target.load}
-    assert {run.gate.deployment_cpus for run in runs if run.gate} == {0.75}
+    assert {run.quiet_check.deployment_cpus for run in runs if run.quiet_check} == {0.75}
 
 
-def test_the_gate_is_passed_once_a_block_and_every_run_keeps_what_it_saw(
+def test_the_quiet_check_is_passed_once_a_block_and_every_run_keeps_what_it_saw(
     tmp_path: Path, target: FakeTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = iter((quiet_check.Look(0.9, 0.5), quiet_check.Look(0.01, 0.0)))
@@ -143,7 +143,7 @@ def test_the_gate_is_passed_once_a_block_and_every_run_keeps_what_it_saw(
     folder = store.create(tmp_path / "results", session)
     heard = again(folder, session, target)
     runs = store.load_runs(folder, session)
-    assert [(run.gate.is_quiet, run.gate.busy) for run in runs] == [(False, 0.9)] * 2 + [(True, 0.01)] * 2
+    assert [(run.quiet_check.is_quiet, run.quiet_check.busy) for run in runs] == [(False, 0.9)] * 2 + [(True, 0.01)] * 2
     assert [block for block, _ in heard.waits] == [1]
     assert "begins on a busy machine" in heard.waits[0][1]
 

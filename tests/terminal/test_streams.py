@@ -42,7 +42,7 @@ READER_LEAVES_STDERR, READER_LEAVES_STDOUT, READERS_LEAVE = ("stderr",), ("stdou
 
 
 def started(code: str, words: Sequence[str], folder: Path, **streams: Any) -> subprocess.Popen[str]:
-    own = {"XDG_STATE_HOME": str(folder / "state"), "RAYMETER_GATE_SECONDS": "0"}
+    own = {"XDG_STATE_HOME": str(folder / "state"), "RAYMETER_QUIET_CHECK_SECONDS": "0"}
     return subprocess.Popen(
         [sys.executable, "-c", code, *words],
         cwd=folder,
@@ -74,7 +74,7 @@ def test_a_session_whose_reader_goes_away_keeps_its_results(tmp_path: Path, leav
 def test_a_session_without_any_standard_streams_keeps_its_results(tmp_path: Path) -> None:
     (tmp_path / "gone").touch()
     words = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", sys.executable, "-c", SESSION, *RUN]
-    own = {"XDG_STATE_HOME": str(tmp_path / "state"), "RAYMETER_GATE_SECONDS": "0"}
+    own = {"XDG_STATE_HOME": str(tmp_path / "state"), "RAYMETER_QUIET_CHECK_SECONDS": "0"}
     assert subprocess.run(words, cwd=tmp_path, env={**os.environ, **own}, timeout=60, check=False).returncode == 0
     (folder,) = store.session_folders(tmp_path / "results")
     assert [run.status for run in store.load_runs(folder, store.load_session(folder))] == ["ok"] * 4

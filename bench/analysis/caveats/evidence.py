@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from bench.analysis.cells import CellReport
-from bench.analysis.exclusions import Exclusions, Gates
+from bench.analysis.exclusions import Exclusions, QuietChecks
 from bench.analysis.rows import Question
 from bench.analysis.table import Selection, Table
 from bench.model import Run, Session, Topology
@@ -35,7 +35,7 @@ class Evidence:
     cells: tuple[CellReport, ...]
     topologies: tuple[Topology, ...]  # the baseline first
     exclusions: Exclusions = field(default_factory=Exclusions)
-    gates: Gates | None = None
+    quiet_checks: QuietChecks | None = None
 
     @property
     def session(self) -> Session:

@@ -31,7 +31,7 @@ def excluded_blocks(evidence: Evidence) -> Iterator[Caveat]:
 
 def began_busy(evidence: Evidence) -> Iterator[Caveat]:
     """Blocks before which the machine did not become quiet in time."""
-    seen = evidence.gates
+    seen = evidence.quiet_checks
     if seen and seen.busy and not seen.elsewhere:
         loads = [share for share in seen.busy.values() if share is not None]
         load = f", up to {percent(max(loads))} of its CPUs" if loads else ""

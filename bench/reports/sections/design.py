@@ -1,4 +1,4 @@
-"""Says how a session was measured: repetition, order, what the gate saw, what the exclusion took away, versions."""
+"""Says how a session was measured: repetition, order, what the quiet check saw, what the exclusion took away, versions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from bench.analysis import Report
 from bench.analysis.answer import shape
 from bench.analysis.circumstances import Circumstances
-from bench.analysis.exclusions import Gates
+from bench.analysis.exclusions import QuietChecks
 from bench.analysis.numbers import plain, plural, quantity
 from bench.model import Metric
 
@@ -33,8 +33,8 @@ def entries(report: Report) -> Iterator[tuple[str, str]]:
     for experiment, params in report.common_params.items():
         if params:
             yield f"{experiment}", ", ".join(f"{name}={value}" for name, value in params.items())
-    if report.gates:
-        yield "gate", gate(report.gates)
+    if report.quiet_checks:
+        yield "quiet check", quiet_check(report.quiet_checks)
     if report.circumstances:
         yield "circumstances", "; ".join(map(circumstances, report.circumstances))
     if report.excluded_blocks:
@@ -68,7 +68,7 @@ def _runs(report: Report) -> str:
     return f"{done}, of {report.planned} planned"
 
 
-def gate(seen: Gates) -> str:
+def quiet_check(seen: QuietChecks) -> str:
     """How many blocks began on a quiet machine, how long that took, and what others used of it."""
     blocks = seen.quiet + len(seen.busy)
     waited = f" after {plain(seen.waited_seconds)} s of waiting in all" if seen.waited_seconds >= 1 else ""
