@@ -18,11 +18,11 @@ from bench.analysis.comparison import MARGIN, Comparison, attempts_that_count
 from bench.analysis.costs import Cost, costs
 from bench.analysis.exclusions import Exclusions, QuietChecks
 from bench.analysis.facts import differences, measured_totals, planned_totals
-from bench.analysis.ladders import Ladder, ladders
 from bench.analysis.levels import outside_seconds
 from bench.analysis.more_cpus import MoreCpus, more_cpus
 from bench.analysis.multiplicity import adjusted
 from bench.analysis.rows import MetricRow, Question
+from bench.analysis.scaling_series import ScalingSeries, scaling_series
 from bench.analysis.several import Several, several
 from bench.analysis.table import Table
 from bench.analysis.warmups import CellKey, discarding
@@ -85,7 +85,7 @@ class Report:
     common_params: Mapping[str, Mapping[str, Value]]  # experiment: those that are the same in all of its cells
     meanings: Mapping[str, Mapping[str, Meaning]]  # experiment: of those of its metrics that have one, by name
     cells: tuple[CellReport, ...]
-    ladders: tuple[Ladder, ...] = ()  # cells that differ in their number of workers alone
+    scaling_series: tuple[ScalingSeries, ...] = ()  # cells that differ in their number of workers alone
     more_cpus: tuple[MoreCpus, ...] = ()  # cells that differ in the CPUs of each piece of work alone
     primary: tuple[str, ...] = ()  # cells that were named beforehand as those asked about
     several: tuple[Several, ...] = ()  # more than two arms or cells at once
@@ -150,7 +150,7 @@ def build(
         cells = [_undecided(cell, excluded.noise) for cell in cells]
     return replace(
         _assemble(evidence, cells, found),
-        ladders=ladders(asked),
+        scaling_series=scaling_series(asked),
         more_cpus=tuple(_refuse_more_cpus(step, found, excluded) for step in more_cpus(asked)),
         primary=session.primary_cells,
         several=tuple(replace(s, refused=_why_refused(s.experiment, found, excluded)) for s in several(asked, cells)),

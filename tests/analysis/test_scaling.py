@@ -110,7 +110,7 @@ def test_points_are_ratios_inside_the_blocks_and_those_beyond_the_cpus_are_marke
     assert card.points[2].serial_fraction == pytest.approx(1 / 3)
 
 
-def test_a_ladder_that_fits_on_the_cpus_says_that_the_decline_was_not_seen() -> None:
+def test_a_scaling_series_that_fits_on_the_cpus_says_that_the_decline_was_not_seen() -> None:
     law = scaling.fit(simulated(LADDER, noise=0.05, blocks=10, seed=1), cpus=64)
     assert any("the decline was not seen" in reason for reason in law.reasons)
 

@@ -89,7 +89,7 @@ def test_the_index_knows_tune_and_its_headline() -> None:
     assert len({metric.name for metric in experiment.metrics}) == len(experiment.metrics)
 
 
-def test_lab_has_the_ladder_of_the_study() -> None:
+def test_lab_has_the_scaling_series_of_the_study() -> None:
     cells = [
         dict(zip(grid, chosen, strict=True))
         for grid in tune.PROFILES["lab"].grids

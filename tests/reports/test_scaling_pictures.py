@@ -11,7 +11,7 @@ import pytest
 from analysis.made_up import MULTI, SINGLE, made_up
 
 from bench import analysis
-from bench.analysis.ladders import Ladder
+from bench.analysis.scaling_series import ScalingSeries
 from bench.analysis.stats import scaling
 from bench.model import Metric
 from bench.reports import as_html
@@ -21,7 +21,9 @@ RATE = Metric(name="throughput_inputs_per_second", unit="inputs/s", better="high
 STEPS = (1, 2, 3, 4, 6, 8, 12, 16)
 
 
-def a_ladder(topology: str, *, contention: float, coherency: float, steps=STEPS, noise: float = 0.01) -> Ladder:
+def a_scaling_series(
+    topology: str, *, contention: float, coherency: float, steps=STEPS, noise: float = 0.01
+) -> ScalingSeries:
     draw = random.Random(topology)
     values = {
         n: {
@@ -30,7 +32,7 @@ def a_ladder(topology: str, *, contention: float, coherency: float, steps=STEPS,
         }
         for n in steps
     }
-    return Ladder(
+    return ScalingSeries(
         experiment="inference",
         parameter="actors",
         params={"batch": 10},
@@ -41,14 +43,14 @@ def a_ladder(topology: str, *, contention: float, coherency: float, steps=STEPS,
     )
 
 
-def a_report(*ladders: Ladder) -> analysis.Report:
+def a_report(*scaling_series: ScalingSeries) -> analysis.Report:
     session, runs = made_up(cells=1, topologies=(SINGLE, MULTI))
-    return replace(analysis.build(session, runs), ladders=ladders)
+    return replace(analysis.build(session, runs), scaling_series=scaling_series)
 
 
 BOTH = (
-    a_ladder("single", contention=0.05, coherency=0.005),
-    a_ladder("multi", contention=0.1, coherency=0.02),
+    a_scaling_series("single", contention=0.05, coherency=0.005),
+    a_scaling_series("multi", contention=0.1, coherency=0.02),
 )
 
 
@@ -77,13 +79,13 @@ def test_both_topologies_are_in_one_picture_with_marks_lines_and_bands():
 
 def test_what_is_said_of_the_serial_fraction_is_what_the_card_has():
     serial = list(scaling_section.pictures(a_report(*BOTH), "inference"))[1]
-    for ladder in BOTH:
-        last = ladder.card.points[-1]
+    for series in BOTH:
+        last = series.card.points[-1]
         assert f"to {last.serial_fraction:.3f} at {last.workers}" in serial.says
 
 
 def test_with_too_few_points_there_are_marks_and_no_line():
-    report = a_report(a_ladder("single", contention=0.05, coherency=0.005, steps=(1, 2, 4)))
+    report = a_report(a_scaling_series("single", contention=0.05, coherency=0.005, steps=(1, 2, 4)))
     rates = next(iter(scaling_section.pictures(report, "inference")))
     assert "no law" in rates.says
     assert 'class="range"' not in str(rates.svg)
@@ -97,12 +99,12 @@ def test_the_page_has_the_pictures_in_the_chapter_on_scaling():
     assert len(set(names)) == len(names)
 
 
-def test_a_report_without_ladders_has_none():
+def test_a_report_without_scaling_series_has_none():
     assert list(scaling_section.pictures(a_report(), "inference")) == []
 
 
 def test_the_most_that_the_cpus_can_do_is_drawn_and_said_where_it_was_measured():
-    report = a_report(*(replace(ladder, ceiling=900.0) for ladder in BOTH))
+    report = a_report(*(replace(series, ceiling=900.0) for series in BOTH))
     rates, serial = scaling_section.pictures(report, "inference")
     assert rates.says.count("inputs/s of 900 inputs/s, the most that the CPUs can do, along USL") == 2
     assert str(rates.svg).count('class="reach"') == 2

@@ -1,4 +1,4 @@
-"""The ladder of a cell: its arms from the slowest to the fastest, and how many times as fast each step is."""
+"""The scaling series of a cell: its arms from the slowest to the fastest, and how many times as fast each step is."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def a_cell(hours: Mapping[str, Mapping[int, float]], *, metric: Metric = HOURS) 
 
 
 def lines(cell: Any) -> list[list[str]]:
-    ((_, table),) = projections.ladders(cell, ["single", "multi"])
+    ((_, table),) = projections.scaling_series(cell, ["single", "multi"])
     return [[each.words for each in row.cells] for row in table.rows]
 
 
@@ -58,7 +58,7 @@ def test_factors_are_of_the_blocks_that_have_both() -> None:
     assert factor(found[1][2]) == pytest.approx(4.0)  # not 2.67, the ratio of the medians
 
 
-def test_a_cell_without_a_projection_has_no_ladder() -> None:
+def test_a_cell_without_a_projection_has_no_scaling_series() -> None:
     other = Metric(name="hours", unit="h", better="lower", kind="time")
-    assert list(projections.ladders(a_cell({"ray": MONTHS, "pool": MONTHS}, metric=other), ["single"])) == []
-    assert list(projections.ladders(a_cell({"ray": MONTHS}), ["single"])) == []
+    assert list(projections.scaling_series(a_cell({"ray": MONTHS, "pool": MONTHS}, metric=other), ["single"])) == []
+    assert list(projections.scaling_series(a_cell({"ray": MONTHS}), ["single"])) == []

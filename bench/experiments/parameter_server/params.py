@@ -134,12 +134,12 @@ class Params:
         return self.target_accuracy or STUDY_TARGETS[self.model][arm == ASYNC]
 
 
-_LADDER = (1, 2, 5, 10, 15, 20)
+_WORKER_COUNTS = (1, 2, 5, 10, 15, 20)
 _TRANSPORTS = ("objects", "flat", "inline", "sharded", "compressed", "direct")
 _LAB: tuple[Mapping[str, tuple[Value, ...]], ...] = (
     # The study's messages, without any optimisation of what travels; a ResNet's weights are kept less often.
-    {"model": ("convolution",), "workers": _LADDER, "transport": ("objects",)},
-    {"model": ("resnet18",), "workers": _LADDER, "transport": ("objects",), "evaluate_every": (1_000,)},
+    {"model": ("convolution",), "workers": _WORKER_COUNTS, "transport": ("objects",)},
+    {"model": ("resnet18",), "workers": _WORKER_COUNTS, "transport": ("objects",), "evaluate_every": (1_000,)},
 )
 PROFILES = {
     "tiny": Profile(
@@ -161,7 +161,7 @@ PROFILES = {
         sample_seconds=0.25,
     ),
     "lab": Profile(
-        help="Days: the study's ladders of workers with CIFAR-10, as far as there are CPUs.",
+        help="Days: the study's scaling series of workers with CIFAR-10, as far as there are CPUs.",
         grids=_LAB,
         blocks=6,
         warmups=0,
@@ -173,7 +173,7 @@ PROFILES = {
         help="Weeks: as lab, VGG16, every transport and bounded staleness.",
         grids=(
             *_LAB,
-            {"model": ("vgg16",), "workers": _LADDER, "transport": ("objects",), "evaluate_every": (1_000,)},
+            {"model": ("vgg16",), "workers": _WORKER_COUNTS, "transport": ("objects",), "evaluate_every": (1_000,)},
             {"model": ("convolution", "lenet"), "workers": (2, 10), "transport": _TRANSPORTS, "evaluate_every": (50,)},
             {"model": ("lenet",), "workers": (10,), "staleness_bound": (0, 2, 10), "evaluate_every": (50,)},
         ),

@@ -129,7 +129,7 @@ class Params:
         return self.search == "optuna" and self.scheduler == "fifo" and self.threads_per_trial == 1
 
 
-_LADDER: tuple[Mapping[str, tuple[Value, ...]], ...] = (
+_STUDY_GRIDS: tuple[Mapping[str, tuple[Value, ...]], ...] = (
     {"samples": (10,), "cpus_per_trial": (1,)},
     {"samples": (16,), "cpus_per_trial": (1, 2)},
 )
@@ -143,8 +143,8 @@ PROFILES = {
         sample_seconds=0.1,
     ),
     "lab": Profile(
-        help="The study's ladder: 10 trials, 16 trials, 16 trials of 2 CPUs each. Needs nodes of 2 CPUs.",
-        grids=_LADDER,
+        help="The study's scaling series: 10 trials, 16 trials, 16 trials of 2 CPUs each. Needs nodes of 2 CPUs.",
+        grids=_STUDY_GRIDS,
         blocks=6,
         warmups=0,
         samples=2,
@@ -154,7 +154,7 @@ PROFILES = {
     "full": Profile(
         help="As lab, and other searches and schedulers, new actors for each trial, and synthetic images.",
         grids=(
-            *_LADDER,
+            *_STUDY_GRIDS,
             {"samples": (16,), "search": ("grid", "optuna")},
             {"samples": (16,), "scheduler": ("asha", "pbt")},
             {"samples": (16,), "reuse_actors": (False,)},

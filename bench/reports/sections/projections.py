@@ -15,20 +15,20 @@ from bench.reports.tables import Table
 
 def sections(view: CellView) -> Iterator[Section]:
     """One for each topology."""
-    for title, table in ladders(view.cell, view.topologies):
+    for title, table in step_tables(view.cell, view.topologies):
         yield Section(title=title, table=table, source=f"one value an invocation of each arm, in {view.record}")
 
 
-def ladders(cell: CellReport, topologies: Sequence[str]) -> Iterator[tuple[str, Table]]:
+def step_tables(cell: CellReport, topologies: Sequence[str]) -> Iterator[tuple[str, Table]]:
     """A title and a table for each topology where two arms or more have a projection."""
     for metric in [row.metric for row in cell.rows if row.metric.means == "projection"]:
         for topology in topologies:
             rows = [each for each in cell.arms if (each.metric, each.topology) == (metric.name, topology)]
             if len(rows) > 1:
-                yield f"Step by step on {topology}: {label(metric)}. {metric.help}", _ladder(metric, rows)
+                yield f"Step by step on {topology}: {label(metric)}. {metric.help}", _steps_table(metric, rows)
 
 
-def _ladder(metric: Metric, rows: Sequence[ArmRow]) -> Table:
+def _steps_table(metric: Metric, rows: Sequence[ArmRow]) -> Table:
     """Factors are paired by the blocks that have both arms, as shares are."""
     steps = sorted(rows, key=_value, reverse=True)
     scale = scale_for(metric, map(_value, steps))

@@ -7,8 +7,8 @@ from functools import partial
 from itertools import groupby
 
 from bench.analysis import Report
-from bench.analysis.ladders import Ladder
 from bench.analysis.numbers import label, plain, quantity, scale_for
+from bench.analysis.scaling_series import ScalingSeries
 from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT
 from bench.analysis.stats.scaling import Bounds, Point
 from bench.model import Run
@@ -33,16 +33,16 @@ HEADS = (
 
 def chapters(report: Report, _: Sequence[Run] = ()) -> Iterator[Chapter]:
     """A chapter an experiment that was run with several numbers of workers."""
-    for experiment in dict.fromkeys(ladder.experiment for ladder in report.ladders):
-        those = [ladder for ladder in report.ladders if ladder.experiment == experiment]
+    for experiment in dict.fromkeys(series.experiment for series in report.scaling_series):
+        those = [series for series in report.scaling_series if series.experiment == experiment]
         cards = [
             Section(
-                title=title(ladder),
-                table=table(ladder),
-                notes=tuple(notes(ladder)),
+                title=title(series),
+                table=table(series),
+                notes=tuple(notes(series)),
                 source="medians over blocks; speed-ups inside the blocks; intervals of the law by drawing blocks",
             )
-            for ladder in those
+            for series in those
         ]
         best = tuple(at_best(those))
         drawn = partial(pictures, report, experiment)
@@ -50,34 +50,34 @@ def chapters(report: Report, _: Sequence[Run] = ()) -> Iterator[Chapter]:
         yield Chapter(title=f"{experiment}: how it grows with {those[0].parameter}", sections=(*cards, last))
 
 
-def title(ladder: Ladder) -> str:
+def title(series: ScalingSeries) -> str:
     """Which arm, where, and of which params."""
-    return f"{ladder.arm} on {_place(ladder)}"
+    return f"{series.arm} on {_place(series)}"
 
 
-def _place(ladder: Ladder) -> str:
-    params = ", ".join(f"{name}={value}" for name, value in ladder.params.items())
-    return ladder.topology + (f", {params}" if params else "")
+def _place(series: ScalingSeries) -> str:
+    params = ", ".join(f"{name}={value}" for name, value in series.params.items())
+    return series.topology + (f", {params}" if params else "")
 
 
-def table(ladder: Ladder) -> Table:
+def table(series: ScalingSeries) -> Table:
     """A row a number of workers."""
-    return tables.table(HEADS, [tables.row(_cells(ladder, point)) for point in ladder.card.points])
+    return tables.table(HEADS, [tables.row(_cells(series, point)) for point in series.card.points])
 
 
-def notes(ladder: Ladder) -> Iterator[str]:
+def notes(series: ScalingSeries) -> Iterator[str]:
     """The law in words, or why there is none."""
-    card = ladder.card
+    card = series.card
     if card.points and card.points[0].workers > 1:
         yield (
-            f"speed-ups are against {card.points[0].workers} {ladder.parameter}, and one was not measured:"
+            f"speed-ups are against {card.points[0].workers} {series.parameter}, and one was not measured:"
             " what these lose against one does not show"
         )
     fractions = [point.serial_fraction for point in card.points if point.serial_fraction is not None]
     if any(fraction > 1 for fraction in fractions):
-        yield f"a serial fraction above 1: so many {ladder.parameter} do less than the fewest"
+        yield f"a serial fraction above 1: so many {series.parameter} do less than the fewest"
     if any(fraction < 0 for fraction in fractions):
-        yield f"a serial fraction below 0: so many {ladder.parameter} do more than as many times the fewest"
+        yield f"a serial fraction below 0: so many {series.parameter} do more than as many times the fewest"
     if card.refusal:
         yield f"no law is fitted: {card.refusal}"
     if card.law is None:
@@ -85,23 +85,23 @@ def notes(ladder: Ladder) -> Iterator[str]:
     found = (
         ("contention", card.law.contention),
         ("coherency", card.law.coherency),
-        (f"best number of {ladder.parameter}", card.law.best_workers),
+        (f"best number of {series.parameter}", card.law.best_workers),
     )
     coefficients = "; ".join(f"{name} {_bounds(bounds)}" for name, bounds in found if bounds)
     yield f"fitted law ({card.law.name}): {coefficients or 'nothing can be told'}"
     yield from card.law.reasons
 
 
-def at_best(ladders: Sequence[Ladder]) -> Iterator[str]:
+def at_best(all_series: Sequence[ScalingSeries]) -> Iterator[str]:
     """Arms beside each other, each with the number of workers that it does most with; a line a topology and params.
 
     Nothing is said from fewer invocations than a verdict needs: the table has the rates, and how many each is from.
     """
-    for place in dict.fromkeys(_place(ladder) for ladder in ladders):
+    for place in dict.fromkeys(_place(series) for series in all_series):
         bests = [
-            (ladder, max(ladder.card.points, key=lambda point: point.rate))
-            for ladder in ladders
-            if _place(ladder) == place
+            (series, max(series.card.points, key=lambda point: point.rate))
+            for series in all_series
+            if _place(series) == place
         ]
         (lead, first), *others = bests
         sentences = [f"{lead.arm} does most with {lead.parameter}={first.workers}, {quantity(lead.metric, first.rate)}"]
@@ -113,10 +113,10 @@ def at_best(ladders: Sequence[Ladder]) -> Iterator[str]:
             yield f"on {place}: {'; '.join(sentences)}"
 
 
-def _cells(ladder: Ladder, point: Point) -> list[str]:
+def _cells(series: ScalingSeries, point: Point) -> list[str]:
     return [
         str(point.workers),
-        quantity(ladder.metric, point.rate),
+        quantity(series.metric, point.rate),
         str(point.n),
         f"{point.speed_up:.2f}",
         f"{point.efficiency:.0%}",
@@ -132,66 +132,66 @@ def _bounds(bounds: Bounds) -> str:
 def pictures(report: Report, experiment: str) -> Iterator[Picture]:
     """Two pictures for each arm and params that scale: the rate, and the serial fraction where there is one."""
     look = Look.of(report)
-    those = sorted((each for each in report.ladders if each.experiment == experiment), key=_key)
+    those = sorted((each for each in report.scaling_series if each.experiment == experiment), key=_key)
     for _, found in groupby(those, key=_key):
-        ladders = list(found)
-        yield _rates(ladders, look)
-        if any(point.serial_fraction is not None for ladder in ladders for point in ladder.card.points):
-            yield _serial(ladders, look)
+        all_series = list(found)
+        yield _rates(all_series, look)
+        if any(point.serial_fraction is not None for series in all_series for point in series.card.points):
+            yield _serial(all_series, look)
 
 
-def _key(ladder: Ladder) -> str:
-    """What ladders have in common that go into one picture: all but the topology."""
-    return ", ".join([ladder.arm, *(f"{name}={value}" for name, value in ladder.params.items())])
+def _key(series: ScalingSeries) -> str:
+    """What scaling series have in common that go into one picture: all but the topology."""
+    return ", ".join([series.arm, *(f"{name}={value}" for name, value in series.params.items())])
 
 
-def _rates(ladders: Sequence[Ladder], look: Look) -> Picture:
-    metric = ladders[0].metric
-    curves = [point for each in ladders if each.card.law for point in each.card.law.curve]
-    values = [p.rate for each in ladders for p in each.card.points] + [v for p in curves for v in (p.low, p.high)]
-    near = [each.ceiling for each in ladders if each.ceiling and each.ceiling <= REACH * max(values)]
+def _rates(all_series: Sequence[ScalingSeries], look: Look) -> Picture:
+    metric = all_series[0].metric
+    curves = [point for each in all_series if each.card.law for point in each.card.law.curve]
+    values = [p.rate for each in all_series for p in each.card.points] + [v for p in curves for v in (p.low, p.high)]
+    near = [each.ceiling for each in all_series if each.ceiling and each.ceiling <= REACH * max(values)]
     scale, up = scale_for(metric, values), Axis.around([*values, *near], _BOTTOM, _TOP, holds=(0.0,))
-    canvas, along = _canvas(ladders, look)
+    canvas, along = _canvas(all_series, look)
     canvas.left_axis(up, ticks(scale), right=RIGHT, divisor=scale.divisor)
     sentences = []
-    for ladder in ladders:
-        colour, law = look.colour(ladder.topology), ladder.card.law
-        if ladder.ceiling:
-            y = up.at(ladder.ceiling)
+    for series in all_series:
+        colour, law = look.colour(series.topology), series.card.law
+        if series.ceiling:
+            y = up.at(series.ceiling)
             canvas.line([(along.begin, y), (along.end, y)], kind="reach", colour=colour)
         if law and law.curve:
             canvas.range([(along.at(p.workers), up.at(p.low), up.at(p.high)) for p in law.curve], colour=colour)
             canvas.line([(along.at(point.workers), up.at(point.rate)) for point in law.curve], colour=colour)
-        for point in ladder.card.points:
-            canvas.mark(along.at(point.workers), up.at(point.rate), look.shape(ladder.topology), colour=colour)
-        best = max(ladder.card.points, key=lambda point: point.rate)
+        for point in series.card.points:
+            canvas.mark(along.at(point.workers), up.at(point.rate), look.shape(series.topology), colour=colour)
+        best = max(series.card.points, key=lambda point: point.rate)
         fitted = f", along {law.name}" if law else ", no law"
-        of = f" of {quantity(metric, ladder.ceiling)}, the most that the CPUs can do" if ladder.ceiling else ""
-        sentences.append(f"{ladder.topology} has its most at {best.workers}: {quantity(metric, best.rate)}{of}{fitted}")
+        of = f" of {quantity(metric, series.ceiling)}, the most that the CPUs can do" if series.ceiling else ""
+        sentences.append(f"{series.topology} has its most at {best.workers}: {quantity(metric, best.rate)}{of}{fitted}")
     words = "; ".join(sentences)
     return _picture(
         canvas,
-        ladders,
+        all_series,
         kind="rates",
-        title=f"{upper(label(metric))} against {ladders[0].parameter}, {_key(ladders[0])}",
+        title=f"{upper(label(metric))} against {all_series[0].parameter}, {_key(all_series[0])}",
         says=f"{words}.",
         reads=(
             "A mark is the median over blocks. The line is the law that fits (USL, or Amdahl's where USL is no better), and"
             " its band what 95 % of the fits to blocks drawn anew say; without a line there were too few points to fit one."
-            f"{' Dotted: the ceiling, at the upper edge where it lies above.' if any(x.ceiling for x in ladders) else ''}"
-            f"{_crowded(ladders)}"
+            f"{' Dotted: the ceiling, at the upper edge where it lies above.' if any(x.ceiling for x in all_series) else ''}"
+            f"{_crowded(all_series)}"
         ),
     )
 
 
-def _serial(ladders: Sequence[Ladder], look: Look) -> Picture:
+def _serial(all_series: Sequence[ScalingSeries], look: Look) -> Picture:
     found = {
-        ladder.topology: [(p.workers, p.serial_fraction) for p in ladder.card.points if p.serial_fraction is not None]
-        for ladder in ladders
+        series.topology: [(p.workers, p.serial_fraction) for p in series.card.points if p.serial_fraction is not None]
+        for series in all_series
     }
     values = [fraction for points in found.values() for _, fraction in points]
     up = Axis.around(values, _BOTTOM, _TOP, holds=(0.0,))
-    canvas, along = _canvas(ladders, look)
+    canvas, along = _canvas(all_series, look)
     canvas.left_axis(up, lambda value: f"{value:.3g}", right=RIGHT)
     for topology, points in found.items():
         places = [(along.at(workers), up.at(fraction)) for workers, fraction in points]
@@ -206,40 +206,42 @@ def _serial(ladders: Sequence[Ladder], look: Look) -> Picture:
     )
     return _picture(
         canvas,
-        ladders,
+        all_series,
         kind="serial",
-        title=f"Serial fraction against {ladders[0].parameter}, {_key(ladders[0])}",
+        title=f"Serial fraction against {all_series[0].parameter}, {_key(all_series[0])}",
         says=f"{words}.",
         reads=(
             "The share of the work that would have to be serial to explain the speed-up (Karp and Flatt). Level: some of it"
             " is serial. Rising: what the workers cost each other grows with their number. Below 0: more than linear."
-            f"{_crowded(ladders)}"
+            f"{_crowded(all_series)}"
         ),
     )
 
 
-def _canvas(ladders: Sequence[Ladder], look: Look) -> tuple[Canvas, Axis]:
-    """With the axis of workers below, which is logarithmic: a ladder doubles."""
-    workers = [point.workers for ladder in ladders for point in ladder.card.points]
+def _canvas(all_series: Sequence[ScalingSeries], look: Look) -> tuple[Canvas, Axis]:
+    """With the axis of workers below, which is logarithmic: a scaling series doubles."""
+    workers = [point.workers for series in all_series for point in series.card.points]
     along = Axis.around(workers, LEFT + 8, RIGHT - 8, is_log=True)
     canvas = Canvas(height=304)
     for count in sorted(set(workers)):
         x = along.at(count)
         canvas.line([(x, _TOP), (x, _BOTTOM)], kind="grid")
         canvas.words(x, _BOTTOM + 16, str(count), anchor="middle")
-    canvas.words((LEFT + RIGHT) / 2, 294, ladders[0].parameter, anchor="middle")
-    drawn = {ladder.topology for ladder in ladders}
+    canvas.words((LEFT + RIGHT) / 2, 294, all_series[0].parameter, anchor="middle")
+    drawn = {series.topology for series in all_series}
     canvas.legend([entry for entry in look.legend() if entry[0] in drawn])
     return canvas, along
 
 
-def _crowded(ladders: Sequence[Ladder]) -> str:
-    crowded = [point.workers for ladder in ladders for point in ladder.card.points if point.is_crowded]
+def _crowded(all_series: Sequence[ScalingSeries]) -> str:
+    crowded = [point.workers for series in all_series for point in series.card.points if point.is_crowded]
     return f" From {min(crowded)} on there are more workers than CPUs." if crowded else ""
 
 
-def _picture(canvas: Canvas, ladders: Sequence[Ladder], *, kind: str, title: str, says: str, reads: str) -> Picture:
-    first = ladders[0]
+def _picture(
+    canvas: Canvas, all_series: Sequence[ScalingSeries], *, kind: str, title: str, says: str, reads: str
+) -> Picture:
+    first = all_series[0]
     return Picture(
         title=title,
         canvas=canvas,

@@ -8,8 +8,8 @@ import pytest
 from made_up import RATE, SINGLE
 
 from bench import experiments
-from bench.analysis.ladders import Ladder, ladders
 from bench.analysis.rows import Question
+from bench.analysis.scaling_series import ScalingSeries, scaling_series
 from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT
 from bench.analysis.table import Table
 from bench.metrics import meaning, size
@@ -77,11 +77,11 @@ def some_runs() -> list[Run]:
     ]
 
 
-def found() -> tuple[Ladder, ...]:
-    return ladders(asked(*some_runs()))
+def found() -> tuple[ScalingSeries, ...]:
+    return scaling_series(asked(*some_runs()))
 
 
-def test_cells_that_differ_in_workers_alone_are_one_ladder() -> None:
+def test_cells_that_differ_in_workers_alone_are_one_scaling_series() -> None:
     small, large = found()
     assert (small.parameter, small.params, small.arm) == ("workers", {"model": "small"}, "ray")
     assert large.params == {"model": "large"}
@@ -93,12 +93,12 @@ def test_cells_that_differ_in_workers_alone_are_one_ladder() -> None:
 
 def test_runs_that_failed_are_no_points() -> None:
     broken = [replace(each, status="invalid") if each.spec.params["workers"] == 4 else each for each in some_runs()]
-    assert ladders(asked(*broken)) == ()
+    assert scaling_series(asked(*broken)) == ()
 
 
-def test_an_experiment_that_does_not_say_how_many_work_has_no_ladder() -> None:
+def test_an_experiment_that_does_not_say_how_many_work_has_no_scaling_series() -> None:
     silent = [run(number, {"workers": number}, rate=1.0, says_workers=False) for number in (1, 2, 4)]
-    assert ladders(asked(*silent)) == ()
+    assert scaling_series(asked(*silent)) == ()
 
 
 def test_the_table_has_a_row_a_number_of_workers_and_says_why_no_law_is_fitted() -> None:
@@ -114,19 +114,19 @@ def test_the_table_has_a_row_a_number_of_workers_and_says_why_no_law_is_fitted()
 
 def test_a_speed_up_against_more_than_one_worker_says_what_it_is_against() -> None:
     runs = [run(number, {"workers": workers}, rate=float(workers)) for number, workers in enumerate((2, 4))]
-    (ladder,) = ladders(asked(*runs))
-    assert next(scaling.notes(ladder)).startswith("speed-ups are against 2 workers, and one was not measured")
+    (series,) = scaling_series(asked(*runs))
+    assert next(scaling.notes(series)).startswith("speed-ups are against 2 workers, and one was not measured")
 
 
-def test_an_experiment_with_a_ladder_has_peers_in_one_process_and_in_several() -> None:
+def test_an_experiment_with_a_scaling_series_has_peers_in_one_process_and_in_several() -> None:
     """A speed-up is nothing without its bases: one worker of Ray, one process without Ray, several without Ray."""
-    ladder_of = {
+    scaling_series_of = {
         name: experiments.load(name)
         for name in experiments.NAMES
         if meaning("workers per CPU", experiments.load(name).metrics)
     }
-    assert ladder_of
-    for name, each in ladder_of.items():
+    assert scaling_series_of
+    for name, each in scaling_series_of.items():
         peers = {arm.name for arm in each.arms if arm.role == "peer" and not arm.name.startswith("ray")}
         assert len(peers) >= 2, f"{name} has no other way to do its work in one process and in several: {peers}"
 
@@ -142,8 +142,8 @@ def test_a_law_is_told_with_its_intervals_and_with_what_cannot_be_told() -> None
         for block in range(1, 7)
         for number, workers in enumerate((1, 2, 5, 10, 15, 20))
     ]
-    (ladder,) = ladders(asked(*runs))
-    (told,) = scaling.notes(ladder)
+    (series,) = scaling_series(asked(*runs))
+    (told,) = scaling.notes(series)
     assert told.startswith("fitted law (USL): contention 0.1")
     assert "best number of workers 21.2" in told
 
@@ -151,7 +151,7 @@ def test_a_law_is_told_with_its_intervals_and_with_what_cannot_be_told() -> None
 def test_an_arm_that_does_the_same_with_any_number_of_workers_has_no_card() -> None:
     question = asked(*some_runs())
     alone = replace(question.session, arms={"training": (replace(ARM, scales=False), CONTROL)})
-    assert ladders(replace(question, session=alone)) == ()
+    assert scaling_series(replace(question, session=alone)) == ()
 
 
 def test_arms_are_held_against_each_other_where_each_does_most() -> None:
@@ -178,7 +178,7 @@ def test_serial_fractions_that_are_no_shares_are_explained() -> None:
         assert told.endswith(words)
 
 
-def test_every_step_of_a_ladder_discards_the_turns_that_the_slowest_one_to_settle_needs() -> None:
+def test_every_step_of_a_scaling_series_discards_the_turns_that_the_slowest_one_to_settle_needs() -> None:
     def in_turns(one: Run) -> Run:
         value = next(sample.value for sample in one.samples if sample.metric == RATE.name) or 0.0
         speeds = [0.5, 0.7, *[1.0] * 6] if one.spec.params["workers"] == 4 else [1.04, 1.02, *[1.0] * 6]
@@ -195,11 +195,11 @@ def test_every_step_of_a_ladder_discards_the_turns_that_the_slowest_one_to_settl
         ]
         return replace(one, samples=(*(s for s in one.samples if s.metric != RATE.name), *turns))
 
-    for before, after in zip(found(), ladders(asked(*map(in_turns, some_runs()))), strict=True):
+    for before, after in zip(found(), scaling_series(asked(*map(in_turns, some_runs()))), strict=True):
         assert [point.rate for point in after.card.points] == pytest.approx([p.rate for p in before.card.points])
 
 
-def test_a_ladder_has_the_ceiling_that_its_own_runs_measured() -> None:
+def test_a_scaling_series_has_the_ceiling_that_its_own_runs_measured() -> None:
     most = Arm(name="all-cpus", help="", role="ceiling")
     runs = [
         replace(
@@ -218,7 +218,7 @@ def test_a_ladder_has_the_ceiling_that_its_own_runs_measured() -> None:
     ]
     question = asked(*runs)
     session = replace(question.session, arms={"training": (ARM, CONTROL, most)})
-    ladders_found = ladders(replace(question, session=session))
-    assert {ladder.params["model"]: ladder.ceiling for ladder in ladders_found} == {"small": 50.0, "large": 7.0}
-    assert {ladder.arm for ladder in ladders_found} == {"ray"}
-    assert all(ladder.ceiling is None for ladder in found())
+    scaling_series_found = scaling_series(replace(question, session=session))
+    assert {series.params["model"]: series.ceiling for series in scaling_series_found} == {"small": 50.0, "large": 7.0}
+    assert {series.arm for series in scaling_series_found} == {"ray"}
+    assert all(series.ceiling is None for series in found())

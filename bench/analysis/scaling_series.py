@@ -1,4 +1,4 @@
-"""Ladders: cells that differ in their number of workers alone, as one card of scaling for each topology and arm."""
+"""Scaling series: cells that differ in their number of workers alone, as one card of scaling for each topology and arm."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ FEWEST_STEPS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ladder:
-    """One arm on one topology, by number of workers; `params` are those that other ladders have otherwise."""
+class ScalingSeries:
+    """One arm on one topology, by number of workers; `params` are those that other scaling series have otherwise."""
 
     experiment: str
     parameter: str  # that counts the workers
@@ -30,12 +30,12 @@ class Ladder:
     ceiling: float | None = None  # median over blocks of the most that the CPUs did; None: the experiment measures none
 
 
-def ladders(question: Question) -> tuple[Ladder, ...]:
+def scaling_series(question: Question) -> tuple[ScalingSeries, ...]:
     """Those of all experiments whose runs say how many workers share a CPU."""
     return tuple(found for experiment in question.session.metrics for found in _of_experiment(question, experiment))
 
 
-def _of_experiment(question: Question, experiment: str) -> Iterator[Ladder]:
+def _of_experiment(question: Question, experiment: str) -> Iterator[ScalingSeries]:
     per_cpu = meaning("workers per CPU", question.session.metrics[experiment])
     if per_cpu is None:
         return
@@ -62,7 +62,7 @@ def _of_experiment(question: Question, experiment: str) -> Iterator[Ladder]:
                     values.setdefault(workers[run.spec.id], {})[run.spec.block] = value
             if len(values) >= FEWEST_STEPS:
                 shape = those[0].spec.topology
-                yield Ladder(
+                yield ScalingSeries(
                     experiment=experiment,
                     parameter=parameter,
                     params=dict(params),
