@@ -16,7 +16,7 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(json.dumps(each)) for each in yaml.safe_load_all(path.read_text()) if each]
 
 
-def appliance(topology: str) -> list[dict[str, Any]]:
+def deployment(topology: str) -> list[dict[str, Any]]:
     """The objects of k8s/<topology>, the window on the record left out."""
     objects = [
         each for name in ("namespace", "network-policy", "raycluster") for each in read(K8S / f"base/{name}.yaml")
@@ -33,7 +33,7 @@ def appliance(topology: str) -> list[dict[str, Any]]:
 
 def ray_cluster(topology: str) -> dict[str, Any]:
     """The RayCluster of k8s/<topology>."""
-    return next(each for each in appliance(topology) if each["kind"] == "RayCluster")
+    return next(each for each in deployment(topology) if each["kind"] == "RayCluster")
 
 
 def _apply(whole: Any, operation: dict[str, Any]) -> None:

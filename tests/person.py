@@ -1,4 +1,4 @@
-"""The command line as a person uses it: in a folder of its own, with an appliance of its own."""
+"""The command line as a person uses it: in a folder of its own, with a deployment of its own."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SMALL = (
 
 @dataclass(frozen=True)
 class Bench:
-    """The command line in a folder of its own, with an appliance of its own."""
+    """The command line in a folder of its own, with a deployment of its own."""
 
     folder: Path
     environment: dict[str, str] = field(repr=False)

@@ -171,7 +171,7 @@ def test_a_folder_that_refuses_is_one_line_wherever_that_is_met(  # type: ignore
     bench, target: FakeTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a file").touch()
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "a file"))  # where the lock of the appliance would be
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "a file"))  # where the lock of the deployment would be
     code, out, err = bench("run", "inference", "--blocks", "1", "--cpus", "2", "--set", "batch=1")
     assert (code, out) == (10, "")
     assert err.splitlines()[-1].startswith(f"bench: {tmp_path / 'a file'}")
@@ -245,7 +245,7 @@ def test_a_failed_run_is_shown_and_is_no_success(bench, target: FakeTarget, head
     assert "failed" in out
 
 
-def test_a_second_session_on_the_same_appliance_is_refused(bench, target: FakeTarget, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_second_session_on_the_same_deployment_is_refused(bench, target: FakeTarget, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     (tmp_path / "state/raymeter").mkdir(parents=True)
     with FileLock(tmp_path / "state/raymeter/local-raymeter.session.lock"):
         code, _, err = bench("run", "inference", "--blocks", "1", "--cpus", "2", "--set", "batch=1")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from manifests import K8S, appliance, ray_cluster, read
+from manifests import K8S, deployment, ray_cluster, read
 
 from bench.options import RunRequest
 from bench.planning import plan
@@ -50,7 +50,7 @@ def test_what_the_tests_read_is_what_kustomize_gives(topology: str) -> None:
     if not shutil.which("kubectl"):
         pytest.skip("needs the command kubectl")
     given = kustomize(K8S / topology)
-    assert [each for each in appliance(topology) if each not in given] == []
+    assert [each for each in deployment(topology) if each not in given] == []
 
 
 @pytest.mark.parametrize(("params", "pod"), EVERY_NODE)
@@ -136,7 +136,9 @@ def test_single_and_multi_differ_only_where_they_may() -> None:
     found = list(differences(ray_cluster("single")["spec"], ray_cluster("multi")["spec"]))
     assert found
     assert [path for path in found if not may.fullmatch(path)] == []
-    rest = {topology: [each for each in appliance(topology) if each["kind"] != "RayCluster"] for topology in TOPOLOGIES}
+    rest = {
+        topology: [each for each in deployment(topology) if each["kind"] != "RayCluster"] for topology in TOPOLOGIES
+    }
     assert rest["single"] == rest["multi"]
 
 
@@ -164,9 +166,9 @@ def differences(one: Any, other: Any, path: str = "") -> Iterator[str]:
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_the_files_have_the_numbers_that_the_command_line_would_put_in(topology: str) -> None:
-    objects = appliance(topology)
+    objects = deployment(topology)
     image = ray_cluster(topology)["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]["image"]
-    shape = Shape(topology=TOPOLOGY[topology], appliance="raymeter", image=image)
+    shape = Shape(topology=TOPOLOGY[topology], deployment="raymeter", image=image)
     rendered = ray_cluster_of(render(objects, shape))["spec"]
     given = ray_cluster(topology)["spec"]
     given.setdefault("workerGroupSpecs", [])
@@ -234,7 +236,7 @@ def test_only_who_must_talk_to_ray_may() -> None:
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_the_smallest_appliance_fits_a_small_machine(topology: str) -> None:
+def test_the_smallest_deployment_fits_a_small_machine(topology: str) -> None:
     measured = [requests(pod) for _, _, pod in nodes(topology)]
     watching = [
         requests(each["spec"]["template"]["spec"])

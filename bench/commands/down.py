@@ -1,4 +1,4 @@
-"""`bench down`: end all that an appliance started."""
+"""`bench down`: end all that a deployment started."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def scraped_and_shown(found: Cluster) -> Iterator[Finding]:
 
 
 def findings(names: Sequence[str], given: Given) -> Iterator[Finding]:
-    """All that there is to be said of this machine, and of the appliance on the targets of these names."""
+    """All that there is to be said of this machine, and of the deployment on the targets of these names."""
     wanted = [targets.create(name, given) for name in names]
     for check in (machine, steady, isolation, clock, versions):
         yield from check()

@@ -1,4 +1,4 @@
-"""What Prometheus must scrape of an appliance: the pages that there are, and a configuration with fixed addresses."""
+"""What Prometheus must scrape of a deployment: the pages that there are, and a configuration with fixed addresses."""
 
 from __future__ import annotations
 

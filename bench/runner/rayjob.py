@@ -1,4 +1,4 @@
-"""An experiment as a RayJob: the appliance's own manifests, with its cluster inside the job, for use without the command line."""
+"""An experiment as a RayJob: the deployment's own manifests, with its cluster inside the job, for use without the command line."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Cluster:
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """What of an appliance is there now. `cluster` is None when nothing answers."""
+    """What of a deployment is there now. `cluster` is None when nothing answers."""
 
     cluster: Cluster | None
     leftovers: tuple[str, ...] = ()  # what `down` would end: processes, namespaces, links, folders
@@ -105,14 +105,14 @@ class Target(Protocol):
         ...
 
     def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> Cluster:
-        """Stand `topology` up, in place of whatever this appliance had up. Raises TargetFailed.
+        """Stand `topology` up, in place of whatever this deployment had up. Raises TargetFailed.
 
         `ray_settings` are Ray's own, in force on every node: `preallocate_plasma_memory` is the variable of that name with RAY_ before it.
         """
         ...
 
     def down(self) -> tuple[str, ...]:
-        """End all that this appliance ever started, after a crash too; says what was ended."""
+        """End all that this deployment ever started, after a crash too; says what was ended."""
         ...
 
     def status(self) -> Standing:

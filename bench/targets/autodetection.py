@@ -1,4 +1,4 @@
-"""Which target `bench up` takes where none was named and none is up: what is at hand, the fullest appliance first."""
+"""Which target `bench up` takes where none was named and none is up: what is at hand, the fullest deployment first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find and end the processes of one appliance by what their environment says, and by nothing else.
+"""Find and end the processes of one deployment by what their environment says, and by nothing else.
 
 Whoever is started by Ray inherits its environment, so two variables mark them all. A process that renames itself
 can overwrite what /proc shows of its environment (Ray's dashboard does): it is known by its parents, or by the
@@ -19,7 +19,7 @@ import psutil
 
 from bench.errors import TargetFailed
 
-APPLIANCE = "RAYMETER_APPLIANCE"
+DEPLOYMENT = "RAYMETER_DEPLOYMENT"
 DEPLOYMENT_ID = "RAYMETER_DEPLOYMENT_ID"
 
 _OURS_IN_SHM = re.compile(r"/dev/shm/(?:plasma|psm_|torch_|sem\.mp-)[^\s]*")
@@ -41,10 +41,10 @@ def start(
         )
 
 
-def find(appliance: str, deployment_id: str) -> list[psutil.Process]:
+def find(deployment: str, deployment_id: str) -> list[psutil.Process]:
     """All living processes of one state, but for the caller and its parents."""
     everyone = {process.pid: process for process in psutil.process_iter(["name", "ppid", "environ", "status"])}
-    marked = {pid for pid, process in everyone.items() if _is_marked(process, appliance, deployment_id)}
+    marked = {pid for pid, process in everyone.items() if _is_marked(process, deployment, deployment_id)}
     sessions = set(_sessions(marked))
     found = marked | {pid for pid, process in everyone.items() if _hides(process) and _session(pid) in sessions}
     while more := {pid for pid, process in everyone.items() if process.info["ppid"] in found} - found:
@@ -53,15 +53,15 @@ def find(appliance: str, deployment_id: str) -> list[psutil.Process]:
     return [everyone[pid] for pid in sorted(found - spared) if everyone[pid].info["status"] != psutil.STATUS_ZOMBIE]
 
 
-def end_all(appliance: str, deployment_id: str, *, grace_seconds: float = 0.5, deadline_seconds: float = 20.0) -> int:
+def end_all(deployment: str, deployment_id: str, *, grace_seconds: float = 0.5, deadline_seconds: float = 20.0) -> int:
     """End every process of one state: ask, wait a little, insist. Says how many there were."""
     ended: set[int] = set()
     shared_memory: set[str] = set()
     deadline = time.monotonic() + deadline_seconds
-    while processes := find(appliance, deployment_id):
+    while processes := find(deployment, deployment_id):
         if time.monotonic() > deadline:
             raise TargetFailed(
-                f"{len(processes)} processes of {appliance} do not end, among them {processes[0].pid}.",
+                f"{len(processes)} processes of {deployment} do not end, among them {processes[0].pid}.",
                 "They may wait for a disk: try again.",
             )
         ended |= {process.pid for process in processes}
@@ -91,9 +91,9 @@ def _pinned(cpus: Collection[int]) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def _is_marked(process: psutil.Process, appliance: str, deployment_id: str) -> bool:
+def _is_marked(process: psutil.Process, deployment: str, deployment_id: str) -> bool:
     environment = process.info["environ"] or {}
-    return bool(environment.get(APPLIANCE) == appliance and environment.get(DEPLOYMENT_ID) == deployment_id)
+    return bool(environment.get(DEPLOYMENT) == deployment and environment.get(DEPLOYMENT_ID) == deployment_id)
 
 
 def _hides(process: psutil.Process) -> bool:

@@ -28,7 +28,7 @@ from bench.model import Run
 from bench.prometheus.client import Prometheus
 from bench.targets import image
 from bench.targets.docker import engine as docker_engine
-from bench.targets.docker.engine import APPLIANCE
+from bench.targets.docker.engine import DEPLOYMENT
 from bench.targets.docker.plan import resource_name
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -75,7 +75,7 @@ def built(engine: DockerClient, bench: Bench) -> str:
 
 
 @pytest.fixture
-def appliance(engine: DockerClient, bench: Bench) -> Iterator[str]:
+def deployment(engine: DockerClient, bench: Bench) -> Iterator[str]:
     """A name of its own, under which nothing is left."""
     name = f"e2e-{secrets.token_hex(3)}"
     yield name
@@ -112,8 +112,8 @@ class Appliance:
 
 
 @pytest.fixture(scope="module")
-def appliance_up(engine: DockerClient, bench: Bench, built: str) -> Iterator[Appliance]:
-    """An appliance on which one block of inference has been run, and which is still up."""
+def deployment_up(engine: DockerClient, bench: Bench, built: str) -> Iterator[Appliance]:
+    """A deployment on which one block of inference has been run, and which is still up."""
     up = Appliance(bench, f"e2e-{secrets.token_hex(3)}")
     try:
         code, out, err = bench("up", *up.words, "--topology", "single")
@@ -129,9 +129,9 @@ def appliance_up(engine: DockerClient, bench: Bench, built: str) -> Iterator[App
 
 
 @pytest.fixture(scope="module")
-def session(appliance_up: Appliance) -> str:
+def session(deployment_up: Appliance) -> str:
     """The session of inference."""
-    return appliance_up.run("inference")
+    return deployment_up.run("inference")
 
 
 class TestTheImage:
@@ -181,8 +181,8 @@ class TestASession:
             assert node["cpu_seconds"] > 0
             assert node["peak_memory_bytes"] < multi.spec.topology.memory_bytes_per_node
 
-    def test_prometheus_has_both_topologies(self, appliance_up: Appliance, session: str) -> None:
-        prometheus = Prometheus(appliance_up.urls()["Prometheus"])
+    def test_prometheus_has_both_topologies(self, deployment_up: Appliance, session: str) -> None:
+        prometheus = Prometheus(deployment_up.urls()["Prometheus"])
         mine = f'bench_sample_value{{session="{session}"}}'
         found = prometheus.label_values("topology", mine, begin=time.time() - 600, end=time.time())
         assert set(found) == {"single", "multi"}
@@ -192,13 +192,13 @@ class TestASession:
     # one there, the counters of nodes, are in every experiment's boards.
     @pytest.mark.parametrize("experiment", NAMES)
     def test_every_panel_shows_something_of_every_experiment(
-        self, bench: Bench, appliance_up: Appliance, experiment: str
+        self, bench: Bench, deployment_up: Appliance, experiment: str
     ) -> None:
-        session = bench.session(appliance_up.run(experiment))
-        assert boards.empty(appliance_up.urls()["Grafana"], session, experiment) == []
+        session = bench.session(deployment_up.run(experiment))
+        assert boards.empty(deployment_up.urls()["Grafana"], session, experiment) == []
 
-    def test_the_doctor_finds_all_of_it_well(self, bench: Bench, appliance_up: Appliance, session: str) -> None:
-        code, out, err = bench("doctor", *appliance_up.words)
+    def test_the_doctor_finds_all_of_it_well(self, bench: Bench, deployment_up: Appliance, session: str) -> None:
+        code, out, err = bench("doctor", *deployment_up.words)
         assert code == 0, f"{out}\n{err}"
         good = {line[6:26].strip() for line in out.splitlines() if line.startswith("good")}
         assert {"target docker", "Jobs API", "exporter", "token", "nodes' versions", "pages", "panels"} <= good
@@ -206,8 +206,8 @@ class TestASession:
         assert {line[6:26].strip() for line in nodes} >= {"node head"}
         assert not [line for line in out.splitlines() if line.startswith("bad")]
 
-    def test_it_takes_no_job_without_the_token(self, engine: DockerClient, appliance_up: Appliance) -> None:
-        head = engine.containers.get(resource_name(appliance_up.name, "head"))
+    def test_it_takes_no_job_without_the_token(self, engine: DockerClient, deployment_up: Appliance) -> None:
+        head = engine.containers.get(resource_name(deployment_up.name, "head"))
         (port,) = head.ports["8265/tcp"]
         assert port["HostIp"] == "127.0.0.1"
         assert requests.get(f"http://127.0.0.1:{port['HostPort']}/api/jobs/", timeout=10).status_code == 401
@@ -216,12 +216,12 @@ class TestASession:
         assert token not in str(head.attrs)
 
     def test_a_node_whose_memory_gets_full_makes_its_run_invalid_and_says_so(
-        self, engine: DockerClient, bench: Bench, appliance_up: Appliance
+        self, engine: DockerClient, bench: Bench, deployment_up: Appliance
     ) -> None:
         before = memory.sessions(bench)
-        running = bench.start("run", "inference", "--blocks", "1", "--topology", "multi", *LONGER, *appliance_up.words)
+        running = bench.start("run", "inference", "--blocks", "1", "--topology", "multi", *LONGER, *deployment_up.words)
         memory.wait_until_measuring(bench, before)
-        worker = engine.containers.get(resource_name(appliance_up.name, "worker-1"))
+        worker = engine.containers.get(resource_name(deployment_up.name, "worker-1"))
         worker.exec_run(list(memory.EAT), detach=True)
         code, out, err = ended(running, "bench run", 5)
         assert code == RunInvalid.exit_code, f"{out}\n{err}"
@@ -231,10 +231,10 @@ class TestASession:
         assert "worker-1" in run.reasons[0]
 
 
-def test_two_appliances_do_not_meet(engine: DockerClient, bench: Bench, built: str, appliance: str) -> None:
-    other = f"{appliance}-too"
+def test_two_deployments_do_not_meet(engine: DockerClient, bench: Bench, built: str, deployment: str) -> None:
+    other = f"{deployment}-too"
     try:
-        for name in (appliance, other):
+        for name in (deployment, other):
             code, _, err = bench("up", "--target", "docker", "--name", name, *ONE_CPU)
             assert code == 0, err
         # Also for who has another state folder: what runs is found by the engine's labels.
@@ -242,7 +242,7 @@ def test_two_appliances_do_not_meet(engine: DockerClient, bench: Bench, built: s
         assert elsewhere("down", "--target", "docker", "--name", other)[0] == 0
         assert left(engine, other) == []
         for there in (bench, elsewhere):
-            _, out, _ = there("status", "--target", "docker", "--name", appliance)
+            _, out, _ = there("status", "--target", "docker", "--name", deployment)
             assert "single is up: head" in out
     finally:
         bench("down", "--target", "docker", "--name", other)
@@ -250,48 +250,48 @@ def test_two_appliances_do_not_meet(engine: DockerClient, bench: Bench, built: s
 
 @pytest.mark.parametrize("part", ["", "head", "prometheus"])
 def test_a_command_line_that_is_killed_leaves_nothing_after_down(
-    engine: DockerClient, bench: Bench, built: str, appliance: str, part: str
+    engine: DockerClient, bench: Bench, built: str, deployment: str, part: str
 ) -> None:
-    starting = bench.start("up", "--target", "docker", "--name", appliance)
-    wait_for(lambda: [name for name in left(engine, appliance) if name.endswith(resource_name(appliance, part))])
+    starting = bench.start("up", "--target", "docker", "--name", deployment)
+    wait_for(lambda: [name for name in left(engine, deployment) if name.endswith(resource_name(deployment, part))])
     os.killpg(starting.pid, signal.SIGKILL)
     starting.wait(10)
-    code, out, err = bench("down", "--target", "docker", "--name", appliance)
+    code, out, err = bench("down", "--target", "docker", "--name", deployment)
     assert code == 0, err
-    assert resource_name(appliance) in out
-    assert left(engine, appliance) == []
-    assert bench("down", "--target", "docker", "--name", appliance)[1] == "Nothing was up.\n"
+    assert resource_name(deployment) in out
+    assert left(engine, deployment) == []
+    assert bench("down", "--target", "docker", "--name", deployment)[1] == "Nothing was up.\n"
 
 
 def test_an_image_of_other_code_is_refused_unless_the_local_code_is_sent(
-    engine: DockerClient, bench: Bench, built: str, appliance: str
+    engine: DockerClient, bench: Bench, built: str, deployment: str
 ) -> None:
-    there = ("--target", "docker", "--name", appliance, *ONE_CPU)
+    there = ("--target", "docker", "--name", deployment, *ONE_CPU)
     with derived(engine, built, f"LABEL {image.CODE_HASH}=0123456789abcdef") as other:
         code, _, err = bench("up", *there, "--image", other)
         assert code == 2
         assert err.count("\n") == 1
         for words in (other, "0123456789abcdef", code_hash(), "task image", "--dev"):
             assert words in err
-        assert left(engine, appliance) == []
+        assert left(engine, deployment) == []
         code, _, err = bench("up", *there, "--image", other, "--dev")
         assert code == 0, err
-        head = engine.containers.get(resource_name(appliance, "head"))
+        head = engine.containers.get(resource_name(deployment, "head"))
         asked = "import os; from bench import identity as i; print(i.code_hash(), i.SOURCE, os.environ['RAYMETER_IMAGE_DIGEST'])"
         hash_there, source, *digest = head.exec_run(["python", "-c", asked]).output.decode().split(" ", 2)
         assert source == "/opt/raymeter-local/bench"
         assert hash_there == subprocess_code_hash(bench)
         assert digest[0].strip() == f"{engine.images.get(other).id} with local code"
-        bench("down", "--target", "docker", "--name", appliance)
+        bench("down", "--target", "docker", "--name", deployment)
 
 
 def test_a_driver_whose_image_lies_about_its_code_refuses_to_measure(
-    engine: DockerClient, bench: Bench, built: str, appliance: str
+    engine: DockerClient, bench: Bench, built: str, deployment: str
 ) -> None:
     changed = "USER 0\nRUN echo '# changed' >> /opt/raymeter/bench/errors.py\nUSER 1000:1000"
     with derived(engine, built, changed) as other:
         few = ("--blocks", "1", *SMALL)
-        there = ("--target", "docker", "--name", appliance, *ONE_CPU, "--image", other)
+        there = ("--target", "docker", "--name", deployment, *ONE_CPU, "--image", other)
         code, _, err = bench("run", "inference", *few, *there)
         assert code == RunFailed.exit_code, err
         (run,) = bench.runs()
@@ -302,18 +302,18 @@ def test_a_driver_whose_image_lies_about_its_code_refuses_to_measure(
 
 
 def test_a_node_that_ends_while_it_starts_is_told_of_in_its_own_words(
-    engine: DockerClient, bench: Bench, built: str, appliance: str
+    engine: DockerClient, bench: Bench, built: str, deployment: str
 ) -> None:
     broken = """ENTRYPOINT ["python", "-c", "print('no such thing'); raise SystemExit(3)"]"""
     with derived(engine, built, broken) as other:
-        code, _, err = bench("up", "--target", "docker", "--name", appliance, *ONE_CPU, "--image", other)
+        code, _, err = bench("up", "--target", "docker", "--name", deployment, *ONE_CPU, "--image", other)
         assert code == 4
         assert "exit code 3: no such thing" in err
-        assert left(engine, appliance) == []
+        assert left(engine, deployment) == []
 
 
-def left(engine: DockerClient, appliance: str) -> list[str]:
-    return [name for name, _ in docker_engine.leftovers(engine, {APPLIANCE: appliance})]
+def left(engine: DockerClient, deployment: str) -> list[str]:
+    return [name for name, _ in docker_engine.leftovers(engine, {DEPLOYMENT: deployment})]
 
 
 def usage_of(run: Run, node: str) -> dict[str, float]:

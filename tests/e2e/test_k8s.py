@@ -1,4 +1,4 @@
-"""The appliance in Kubernetes: from no cluster at all to one that is gone again. The tests build on each other, in order."""
+"""The deployment in Kubernetes: from no cluster at all to one that is gone again. The tests build on each other, in order."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 
 def task(bench: Bench, *words: str, minutes: float) -> str:
-    """What a task of the README prints, typed in the project's folder for the appliance of these tests."""
+    """What a task of the README prints, typed in the project's folder for the deployment of these tests."""
     process = subprocess.Popen(
         ["task", *words, "--", "--name", NAME],
         cwd=ROOT,
@@ -106,7 +106,7 @@ def in_one_line(err: str) -> str:
     return lines[0]
 
 
-def test_up_makes_cluster_operator_and_appliance_where_nothing_is(bench: Bench) -> None:
+def test_up_makes_cluster_operator_and_deployment_where_nothing_is(bench: Bench) -> None:
     # As the README has it, multi being what is stood up where nothing is said. The image is 3.4 GB, and goes into two nodes.
     out = task(bench, "up", "TARGET=k8s", minutes=14)
     assert "head, worker-1" in out
@@ -232,7 +232,7 @@ def test_a_printed_rayjob_runs_the_experiment_by_itself(bench: Bench) -> None:
     wait_for(lambda: not items(bench, *RAY_PODS), 60)
 
 
-def test_the_manifests_stand_the_appliance_up_without_the_command_line(bench: Bench) -> None:
+def test_the_manifests_stand_the_deployment_up_without_the_command_line(bench: Bench) -> None:
     kubectl(bench, "apply", "--server-side", "--kustomize", str(K8S / "multi"))
     wait_for(lambda: len(items(bench, *RAY_PODS, namespace="raymeter")) == 2, 60)
     # Grafana and Prometheus with them: nothing has to be done by hand.
@@ -247,7 +247,7 @@ def test_down_ends_a_namespace_that_was_made_by_hand_where_it_is_asked_to(bench:
     code, out, err = bench("down", "--target", "k8s", "--context", f"kind-{NAME}")
     assert code == 0, err
     assert "namespace raymeter" in out
-    assert "operator" not in out, "another appliance needs it"
+    assert "operator" not in out, "another deployment needs it"
     namespaces = {each["metadata"]["name"] for each in items(bench, "namespaces")}
     assert "raymeter" not in namespaces
     assert {NAME, "kuberay-system"} <= namespaces
@@ -259,7 +259,7 @@ def test_down_leaves_nothing(bench: Bench) -> None:
     clusters = subprocess.run(["kind", "get", "clusters"], capture_output=True, text=True, check=True, timeout=30)
     assert NAME not in clusters.stdout
     marked = [
-        p for p in psutil.process_iter(["environ"]) if (p.info["environ"] or {}).get("RAYMETER_APPLIANCE") == NAME
+        p for p in psutil.process_iter(["environ"]) if (p.info["environ"] or {}).get("RAYMETER_DEPLOYMENT") == NAME
     ]
     assert marked == []
     assert not list((bench.folder / "state/raymeter/k8s").glob("[!.]*"))

@@ -39,7 +39,7 @@ def wait_for(what: Callable[[], object], seconds: float = 90) -> None:
 
 
 def drivers(bench: Bench) -> list[psutil.Process]:
-    """The drivers of this appliance's runs: their records lie in the state folder of the test."""
+    """The drivers of this deployment's runs: their records lie in the state folder of the test."""
     mine = str(bench.folder)
     return [
         process
@@ -50,7 +50,7 @@ def drivers(bench: Bench) -> list[psutil.Process]:
 
 
 def raylets(bench: Bench) -> list[psutil.Process]:
-    """Those of this appliance's nodes."""
+    """Those of this deployment's nodes."""
     mine = b"RAYMETER_RECORDS=" + str(bench.folder).encode()
     return [
         process

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from builders import a_session, a_spec, a_topology
-from manifests import appliance
+from manifests import deployment
 
 from bench.errors import BadInput
 from bench.identity import CALLERS_CODE, code_hash
@@ -21,7 +21,7 @@ SPECS = [a_spec(id=f"b01-multi-inference-c0{n}", cell=f"c0{n}", topology=MULTI) 
 
 
 def printed(**more: Any) -> list[dict[str, Any]]:
-    return rayjob(appliance("multi"), SPECS, **{"name": "inference-multi-ab12", "token": "t0ken", **more})
+    return rayjob(deployment("multi"), SPECS, **{"name": "inference-multi-ab12", "token": "t0ken", **more})
 
 
 def of_kind(kind: str) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def test_a_job_is_done_once_and_its_record_stays() -> None:
 
 
 def test_its_cluster_is_that_of_the_manifests_but_for_where_the_token_is() -> None:
-    given = next(each for each in appliance("multi") if each["kind"] == "RayCluster")
+    given = next(each for each in deployment("multi") if each["kind"] == "RayCluster")
     text = json.dumps(of_kind("RayJob")["spec"]["rayClusterSpec"])
     found = json.loads(text.replace('"name": "inference-multi-ab12"', '"name": "raymeter"'))
     assert found["authOptions"].pop("secretName") == "inference-multi-ab12"

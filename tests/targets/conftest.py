@@ -13,7 +13,7 @@ from bench.targets.local import namespaces
 
 @pytest.fixture(scope="session", autouse=True)
 def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """No test sees the appliances of whoever runs it."""
+    """No test sees the deployments of whoever runs it."""
     folder = tmp_path_factory.mktemp("state")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(folder))

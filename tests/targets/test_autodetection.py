@@ -25,7 +25,7 @@ def _clusters_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         (None, False, {"context": "prod"}, ("k8s", "--context prod")),
     ],
 )
-def test_the_fullest_appliance_that_is_at_hand_is_taken(
+def test_the_fullest_deployment_that_is_at_hand_is_taken(
     contexts: list[str] | None,
     engine: bool,
     given: Given,

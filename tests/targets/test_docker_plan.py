@@ -83,12 +83,12 @@ def test_a_published_port_is_read_off_what_the_engine_says() -> None:
     assert plan.published_url(said, 1) == plan.published_url({"NetworkSettings": {"Ports": None}}, 1) == ""
 
 
-def test_everything_carries_the_appliances_label_and_the_nodes_their_topology() -> None:
+def test_everything_carries_the_deployments_label_and_the_nodes_their_topology() -> None:
     planned = a_plan()
     nodes = [plan.node_settings(planned, index) for index in (0, 1)]
     windows = [window.settings("a") for window in docker_windows.windows("a", planned.nodes)]
     for settings in (*nodes, plan.exporter_settings(planned, "1"), *windows):
-        assert settings["labels"][docker_engine.APPLIANCE] == "a"
+        assert settings["labels"][docker_engine.DEPLOYMENT] == "a"
         assert settings["name"].startswith("raymeter-a-")
         assert settings["cap_drop"] == ["ALL"]
     assert [node["labels"][plan.NODE] for node in nodes] == ["head", "worker-1"]
@@ -100,7 +100,7 @@ def test_ray_has_the_same_settings_as_on_the_target_local() -> None:
     topology = a_topology()
     node = Node(name="head", index=0, address="127.0.0.2", cpus=(0,), ports=Ports())
     state = State(
-        id="1", appliance="a", boot_id="", created=0.0, isolation="loopback", link="", link_rate=None, subnet=None,
+        id="1", deployment="a", boot_id="", created=0.0, isolation="loopback", link="", link_rate=None, subnet=None,
         run_folder="/tmp", topology=topology, nodes=(node,), ray_settings={"max_direct_call_object_size": "1"},
     )  # fmt: skip
     local = ray_node.environment(state, node, folder_of("a"), {})

@@ -54,7 +54,7 @@ def ray_nodes(**cpus_by_address: float) -> tuple[int, bytes]:
 def test_it_is_ready_when_the_api_all_nodes_their_agents_and_the_exporter_answer(answers: dict[str, Any]) -> None:
     pair = a_topology("multi", nodes=2)
     there = {"head": a_container(), "worker-1": a_container("172.18.0.3")}
-    watch = Watch(client=None, appliance="a", token="t")  # type: ignore[arg-type]  # it is not asked
+    watch = Watch(client=None, deployment="a", token="t")  # type: ignore[arg-type]  # it is not asked
     assert watch.missing(there, pair) == ["head", "worker-1", "exporter"]
     answers["/api/jobs/"] = 200, b"[]"
     answers["/api/v0/nodes"] = ray_nodes(n172_18_0_2=1)
@@ -69,7 +69,7 @@ def test_it_is_ready_when_the_api_all_nodes_their_agents_and_the_exporter_answer
 def test_a_node_with_other_cpus_than_asked_for_is_no_slower_number_but_a_failure(answers: dict[str, Any]) -> None:
     answers["/api/jobs/"] = 200, b"[]"
     answers["/api/v0/nodes"] = ray_nodes(n172_18_0_2=1)
-    watch = Watch(client=None, appliance="a", token="t")  # type: ignore[arg-type]  # it is not asked
+    watch = Watch(client=None, deployment="a", token="t")  # type: ignore[arg-type]  # it is not asked
     with pytest.raises(TargetFailed, match="head has 1 CPUs, and not 2"):
         watch.missing({"head": a_container()}, a_topology(cpus=2))
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import pytest
 from builders import a_topology
 from kubernetes_objects import a_node
-from manifests import appliance
+from manifests import deployment
 
 from bench.errors import BadInput, DoesNotFit, TargetFailed
 from bench.model import Topology
@@ -228,7 +228,7 @@ def test_what_may_fail_is_tried_before_kind_makes_a_cluster(
 
     for module in (k8s, k8s_context, kubectl):
         monkeypatch.setattr(module, "contexts", lambda: ([], None))
-    monkeypatch.setattr(k8s, "kustomize", lambda folder: appliance(folder.name))
+    monkeypatch.setattr(k8s, "kustomize", lambda folder: deployment(folder.name))
     monkeypatch.setattr(k8s.kind, "is_here", lambda: True)
     monkeypatch.setattr(k8s.kind, "check_engine", fail if fails == "engine" else lambda: None)
     monkeypatch.setattr(k8s.kind, "create", lambda *_: pytest.fail("a cluster was made"))
@@ -280,7 +280,7 @@ def test_the_workers_of_a_cluster_that_was_made_just_now_are_waited_for(monkeypa
 
     def assigned(context: str) -> list[str]:
         target = k8s.K8sTarget(Options(image="a/b:1"))
-        return target._assign(Young(context), a_topology(), appliance("single"))  # type: ignore[arg-type]
+        return target._assign(Young(context), a_topology(), deployment("single"))  # type: ignore[arg-type]
 
     with pytest.raises(DoesNotFit, match="w1 is not ready"):
         assigned("prod")  # may have been so for days

@@ -81,7 +81,7 @@ class Cluster:
 
     def get(self, what: str, *arguments: str) -> list[dict[str, Any]]:
         if what == "namespaces":
-            what = "operator" if "raymeter.io/installed=true" in arguments else "appliances"
+            what = "operator" if "raymeter.io/installed=true" in arguments else "deployments"
         names = self.there.get("rays" if what == KINDS else what, [])
         return [{"metadata": {"name": name}} for name in names]
 
@@ -98,11 +98,11 @@ class Cluster:
     [
         ({"operator": ["kuberay-system"]}, True),
         ({}, False),  # it was there before us
-        ({"operator": ["kuberay-system"], "appliances": ["b"]}, False),  # which may be between two Ray clusters
+        ({"operator": ["kuberay-system"], "deployments": ["b"]}, False),  # which may be between two Ray clusters
         ({"operator": ["kuberay-system"], "rays": ["somebody's"]}, False),
     ],
 )
-def test_the_last_appliance_takes_an_operator_away_that_one_of_them_installed(
+def test_the_last_deployment_takes_an_operator_away_that_one_of_them_installed(
     there: dict[str, list[str]], *, gone: bool
 ) -> None:
     cluster = Cluster(**there)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from builders import a_topology
-from manifests import appliance
+from manifests import deployment
 
 from bench.model import Topology
 from bench.targets import node_names
@@ -25,8 +25,8 @@ THREE = Topology(
 
 
 def rendered(topology: Topology = THREE, **more: Any) -> list[dict[str, Any]]:
-    shape = Shape(topology=topology, appliance="mine", image="elsewhere/ray:1", **more)
-    return render(appliance("single" if topology.nodes == 1 else "multi"), shape)
+    shape = Shape(topology=topology, deployment="mine", image="elsewhere/ray:1", **more)
+    return render(deployment("single" if topology.nodes == 1 else "multi"), shape)
 
 
 def test_every_node_gets_the_topologys_numbers() -> None:
@@ -61,7 +61,7 @@ def test_one_image_runs_everywhere() -> None:
         assert {container["image"] for container in template["spec"]["containers"]} == {"elsewhere/ray:1"}
 
 
-def test_two_appliances_share_no_namespace() -> None:
+def test_two_deployments_share_no_namespace() -> None:
     names = {each["metadata"].get("namespace", each["metadata"]["name"]) for each in rendered()}
     assert names == {"mine"}
 
@@ -71,9 +71,9 @@ def test_single_has_no_worker() -> None:
 
 
 def test_what_was_given_is_not_changed() -> None:
-    given = appliance("multi")
+    given = deployment("multi")
     before = json.dumps(given)
-    render(given, Shape(topology=THREE, appliance="mine", image="x/y:1"))
+    render(given, Shape(topology=THREE, deployment="mine", image="x/y:1"))
     assert json.dumps(given) == before
 
 

@@ -144,7 +144,7 @@ class TestAPair:
         assert first.cluster == second.cluster == pair
         assert any("namespace" in leftover for leftover in first.leftovers)
 
-    def test_another_appliance_stands_beside_it_and_goes_without_it(self, pair: Cluster):
+    def test_another_deployment_stands_beside_it_and_goes_without_it(self, pair: Cluster):
         other = create("local", {"name": "other", "isolation": "namespace"})
         try:
             cluster = other.up(ONE_NODE)
@@ -198,7 +198,7 @@ def test_an_ordinary_user_gets_loopback(tmp_path: Path):
         assert status(f"{dashboard}/api/jobs/") == 401
         assert status(f"{dashboard}/api/jobs/", token) == 200
         assert status(f"{exporter}/healthz") == 200
-        assert all(set(p.cpu_affinity()) <= {min(effective_cpus().allowed)} for p in of_appliance("ordinary"))
+        assert all(set(p.cpu_affinity()) <= {min(effective_cpus().allowed)} for p in of_deployment("ordinary"))
     finally:
         down = [*command, DOWN, "ordinary"]
         done = subprocess.run(
@@ -206,7 +206,7 @@ def test_an_ordinary_user_gets_loopback(tmp_path: Path):
         )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 0
-    assert not of_appliance("ordinary")
+    assert not of_deployment("ordinary")
     assert not list((tmp_path / "state" / "raymeter" / "local").glob("[!.]*"))
 
 
@@ -353,8 +353,8 @@ def run_job(cluster: Cluster, entrypoint: str) -> str:
     return log
 
 
-def state_of(appliance: str) -> State:
-    state = folder_of(appliance).read()
+def state_of(deployment: str) -> State:
+    state = folder_of(deployment).read()
     assert state is not None
     return state
 
@@ -382,23 +382,23 @@ def eth0(index: int) -> tuple[int, int]:
     return int(fields[0]), int(fields[8])
 
 
-def of_appliance(appliance: str) -> list[psutil.Process]:
+def of_deployment(deployment: str) -> list[psutil.Process]:
     return [
         process
         for process in psutil.process_iter(["environ", "status"])
-        if (process.info["environ"] or {}).get(processes.APPLIANCE) == appliance
+        if (process.info["environ"] or {}).get(processes.DEPLOYMENT) == deployment
         and process.info["status"] != psutil.STATUS_ZOMBIE
     ]
 
 
-def assert_nothing_left(appliance: str, deployment_id: str | None) -> None:
-    assert not of_appliance(appliance)
-    assert not folder_of(appliance).path.exists()
+def assert_nothing_left(deployment: str, deployment_id: str | None) -> None:
+    assert not of_deployment(deployment)
+    assert not folder_of(deployment).path.exists()
     if deployment_id is not None:
         assert not namespaces.existing(deployment_id, 2)
         assert not Path(run_folder(deployment_id, run_folders.choose().path)).exists()
         for controller in ("cpu", "cpuacct", "memory", "."):
-            assert f"{appliance}-{deployment_id}" not in listing(f"/sys/fs/cgroup/{controller}/raymeter")
+            assert f"{deployment}-{deployment_id}" not in listing(f"/sys/fs/cgroup/{controller}/raymeter")
 
 
 def listing(folder: str) -> list[str]:
@@ -414,7 +414,7 @@ def test_status_says_why_what_was_stood_up_is_not_up(boot: str, words: str):
     nodes = tuple(Node(name=name, index=i, address="127.0.0.1", cpus=(), ports=silent) for i, name in names)
     gone = State(
         id="gone0000",
-        appliance="gone",
+        deployment="gone",
         boot_id=boot,
         created=0.0,
         isolation="loopback",
@@ -437,7 +437,7 @@ def sleeper(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
     state.mkdir(parents=True)
     ran_in.mkdir()
     marks = {
-        processes.APPLIANCE: "elsewhere",
+        processes.DEPLOYMENT: "elsewhere",
         processes.DEPLOYMENT_ID: "0123abcd",
         "RAYMETER_NODE": "head",
         "RAYMETER_RECORDS": str(state / "records"),
@@ -460,7 +460,7 @@ def test_what_another_state_folder_knows_of_is_told_and_not_ended(sleeper: tuple
     with pytest.raises(TargetFailed, match="started with another state folder") as caught:
         target.down()
     assert f"XDG_STATE_HOME='{state.parents[2]}' bench down --name elsewhere" in str(caught.value)
-    assert len(of_appliance("elsewhere")) == 1
+    assert len(of_deployment("elsewhere")) == 1
     assert ran_in.is_dir()
 
 
@@ -469,6 +469,6 @@ def test_what_no_state_folder_knows_of_is_ended(sleeper: tuple[Path, Path]):
     target = create("local", {"name": "elsewhere"})
     assert [each.partition(" (")[2] for each in target.status().leftovers] == ["sleep)"]
     assert len(target.down()) == 1
-    assert not of_appliance("elsewhere")
+    assert not of_deployment("elsewhere")
     assert not ran_in.exists()
     assert target.status().leftovers == target.down() == ()

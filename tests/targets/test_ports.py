@@ -19,7 +19,7 @@ def test_no_port_is_given_twice():
         claim.release()
 
 
-def test_two_appliances_that_choose_at_once_do_not_meet():
+def test_two_deployments_that_choose_at_once_do_not_meet():
     first, second = ports.Claim(5), ports.Claim(5)
     try:
         assert not {p.gcs for p in first.ports} & {p.gcs for p in second.ports}

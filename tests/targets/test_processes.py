@@ -97,7 +97,7 @@ def test_shared_memory_of_the_ended_goes_with_them_and_that_of_others_stays(star
 
 
 def run(
-    appliance: str,
+    deployment: str,
     deployment_id: str,
     folder: Path,
     code: str = "import time; time.sleep(60)",
@@ -105,15 +105,15 @@ def run(
 ) -> subprocess.Popen[bytes]:
     return processes.start(
         [sys.executable, "-c", code],
-        environment=marked(appliance, deployment_id),
+        environment=marked(deployment, deployment_id),
         cpus=cpus,
-        log=folder / f"{appliance}-{deployment_id}.log",
+        log=folder / f"{deployment}-{deployment_id}.log",
         folder=folder,
     )
 
 
-def marked(appliance: str, deployment_id: str) -> Mapping[str, str]:
-    return {**os.environ, processes.APPLIANCE: appliance, processes.DEPLOYMENT_ID: deployment_id}
+def marked(deployment: str, deployment_id: str) -> Mapping[str, str]:
+    return {**os.environ, processes.DEPLOYMENT: deployment, processes.DEPLOYMENT_ID: deployment_id}
 
 
 def first_line(log: Path) -> str:

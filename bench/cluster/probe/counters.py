@@ -203,7 +203,7 @@ def reader(environment: Mapping[str, str]) -> tuple[Callable[[], Counters], Call
     """Two functions for the node that this process is on: read all its counters; read its memory in bytes."""
     cgroup = find_cgroup(environment)
     is_container = "RAYMETER_NODE_CGROUP" not in environment
-    marks = () if is_container else ("RAYMETER_APPLIANCE", "RAYMETER_NODE")
+    marks = () if is_container else ("RAYMETER_DEPLOYMENT", "RAYMETER_NODE")
     processes = Processes(cgroup, frozenset(f"{name}={environment.get(name, '')}".encode() for name in marks))
     counts_bytes = not environment.get("RAYMETER_LINK", "").startswith("loopback")
     has_cgroup = cgroup.cpu_seconds() is not None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from docker import DockerClient
     from docker.models.containers import Container
 
-APPLIANCE = "io.raymeter.appliance"
+DEPLOYMENT = "io.raymeter.deployment"
 USER = "io.raymeter.user"  # the id of who started it: what another user started is not ours to end
 DEFAULT_SOCKET = "/var/run/docker.sock"
 SWEEP_SECONDS = 30.0

@@ -64,9 +64,9 @@ class Window:
     other_files: Mapping[str, File] = field(default_factory=dict)  # these may be another's each time
     is_reloaded: bool = False  # reads its other files again, told by SIGHUP
 
-    def settings(self, appliance: str) -> dict[str, Any]:
+    def settings(self, deployment: str) -> dict[str, Any]:
         """What the engine is told of it; a label says what it was made of."""
-        settings = window_settings(appliance, self.name) | {
+        settings = window_settings(deployment, self.name) | {
             "image": self.image,
             "environment": dict(self.environment),
             "ports": published(self.port),
@@ -75,9 +75,9 @@ class Window:
         return {**settings, "labels": {**settings["labels"], _CONFIG: hashlib.sha256(made_of).hexdigest()[:16]}}
 
 
-def windows(appliance: str, nodes: Sequence[str]) -> tuple[Window, ...]:
+def windows(deployment: str, nodes: Sequence[str]) -> tuple[Window, ...]:
     """What is to run beside `nodes`: nothing where this is no checkout, as what the windows show is in files there."""
-    config, boards = prometheus_files(appliance, nodes), grafana_files(BOARDS)
+    config, boards = prometheus_files(deployment, nodes), grafana_files(BOARDS)
     if not config or not boards:
         return ()
     prometheus = Window(
@@ -97,11 +97,11 @@ def windows(appliance: str, nodes: Sequence[str]) -> tuple[Window, ...]:
     return prometheus, grafana
 
 
-def prometheus_files(appliance: str, nodes: Sequence[str]) -> dict[str, File]:
+def prometheus_files(deployment: str, nodes: Sequence[str]) -> dict[str, File]:
     """What Prometheus is to watch and to warn of; nothing where this is no checkout."""
     if not scraping.MONITORING.is_dir():
         return {}
-    config = scraping.static_config(scraping.pages(nodes), cluster=resource_name(appliance))
+    config = scraping.static_config(scraping.pages(nodes), cluster=resource_name(deployment))
     return {
         "/etc/prometheus/prometheus.yml": File(content=config.encode()),
         "/etc/prometheus/rules.yml": File(content=scraping.rules()),
@@ -118,11 +118,11 @@ def grafana_files(folder: Path) -> dict[str, File]:
     }
 
 
-def ensure(client: DockerClient, appliance: str, nodes: Sequence[str]) -> None:
+def ensure(client: DockerClient, deployment: str, nodes: Sequence[str]) -> None:
     """Prometheus and Grafana run, and watch `nodes`; what runs as it should goes on."""
-    there = find(client, appliance)
-    for window in windows(appliance, nodes):
-        settings = window.settings(appliance)
+    there = find(client, deployment)
+    for window in windows(deployment, nodes):
+        settings = window.settings(deployment)
         container = there.get(window.name)
         if container is not None and _is_as_it_should_be(container, settings):
             if window.is_reloaded:
@@ -130,21 +130,21 @@ def ensure(client: DockerClient, appliance: str, nodes: Sequence[str]) -> None:
                     container.put_archive("/", engine.archive(window.other_files))
                     container.kill("HUP")
         else:
-            engine.remove(client, {**labels(appliance, "window"), NODE: window.name})
+            engine.remove(client, {**labels(deployment, "window"), NODE: window.name})
             _have_image(client, window.image)
             engine.start(client, settings, aliases=(window.name,), files={**window.files, **window.other_files})
 
 
-def wait(client: DockerClient, appliance: str, nodes: Sequence[str]) -> None:
+def wait(client: DockerClient, deployment: str, nodes: Sequence[str]) -> None:
     """Return once Prometheus and Grafana answer. Raises TargetFailed."""
-    names = [window.name for window in windows(appliance, nodes)]
+    names = [window.name for window in windows(deployment, nodes)]
 
     def missing() -> list[str]:
-        there = urls(find(client, appliance))
+        there = urls(find(client, deployment))
         return readiness.missing_monitoring({name: there[f"{name}_url"] for name in names})
 
     def raise_for_ended(late: Sequence[str]) -> None:
-        there = find(client, appliance)
+        there = find(client, deployment)
         for name in late:
             if name not in there or there[name].status != "running":
                 raise _does_not_answer(name, there.get(name))
@@ -152,7 +152,7 @@ def wait(client: DockerClient, appliance: str, nodes: Sequence[str]) -> None:
     readiness.wait_until_ready(
         missing,
         look=raise_for_ended,
-        too_late=lambda late: _does_not_answer(late[0], find(client, appliance).get(late[0])),
+        too_late=lambda late: _does_not_answer(late[0], find(client, deployment).get(late[0])),
         until=time.monotonic() + READY_SECONDS,
         poll_seconds=POLL_SECONDS,
     )
@@ -164,9 +164,9 @@ def _does_not_answer(name: str, container: Container | None) -> TargetFailed:
     return TargetFailed(f"{name.capitalize()} does not answer, it is {status}: {said or 'it said nothing'}.")
 
 
-def find(client: DockerClient, appliance: str) -> dict[str, Container]:
-    """The windows of an appliance that are there, by name."""
-    wanted = engine.by_label(labels(appliance, "window"))
+def find(client: DockerClient, deployment: str) -> dict[str, Container]:
+    """The windows of a deployment that are there, by name."""
+    wanted = engine.by_label(labels(deployment, "window"))
     with engine.in_words("a list of what it runs"):
         found = client.containers.list(all=True, filters=wanted, ignore_removed=True)
     return {each.labels[NODE]: each for each in found}

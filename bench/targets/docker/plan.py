@@ -14,9 +14,9 @@ from bench.machine.cores import Cpu, slices, spare
 from bench.model import Topology, to_json
 from bench.targets import node_names
 from bench.targets.docker import Options
-from bench.targets.docker.engine import APPLIANCE, USER, File, folder_files
+from bench.targets.docker.engine import DEPLOYMENT, USER, File, folder_files
 
-PART = "io.raymeter.part"  # of the appliance: cluster, or window
+PART = "io.raymeter.part"  # of the deployment: cluster, or window
 NODE = "io.raymeter.node"
 TOPOLOGY = "io.raymeter.topology"
 OPTIONS = "io.raymeter.options"
@@ -45,7 +45,7 @@ class Plan:
     ray_settings: Mapping[str, str] = field(default_factory=dict)  # Ray's own, without the RAY_ before them
 
     @property
-    def appliance(self) -> str:
+    def deployment(self) -> str:
         return self.options.name
 
     @property
@@ -64,14 +64,14 @@ class Plan:
         return spare(self.cpus, [cpu for each in self.measured_cpus for cpu in each])
 
 
-def resource_name(appliance: str, part: str = "") -> str:
-    """What the engine calls a part of an appliance."""
-    return f"raymeter-{appliance}" + (f"-{part}" if part else "")
+def resource_name(deployment: str, part: str = "") -> str:
+    """What the engine calls a part of a deployment."""
+    return f"raymeter-{deployment}" + (f"-{part}" if part else "")
 
 
-def labels(appliance: str, part: str = "") -> dict[str, str]:
-    """What marks a part of an appliance of this user, or all of it."""
-    return {APPLIANCE: appliance, USER: str(os.getuid())} | ({PART: part} if part else {})
+def labels(deployment: str, part: str = "") -> dict[str, str]:
+    """What marks a part of a deployment of this user, or all of it."""
+    return {DEPLOYMENT: deployment, USER: str(os.getuid())} | ({PART: part} if part else {})
 
 
 def node_settings(plan: Plan, index: int) -> dict[str, Any]:
@@ -81,16 +81,16 @@ def node_settings(plan: Plan, index: int) -> dict[str, Any]:
     return {
         **_base(plan, name),
         "command": ray_command(plan, index),
-        "labels": {**labels(plan.appliance, "cluster"), NODE: name, **_made_for(plan)},
+        "labels": {**labels(plan.deployment, "cluster"), NODE: name, **_made_for(plan)},
         "hostname": name,
-        "network": resource_name(plan.appliance),
+        "network": resource_name(plan.deployment),
         "nano_cpus": topology.cpus_per_node * 10**9,
         "cpuset_cpus": _cpu_list(cpus),
         "mem_limit": topology.memory_bytes_per_node,
         "memswap_limit": topology.memory_bytes_per_node,  # no swap: a node that needs more is killed, and the run says so
         "shm_size": shared_memory_bytes(topology),
         **({"ports": published(DASHBOARD_PORT, EXPORTER_PORT)} if index == 0 else {}),
-        **({"volumes": [f"{resource_name(plan.appliance, 'records')}:{RECORDS}"]} if index == 0 else {}),
+        **({"volumes": [f"{resource_name(plan.deployment, 'records')}:{RECORDS}"]} if index == 0 else {}),
         "environment": environment(plan, name),
     }
 
@@ -103,22 +103,22 @@ def exporter_settings(plan: Plan, head_id: str) -> dict[str, Any]:
             *("python", "-m", "bench.cluster.exporter", "--records", RECORDS),
             *("--host", "0.0.0.0", "--port", str(EXPORTER_PORT)),  # noqa: S104 - the container's own network
         ],
-        "labels": {**labels(plan.appliance, "cluster"), NODE: "exporter"},
+        "labels": {**labels(plan.deployment, "cluster"), NODE: "exporter"},
         "network_mode": f"container:{head_id}",
         "cpuset_cpus": _cpu_list(plan.spare_cpus),
         "cpu_shares": _LEAST_SHARES,
         "mem_limit": _EXPORTER_BYTES,
-        "volumes": [f"{resource_name(plan.appliance, 'records')}:{RECORDS}"],  # it takes the data sets that are sent
+        "volumes": [f"{resource_name(plan.deployment, 'records')}:{RECORDS}"],  # it takes the data sets that are sent
         "environment": {**_code(plan), "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": TOKEN_PATH},
     }
 
 
-def window_settings(appliance: str, part: str) -> dict[str, Any]:
+def window_settings(deployment: str, part: str) -> dict[str, Any]:
     """What the engine is told of Prometheus and Grafana alike."""
     return {
-        "name": resource_name(appliance, part),
-        "labels": {**labels(appliance, "window"), NODE: part},
-        "network": resource_name(appliance),
+        "name": resource_name(deployment, part),
+        "labels": {**labels(deployment, "window"), NODE: part},
+        "network": resource_name(deployment),
         "cpu_shares": _LEAST_SHARES,
         "mem_limit": 2 * _EXPORTER_BYTES,
         "cap_drop": ["ALL"],
@@ -166,7 +166,7 @@ def environment(plan: Plan, node: str) -> dict[str, str]:
     threads = str(plan.topology.threads_per_node)
     return {
         **_code(plan),
-        "RAYMETER_APPLIANCE": plan.appliance,
+        "RAYMETER_DEPLOYMENT": plan.deployment,
         "RAYMETER_NODE": node,
         "RAYMETER_RECORDS": RECORDS,
         "RAYMETER_LINK": LINK,
@@ -209,7 +209,7 @@ def _made_for(plan: Plan) -> dict[str, str]:
 def _base(plan: Plan, part: str) -> dict[str, Any]:
     return {
         "image": plan.image,
-        "name": resource_name(plan.appliance, part),
+        "name": resource_name(plan.deployment, part),
         "init": True,  # something must bury the processes that Ray orphans
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges:true"],

@@ -37,16 +37,16 @@ _ASK_AGENT = (
 
 @dataclass
 class Watch:
-    """Looks at the cluster of one appliance, again and again."""
+    """Looks at the cluster of one deployment, again and again."""
 
     client: DockerClient
-    appliance: str
+    deployment: str
     token: str = field(repr=False)
     _with_agent: set[str] = field(default_factory=set)  # containers whose agent has answered
 
     def containers(self) -> dict[str, Container]:
         """Nodes and exporter by name, the head first, as they are now."""
-        wanted = engine.by_label(labels(self.appliance, "cluster"))
+        wanted = engine.by_label(labels(self.deployment, "cluster"))
         with engine.in_words("a list of what it runs"):
             found = self.client.containers.list(all=True, filters=wanted, ignore_removed=True)
         by_name = {each.labels[NODE]: each for each in found}

@@ -56,7 +56,7 @@ class DockerTarget:
         _check_room(client, topology)
 
     def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> Cluster:
-        """Stand `topology` up, in place of whatever cluster this appliance had; Prometheus and Grafana stay."""
+        """Stand `topology` up, in place of whatever cluster this deployment had; Prometheus and Grafana stay."""
         check_sizes(topology)
         client = engine.connect()
         planned = replace(self._plan(client, topology), ray_settings=ray_settings)
@@ -70,7 +70,7 @@ class DockerTarget:
                 raise
 
     def down(self) -> tuple[str, ...]:
-        """End all that this appliance ever started; says what was ended."""
+        """End all that this deployment ever started; says what was ended."""
         client = self._engine_that_has_it()
         if client is None:
             return ()
@@ -156,7 +156,7 @@ class DockerTarget:
         if self._state_folder.read():
             return
         mine = {name for name, _ in engine.leftovers(client, plan.labels(self.options.name))}
-        for name, _ in engine.leftovers(client, {engine.APPLIANCE: self.options.name}):
+        for name, _ in engine.leftovers(client, {engine.DEPLOYMENT: self.options.name}):
             if name not in mine:
                 raise TargetFailed(
                     f"The Docker engine has {name}, of a deployment {self.options.name!r} of another user.",
@@ -193,29 +193,30 @@ class DockerTarget:
 
     def _stand_up(self, client: DockerClient, planned: Plan) -> Cluster:
         token = secrets.token_hex(32)
-        watch = Watch(client, planned.appliance, token)
+        watch = Watch(client, planned.deployment, token)
         try:
             self._start(client, planned, token)
             there = watch.wait(planned.topology, DEADLINE_SECONDS)
         except TargetFailed:
             raise_for_ended(watch.containers())  # it says more than that another one cannot join its network
             raise
-        monitoring.wait(client, planned.appliance, planned.nodes)
+        monitoring.wait(client, planned.deployment, planned.nodes)
         environment = {} if self.options.dev else {CALLERS_CODE: code_hash()}
         return replace(_cluster(client, there, planned.topology, token), environment=environment)
 
     def _start(self, client: DockerClient, planned: Plan, token: str) -> None:
         files = plan.files(planned, token)
-        _have_network(client, planned.appliance)
+        _have_network(client, planned.deployment)
         with engine.in_words("a volume"):
             client.volumes.create(
-                name=plan.resource_name(planned.appliance, "records"), labels=plan.labels(planned.appliance, "cluster")
+                name=plan.resource_name(planned.deployment, "records"),
+                labels=plan.labels(planned.deployment, "cluster"),
             )
         for index, name in enumerate(planned.nodes):
             started = engine.start(client, plan.node_settings(planned, index), aliases=(name,), files=files)
             if index == 0:
                 engine.start(client, plan.exporter_settings(planned, str(started.id)), files=files)
-        monitoring.ensure(client, planned.appliance, planned.nodes)
+        monitoring.ensure(client, planned.deployment, planned.nodes)
 
     def _standing(self, client: DockerClient, leftovers: tuple[str, ...]) -> Standing:
         there = Watch(client, self.options.name, "").containers()
@@ -242,7 +243,7 @@ class DockerTarget:
 
 def _cluster(client: DockerClient, there: dict[str, Container], topology: Topology, token: str) -> Cluster:
     head = there["head"]
-    where = monitoring.urls(monitoring.find(client, head.labels[engine.APPLIANCE]))
+    where = monitoring.urls(monitoring.find(client, head.labels[engine.DEPLOYMENT]))
     return Cluster(
         topology=topology,
         dashboard_url=plan.published_url(head.attrs, plan.DASHBOARD_PORT),
@@ -255,13 +256,13 @@ def _cluster(client: DockerClient, there: dict[str, Container], topology: Topolo
     )
 
 
-def _have_network(client: DockerClient, appliance: str) -> None:
-    """The appliance's own network: it stays while clusters come and go, as Prometheus is on it."""
-    name = plan.resource_name(appliance)
-    wanted = engine.by_label(plan.labels(appliance, "network"))
+def _have_network(client: DockerClient, deployment: str) -> None:
+    """The deployment's own network: it stays while clusters come and go, as Prometheus is on it."""
+    name = plan.resource_name(deployment)
+    wanted = engine.by_label(plan.labels(deployment, "network"))
     with engine.in_words(f"the network {name}"):
         if not client.networks.list(filters=wanted):
-            client.networks.create(name, driver="bridge", labels=plan.labels(appliance, "network"))
+            client.networks.create(name, driver="bridge", labels=plan.labels(deployment, "network"))
 
 
 def _check_room(client: DockerClient, topology: Topology) -> tuple[Cpu, ...]:

@@ -1,4 +1,4 @@
-"""Which Kubernetes cluster an appliance is in: the one that it is in already, one that was named, a laptop's, or a new one of kind."""
+"""Which Kubernetes cluster a deployment is in: the one that it is in already, one that was named, a laptop's, or a new one of kind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bench.targets.state import StateFolder
 
 @dataclass(frozen=True)
 class Where:
-    """The cluster of one appliance."""
+    """The cluster of one deployment."""
 
     options: Options
     state_folder: StateFolder[State]
@@ -62,7 +62,7 @@ class Where:
             )
 
     def check_namespace(self, kubectl: Kubectl) -> None:
-        """Raise BadInput where a namespace of the appliance's name is somebody else's."""
+        """Raise BadInput where a namespace of the deployment's name is somebody else's."""
         found = kubectl.get("namespace", self.options.name)
         if found and found[0]["metadata"].get("labels", {}).get("app.kubernetes.io/part-of") != "raymeter":
             raise BadInput(
@@ -73,7 +73,7 @@ class Where:
         state = self.state_folder.read()
         if state is not None and state.context != context and state.context in contexts()[0]:
             raise TargetFailed(
-                f"The appliance {self.options.name!r} is in {state.context}, and not in {context}.",
+                f"The deployment {self.options.name!r} is in {state.context}, and not in {context}.",
                 "Take it down first, or use another --name.",
             )
         if state is None or state.context != context:

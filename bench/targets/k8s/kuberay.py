@@ -95,9 +95,9 @@ def labelled(each: Object) -> Object:
 
 
 def remove_if_ours_and_idle(kubectl: Kubectl, deadline_seconds: float) -> bool:
-    """Take an operator away that an appliance has installed, once nobody has anything that it looks after.
+    """Take an operator away that a deployment has installed, once nobody has anything that it looks after.
 
-    Whichever appliance goes last does so. The definitions stay: others may have objects of them.
+    Whichever deployment goes last does so. The definitions stay: others may have objects of them.
     """
     label = ",".join(f"{name}={value}" for name, value in OURS.items())
     namespaces = kubectl.get("namespaces", "--selector", label)
@@ -112,9 +112,9 @@ def remove_if_ours_and_idle(kubectl: Kubectl, deadline_seconds: float) -> bool:
 
 
 def _is_needed(kubectl: Kubectl) -> bool:
-    """Whether there is another appliance, which may have no Ray cluster just now, or anything of Ray's."""
-    appliances = kubectl.get("namespaces", "--selector", "app.kubernetes.io/part-of=raymeter")
-    return bool(appliances or kubectl.get(KINDS, "--all-namespaces"))
+    """Whether there is another deployment, which may have no Ray cluster just now, or anything of Ray's."""
+    deployments = kubectl.get("namespaces", "--selector", "app.kubernetes.io/part-of=raymeter")
+    return bool(deployments or kubectl.get(KINDS, "--all-namespaces"))
 
 
 def wait_gone(kubectl: Kubectl, kind: str, name: str, until: float, *arguments: str) -> None:

@@ -1,4 +1,4 @@
-"""Prometheus and Grafana beside an appliance in Kubernetes: waited for until they answer, or until it is clear that they will not."""
+"""Prometheus and Grafana beside a deployment in Kubernetes: waited for until they answer, or until it is clear that they will not."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ POLL_SECONDS = 0.3
 LOOK_SECONDS = 5.0  # between two looks at the pods: asking costs more than the answer of a window
 
 
-def wait(kubectl: Kubectl, appliance: str, *, prometheus_url: str | None, grafana_url: str | None) -> None:
+def wait(kubectl: Kubectl, deployment: str, *, prometheus_url: str | None, grafana_url: str | None) -> None:
     """Return when both answer. Raises TargetFailed with what is wrong with their pods, or at the deadline."""
 
     def look(late: Sequence[str]) -> None:
-        if found := pod_troubles.trouble(_pods(kubectl, appliance, late), ()):
+        if found := pod_troubles.trouble(_pods(kubectl, deployment, late), ()):
             raise found.error()
 
     def too_late(late: Sequence[str]) -> TargetFailed:
-        said = pod_troubles.waiting(_pods(kubectl, appliance, late), ())
+        said = pod_troubles.waiting(_pods(kubectl, deployment, late), ())
         return TargetFailed(
             f"After {READY_SECONDS:.0f} s no answer from {' and '.join(late)}. {said}".rstrip(". ") + ".",
-            f"See `kubectl get pods --namespace {appliance}`.",
+            f"See `kubectl get pods --namespace {deployment}`.",
         )
 
     urls = {"prometheus": prometheus_url, "grafana": grafana_url}
@@ -40,6 +40,6 @@ def wait(kubectl: Kubectl, appliance: str, *, prometheus_url: str | None, grafan
     )
 
 
-def _pods(kubectl: Kubectl, appliance: str, names: Sequence[str]) -> list[Object]:
+def _pods(kubectl: Kubectl, deployment: str, names: Sequence[str]) -> list[Object]:
     chosen = f"app.kubernetes.io/name in ({','.join(names)})"
-    return kubectl.get("pods", "--namespace", appliance, "--selector", chosen)
+    return kubectl.get("pods", "--namespace", deployment, "--selector", chosen)

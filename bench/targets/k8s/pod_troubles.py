@@ -1,4 +1,4 @@
-"""What pods and events say of why an appliance does not come up: one line each, for a person."""
+"""What pods and events say of why a deployment does not come up: one line each, for a person."""
 
 from __future__ import annotations
 

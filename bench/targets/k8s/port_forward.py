@@ -42,14 +42,14 @@ def listens(port: int) -> bool:
 def start(
     *, context: str, namespace: str, subject: str, ports: Mapping[int, int], mark: tuple[str, str], log: Path
 ) -> None:
-    """Forward local ports to a pod's or a service's. `mark`: the appliance, and the id by which the process is found."""
-    appliance, identity = mark
+    """Forward local ports to a pod's or a service's. `mark`: the deployment, and the id by which the process is found."""
+    deployment, identity = mark
     processes.start(
         [
             *(sys.executable, "-m", "bench.targets.k8s.port_forward", "--context", context, "--namespace", namespace),
             *(subject, *(f"{local}:{remote}" for local, remote in ports.items())),
         ],
-        environment={**os.environ, processes.APPLIANCE: appliance, processes.DEPLOYMENT_ID: identity},
+        environment={**os.environ, processes.DEPLOYMENT: deployment, processes.DEPLOYMENT_ID: identity},
         cpus=(),
         log=log,
         folder=log.parent,

@@ -1,4 +1,4 @@
-"""The Ray cluster of an appliance, as pods: made, waited for with open eyes, and taken away."""
+"""The Ray cluster of a deployment, as pods: made, waited for with open eyes, and taken away."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ RAY_CLUSTERS = "rayclusters.ray.io"
 
 @dataclass(frozen=True)
 class RayPods:
-    """Those of one appliance, in the namespace of its name."""
+    """Those of one deployment, in the namespace of its name."""
 
     kubectl: Kubectl
-    appliance: str
+    deployment: str
 
     def start(self, cluster: Object) -> float:
         """Ask for a Ray cluster. Gives the moment when it must be ready."""
@@ -99,14 +99,14 @@ class RayPods:
         """What a command prints in the container of Ray, by the node's name; a pod in which it fails is left out."""
         said: dict[str, str] = {}
         for pod in self._look()[0]:
-            inside = ("exec", pod["metadata"]["name"], "--namespace", self.appliance, "--container", "ray", "--")
+            inside = ("exec", pod["metadata"]["name"], "--namespace", self.deployment, "--container", "ray", "--")
             with suppress(TargetFailed):
                 said[pod_troubles.name_of(pod)] = self.kubectl.run(*inside, *words)
         return said
 
     def token(self) -> str:
         """What Ray's ports want to hear; the operator has made it."""
-        found = self.kubectl.get("secret", RAY_CLUSTER, "--namespace", self.appliance)
+        found = self.kubectl.get("secret", RAY_CLUSTER, "--namespace", self.deployment)
         return base64.b64decode(found[0]["data"]["auth_token"]).decode() if found else ""
 
     def places(self) -> list[fitting.Place]:
@@ -119,7 +119,7 @@ class RayPods:
         """Delete the Ray cluster, and wait until its pods and its Secret have gone with it."""
         if not self.kubectl.get("crd", kuberay.DEFINITION):
             return
-        where = ("--namespace", self.appliance)
+        where = ("--namespace", self.deployment)
         # In the foreground: the next cluster has the same name, and must not meet what is still being collected.
         self.kubectl.run(
             *("delete", RAY_CLUSTERS, RAY_CLUSTER, *where),
@@ -136,7 +136,7 @@ class RayPods:
                 raise found.error()
 
     def _look(self) -> tuple[list[Object], list[Object]]:
-        found = self.kubectl.get(f"pods,events,{RAY_CLUSTERS}", "--namespace", self.appliance)
+        found = self.kubectl.get(f"pods,events,{RAY_CLUSTERS}", "--namespace", self.deployment)
         pods = [each for each in found if each["kind"] == "Pod" and self._is_own(each)]
         clusters = [each for each in found if each["kind"] == "RayCluster" and each["metadata"]["name"] == RAY_CLUSTER]
         # Events outlive what they tell of, and the next pod may have the name: only the id tells them apart.
@@ -146,7 +146,7 @@ class RayPods:
     def _is_own(self, pod: Object) -> bool:
         metadata = pod["metadata"]
         return bool(
-            metadata["namespace"] == self.appliance and metadata.get("labels", {}).get("ray.io/cluster") == RAY_CLUSTER
+            metadata["namespace"] == self.deployment and metadata.get("labels", {}).get("ray.io/cluster") == RAY_CLUSTER
         )
 
 

@@ -11,7 +11,7 @@ from bench.model import Topology
 from bench.targets import node_names
 from bench.targets.k8s.kubectl import Object
 
-NAMESPACE = "raymeter"  # what the manifests call it; an appliance has one of its own name
+NAMESPACE = "raymeter"  # what the manifests call it; a deployment has one of its own name
 RAY_CLUSTER = "raymeter"
 MIB = 2**20
 SHARED_MEMORY_SHARE = 1.25  # of the object store: Ray wants some more than it, and so does who shares tensors
@@ -20,10 +20,10 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """All in which a stood-up appliance may differ from the manifests."""
+    """All in which a stood-up deployment may differ from the manifests."""
 
     topology: Topology
-    appliance: str
+    deployment: str
     image: str
     ray_settings: Mapping[str, str] = field(default_factory=dict)  # Ray's own, without the RAY_ before them
 
@@ -48,13 +48,13 @@ def pod_templates(cluster: Object) -> dict[str, Object]:
 def _render_one(each: Object, shape: Shape) -> Object:
     metadata = each["metadata"]
     if each["kind"] == "Namespace":
-        metadata["name"] = shape.appliance
-        metadata.setdefault("labels", {})["raymeter.io/appliance"] = shape.appliance
+        metadata["name"] = shape.deployment
+        metadata.setdefault("labels", {})["raymeter.io/deployment"] = shape.deployment
     elif metadata.get("namespace") == NAMESPACE:
-        metadata["namespace"] = shape.appliance
+        metadata["namespace"] = shape.deployment
     for subject in each.get("subjects", []):
         if subject.get("namespace") == NAMESPACE:
-            subject["namespace"] = shape.appliance
+            subject["namespace"] = shape.deployment
     if each["kind"] == "RayCluster":
         _render_ray_cluster(each["spec"], shape)
     return each

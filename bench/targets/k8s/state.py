@@ -1,4 +1,4 @@
-"""What an appliance in a Kubernetes cluster has made, written to disk before it is made.
+"""What a deployment in a Kubernetes cluster has made, written to disk before it is made.
 
 Most of it is in its namespace and needs no list. This has what is not: the cluster itself, and the processes on this
 machine that forward ports. The operator is everybody's, and labelled where raymeter installed it.

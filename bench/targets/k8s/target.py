@@ -56,7 +56,7 @@ def create(options: Options) -> Target:
 
 
 class K8sTarget:
-    """A RayCluster in a namespace of the appliance's own name."""
+    """A RayCluster in a namespace of the deployment's own name."""
 
     name = "k8s"
 
@@ -113,7 +113,7 @@ class K8sTarget:
             return cluster
 
     def down(self) -> tuple[str, ...]:
-        """End all that this appliance ever made; says what was ended."""
+        """End all that this deployment ever made; says what was ended."""
         with self._state_folder.lock():
             state = self._state_folder.read() or self._found_by_label()
             if state is None:
@@ -224,7 +224,7 @@ class K8sTarget:
         if not folder.is_dir():
             raise TargetFailed(f"{folder} is not there: the manifests are used from a checkout.", "Get one.")
         shape = rendering.Shape(
-            topology=topology, appliance=self._options.name, image=self._image(), ray_settings=ray_settings
+            topology=topology, deployment=self._options.name, image=self._image(), ray_settings=ray_settings
         )
         rendered = rendering.render(kustomize(folder), shape)
         return sent_code.with_code(rendered, self._code) if self._options.dev else rendered
@@ -382,12 +382,12 @@ class K8sTarget:
     def _state(self) -> State:
         state = self._state_folder.read()
         if state is None:
-            raise TargetFailed("The appliance was taken down while it was being stood up.")
+            raise TargetFailed("The deployment was taken down while it was being stood up.")
         return state
 
 
 def _use_kubeconfig(state: State) -> None:
-    """Let kubectl and kind look where they looked when the appliance was stood up."""
+    """Let kubectl and kind look where they looked when the deployment was stood up."""
     if state.kubeconfig is None:
         os.environ.pop("KUBECONFIG", None)
     else:

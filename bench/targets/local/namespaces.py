@@ -56,7 +56,7 @@ def free_subnet(taken: Iterable[str]) -> str:
         subnet = ipaddress.ip_network(f"10.231.{third}.0/24")
         if not any(network.version == 4 and subnet.overlaps(network) for network in networks):
             return str(subnet)
-    raise TargetFailed("All of 10.231.1.0/24 to 10.231.254.0/24 are in use.", "Take an appliance down first.")
+    raise TargetFailed("All of 10.231.1.0/24 to 10.231.254.0/24 are in use.", "Take a deployment down first.")
 
 
 def address(subnet: str, index: int) -> str:
@@ -71,7 +71,7 @@ def taken() -> list[str]:
 
 
 def subnet_lock() -> FileLock:
-    """Held from the choice of a subnet until the host has a route to it, by one appliance at a time."""
+    """Held from the choice of a subnet until the host has a route to it, by one deployment at a time."""
     return FileLock("/run/raymeter-subnets.lock", timeout=30)
 
 

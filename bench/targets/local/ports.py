@@ -16,7 +16,7 @@ _WORKERS_FROM = 20
 
 
 class Claim:
-    """Ports of several nodes, kept from other appliances until it is released."""
+    """Ports of several nodes, kept from other deployments until it is released."""
 
     def __init__(self, nodes: int) -> None:
         self._stack = ExitStack()
@@ -31,7 +31,7 @@ class Claim:
             self.release()
             raise TargetFailed(
                 f"Ports {FIRST} to {LAST - 1} are in use: {len(found)} of {nodes} nodes found room.",
-                "Take an appliance down first.",
+                "Take a deployment down first.",
             )
         self.ports: Sequence[Ports] = found
 

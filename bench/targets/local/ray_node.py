@@ -8,7 +8,7 @@ from pathlib import Path
 from bench.targets.local import interpreter, namespaces
 from bench.targets.local.running import RUN_FOLDER
 from bench.targets.local.state import LocalFolder, Node, State
-from bench.targets.processes import APPLIANCE, DEPLOYMENT_ID
+from bench.targets.processes import DEPLOYMENT, DEPLOYMENT_ID
 
 # What would steer Ray and what it is made of, or send a node's requests elsewhere.
 _STEERING_PREFIXES = ("RAY_", "RAYMETER_", "GRPC_", "TUNE_")
@@ -75,7 +75,7 @@ def environment(state: State, node: Node, state_folder: LocalFolder, outer: Mapp
     return kept | {
         "HOME": str(state_folder.ray_home),
         "TMPDIR": state.run_folder,  # processes of experiments have sockets too
-        APPLIANCE: state.appliance,
+        DEPLOYMENT: state.deployment,
         DEPLOYMENT_ID: state.id,
         "RAYMETER_NODE": node.name,
         "RAYMETER_RECORDS": str(state_folder.records),

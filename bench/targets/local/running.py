@@ -65,7 +65,7 @@ def deployments(name: str) -> tuple[Running, ...]:
         environment, uids = process.info["environ"] or {}, process.info["uids"]
         deployment_id = environment.get(processes.DEPLOYMENT_ID, "")
         is_ours = uids is not None and uids.real == os.getuid() and process.info["status"] != psutil.STATUS_ZOMBIE
-        if is_ours and environment.get(processes.APPLIANCE) == name and _ID.fullmatch(deployment_id):
+        if is_ours and environment.get(processes.DEPLOYMENT) == name and _ID.fullmatch(deployment_id):
             found.setdefault(deployment_id, []).append(environment)
     return tuple(
         _running(name, deployment_id, environments)

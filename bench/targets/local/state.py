@@ -1,4 +1,4 @@
-"""What an appliance is about to start, written to disk before any of it exists.
+"""What a deployment is about to start, written to disk before any of it exists.
 
 Every name in a state follows from its id, so that `down` finds all that there can be, whatever moment the one who
 wrote it died at.
@@ -52,7 +52,7 @@ class State:
     """All that one `up` makes, by name."""
 
     id: str
-    appliance: str
+    deployment: str
     boot_id: str
     created: float  # seconds since the epoch
     isolation: Literal["namespace", "loopback"]
@@ -78,7 +78,7 @@ class State:
 
 
 def new_id() -> str:
-    """An id that no other appliance on this machine has."""
+    """An id that no other deployment on this machine has."""
     return secrets.token_hex(4)
 
 
@@ -130,7 +130,7 @@ class LocalFolder(StateFolder[State]):
 
 def folder_of(deployment: str) -> LocalFolder:
     """The folder of a deployment on this machine."""
-    fix = f"If no process has RAYMETER_APPLIANCE={deployment} in its environment, delete that folder."
+    fix = f"If no process has RAYMETER_DEPLOYMENT={deployment} in its environment, delete that folder."
     return LocalFolder("local", deployment, State, fix)
 
 

@@ -62,7 +62,7 @@ class LocalTarget:
         _check_room(topology)
 
     def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> Cluster:
-        """Stand `topology` up, in place of whatever this appliance had up."""
+        """Stand `topology` up, in place of whatever this deployment had up."""
         check_sizes(topology)
         isolation = self._isolation()
         with self._state_folder.lock():
@@ -75,7 +75,7 @@ class LocalTarget:
                 raise
 
     def down(self) -> tuple[str, ...]:
-        """End all that this appliance ever started; says what was ended."""
+        """End all that this deployment ever started; says what was ended."""
         with self._state_folder.lock():
             ended = self._end()
         if not ended and (other := running.elsewhere(self._options.name)):
@@ -119,7 +119,7 @@ class LocalTarget:
             state = self._state_folder.read()
             if state is None:
                 return "the cluster was taken down"
-            if not any(each.info["name"] == HEAD_PROCESS for each in processes.find(state.appliance, state.id)):
+            if not any(each.info["name"] == HEAD_PROCESS for each in processes.find(state.deployment, state.id)):
                 return "Ray on head has ended"
         return ""
 
@@ -218,7 +218,7 @@ class LocalTarget:
         )
         return State(
             id=deployment_id,
-            appliance=self._options.name,
+            deployment=self._options.name,
             boot_id=boot_id(),
             created=now(),
             isolation=isolation,
@@ -288,7 +288,7 @@ class LocalTarget:
             self._state_folder.remove()
             return running.end_orphans(self._options.name)
         ended = self._there(state)
-        processes.end_all(state.appliance, state.id)
+        processes.end_all(state.deployment, state.id)
         for process in self._started.values():
             process.poll()  # they were ours: let go of them
         self._started.clear()
@@ -303,7 +303,7 @@ class LocalTarget:
 
     def _there(self, state: State) -> tuple[str, ...]:
         there = [
-            f"process {process.pid} ({process.info['name']})" for process in processes.find(state.appliance, state.id)
+            f"process {process.pid} ({process.info['name']})" for process in processes.find(state.deployment, state.id)
         ]
         links = namespaces.existing(state.id, len(state.nodes)) if state.isolation == "namespace" else []
         mounts = cgroups.mounts()
