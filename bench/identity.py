@@ -50,7 +50,7 @@ def revision() -> tuple[str | None, bool | None]:
     return said[0], bool(said[1])
 
 
-def revision_in_words() -> str:
+def describe_revision() -> str:
     """Twelve digits of it, as in "3121e6e4f0ab with changes"; nothing outside a checkout."""
     name, is_dirty = revision()
     return f"{name[:12]}{' with changes' if is_dirty else ''}" if name else ""

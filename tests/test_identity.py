@@ -46,7 +46,7 @@ def test_outside_a_checkout_there_is_none(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(identity, "SOURCE", tmp_path / "bench")
     identity.revision.cache_clear()
     assert identity.revision() == (None, None)
-    assert identity.revision_in_words() == ""
+    assert identity.describe_revision() == ""
     identity.revision.cache_clear()
 
 

@@ -357,9 +357,9 @@ def _held(row: SessionRow, fresh: TwoSamples | None, session: str) -> SessionRow
         return row
     if fresh.verdict == row.found.verdict:
         return replace(row, stand="confirmed")
-    why = f"it was {row.found.verdict}, and the fresh session {session} says {fresh.verdict} ({_in_words(fresh)})"
+    why = f"it was {row.found.verdict}, and the fresh session {session} says {fresh.verdict} ({_describe(fresh)})"
     return replace(row, found=replace(row.found, verdict="undecided", why=why), stand="not found again")
 
 
-def _in_words(found: TwoSamples) -> str:
+def _describe(found: TwoSamples) -> str:
     return ratio(found.ratio) if found.ratio else "no ratio"

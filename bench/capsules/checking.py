@@ -64,7 +64,7 @@ def verify(path: Path) -> Verified:
         samples=sum(len(run.samples) for run in runs),
         numbers=_count(msgspec.json.decode(to_json(report))),
         damaged=damaged(runs),
-        extract=extract.in_words(runs),
+        extract=extract.describe(runs),
         same_code=same_code,
     )
 

@@ -99,7 +99,7 @@ def pack(folder: Path, into: Path) -> Packed:
         path = _written(into, session.id, {MANIFEST: manifest, **made}, record)
     except OSError as error:
         raise CannotWrite(f"{into} cannot be written to: {error.strerror}.", "Name another folder with -o.") from error
-    return Packed(path=path, damaged=damaged(runs), extract=extract.in_words(runs))
+    return Packed(path=path, damaged=damaged(runs), extract=extract.describe(runs))
 
 
 def damaged(runs: Sequence[Run]) -> tuple[str, ...]:

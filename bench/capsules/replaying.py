@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from bench import params
 from bench.errors import BadInput
-from bench.identity import revision_in_words
+from bench.identity import describe_revision
 from bench.model import Session, Spec, Value
 from bench.planning import needs, plan
 
@@ -65,7 +65,7 @@ def again(session: Session, *, target: str, options: Mapping[str, Value], comman
         ended="",
         dropped=(),
         command=command,
-        revision=revision_in_words(),
+        revision=describe_revision(),
         metrics={name: plan.experiment(name).metrics for name in names},
         arms={name: plan.experiment(name).arms for name in names},
         specs=tuple(map(needs.complete, specs)),

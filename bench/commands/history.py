@@ -56,13 +56,13 @@ def _lines(found: list[Number]) -> list[str]:
             estimate = Estimate(value=each.value, low=each.low, high=each.high, level=each.level, n=each.n)
             value = with_interval(estimate, decimals=3) if is_ratio else with_interval(estimate, scale)
             if each.changed:
-                lines.append(f"  ^ {_in_words(each, each.changed, scale)}")
+                lines.append(f"  ^ {_describe_change(each, each.changed, scale)}")
             lines.append(f"  {each.created[:16]}  {value:26}  n {each.n:<3} {each.verdict:12} {each.session}")
         lines.append(f"  {_how_many(numbers)}")
     return lines[1:]
 
 
-def _in_words(number: Number, changed: Change, scale: Scale) -> str:
+def _describe_change(number: Number, changed: Change, scale: Scale) -> str:
     """From what to what, by how much, and between which sessions."""
     from bench.analysis.numbers import percent, plain
 

@@ -106,10 +106,10 @@ def describe(session: Session, known: plan.Known, *, why: str) -> list[str]:
         lines.append(f"  {block:2}  " + ", then ".join(f"{name} ({' '.join(order[name])})" for name in names))
     seconds = plan.estimate_seconds(session, known)
     basis = f"{measured} of them by what earlier sessions took" if measured else "a guess: no earlier session says"
-    lines += ["", f"{len(specs)} runs, about {plan.in_words(seconds)} ({basis})."]
+    lines += ["", f"{len(specs)} runs, about {plan.format_duration(seconds)} ({basis})."]
     lines += [f"Left out, since the nodes are too small: {cell}." for cell in session.unfit]
     if session.budget_seconds is not None:
-        lines.append(f"The budget is {plan.in_words(session.budget_seconds)}, and the session ends in time.")
+        lines.append(f"The budget is {plan.format_duration(session.budget_seconds)}, and the session ends in time.")
         lines += [f"Dropped, since it has no room: {dropped}." for dropped in session.dropped]
     if session.precision_share is not None:
         lines.append(
@@ -153,7 +153,7 @@ def _effect(deviation: float, pairs: int) -> str:
 def _minutes(session: Session, of: Spec, known: plan.Known) -> str:
     """How long all runs of one cell will take, without clusters."""
     own = [spec for spec in session.specs if (spec.experiment, spec.cell) == (of.experiment, of.cell)]
-    return plan.in_words(sum(plan.run_seconds(spec, known) for spec in own))
+    return plan.format_duration(sum(plan.run_seconds(spec, known) for spec in own))
 
 
 def _oversubscribed(spec: Spec) -> str:

@@ -9,7 +9,7 @@ from time import monotonic
 
 from bench.errors import DoesNotFit
 from bench.model import Session, Spec
-from bench.planning.plan import Known, cluster_seconds, in_words, run_seconds, sum_seconds
+from bench.planning.plan import Known, cluster_seconds, format_duration, run_seconds, sum_seconds
 
 FEWEST_BLOCKS = 6  # a verdict needs as many; below them cells are dropped first
 MOST_OVER = 1.1  # of the budget: a run is not begun that would end later
@@ -41,9 +41,9 @@ def fit(session: Session, known: Known) -> Session:
     while is_too_long() and kept_blocks > 1:
         kept_blocks -= 1
     if is_too_long():
-        takes = in_words(sum_seconds(left(), known))
+        takes = format_duration(sum_seconds(left(), known))
         raise DoesNotFit(
-            f"A budget of {in_words(budget)} has no room for one block of one cell, which takes about {takes}.",
+            f"A budget of {format_duration(budget)} has no room for one block of one cell, which takes about {takes}.",
             "Give more time, or a smaller profile.",
         )
     experiments = {name for name, _ in cells[:kept]}
@@ -139,16 +139,16 @@ class Limits:
         pace = self._pace or 1.0
         if is_new and self._pace and (needs := pace * self._expected(spec.block)) > left:
             return (
-                f"{in_words(max(left, 0.0))} of the budget of {in_words(budget)} were left, and a block takes"
-                f" {in_words(needs)}"
+                f"{format_duration(max(left, 0.0))} of the budget of {format_duration(budget)} were left, and a block takes"
+                f" {format_duration(needs)}"
             )
         needs = pace * run_seconds(spec, self.known)
         if self._before is None or _cluster(self._before) != _cluster(spec):
             needs += pace * cluster_seconds(spec.topology.name, self.known)
         if needs > left + (MOST_OVER - 1) * budget:
             return (
-                f"the budget of {in_words(budget)} had no room for another run, after"
-                f" {in_words(budget - left)} and with {in_words(needs)} a run"
+                f"the budget of {format_duration(budget)} had no room for another run, after"
+                f" {format_duration(budget - left)} and with {format_duration(needs)} a run"
             )
         return ""
 

@@ -14,7 +14,7 @@ from typing import Any
 from bench import params as parameters
 from bench.errors import BadInput, DoesNotFit, did_you_mean
 from bench.experiments import ALL_NAMES, NAMES, Experiment, Profile, load
-from bench.identity import revision_in_words
+from bench.identity import describe_revision
 from bench.machine.effective_cpus import effective_cpus
 from bench.model import Session, Spec, Topology, Value
 from bench.options import ClusterOptions, RunRequest, price_of
@@ -190,7 +190,7 @@ def make(request: RunRequest, *, now: datetime | None = None, suffix: str | None
         metrics={name: experiment(name).metrics for name in names},
         arms={name: experiment(name).arms for name in names},
         specs=tuple(_ordered(complete, shapes, blocks=blocks, seed=request.seed)),
-        revision=revision_in_words(),
+        revision=describe_revision(),
         primary_cells=primary(request.primary, cell_specs),
         unfit=tuple(unfit),
     )
@@ -326,7 +326,7 @@ def run_key(spec: Spec) -> str:
     return f"{spec.experiment}({fields})x{spec.samples}+{spec.warmups}@{spec.sample_seconds:g}{profiled}"
 
 
-def in_words(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """4 s, 3 min, 1 h 20 min."""
     if seconds < 90:
         return f"{seconds:.0f} s"

@@ -168,7 +168,7 @@ def _unpacked(file: bytes) -> bytes:
     return content
 
 
-def in_words(runs: Sequence[Run]) -> str:
+def describe(runs: Sequence[Run]) -> str:
     """What there is of Prometheus in a session: `series of 12 of 12 runs: 3,456 series, 98,765 points`."""
     kept = [run.extract for run in runs if run.extract and not run.extract.missing]
     lacking = {run.extract.missing if run.extract else "its raymeter kept none" for run in runs} - {""}

@@ -143,7 +143,7 @@ def alerts_of(prometheus: Prometheus, span: Span | None, rules: Sequence[Rule]) 
             is_other = any(series.labels.get(name, value) != value for name, value in own.items())
             worst = None if is_other else worst_that_held(series.points, rule.for_seconds)
             if worst is not None:
-                held[f"{rule.name}: {in_words(rule.summary, series.labels, worst)}"] = None
+                held[f"{rule.name}: {fill_summary(rule.summary, series.labels, worst)}"] = None
         yield from held
 
 
@@ -185,7 +185,7 @@ def _longest(points: Sequence[tuple[float, float]]) -> float:
     return longest
 
 
-def in_words(summary: str, labels: Mapping[str, str], value: float) -> str:
+def fill_summary(summary: str, labels: Mapping[str, str], value: float) -> str:
     """A rule's summary, with the labels and the value in the places that Prometheus would put them in."""
     known = {
         "$value": f"{value:g}",

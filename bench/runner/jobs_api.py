@@ -154,7 +154,7 @@ class JobsApi:
             params += [("filter_keys", name), ("filter_predicates", "="), ("filter_values", str(value))]
         answer = self._ask("GET", "/api/v0/tasks", params=params)
         answer.raise_for_status()
-        return pending_tasks.raised_in_words(answer.json()["data"]["result"]["result"])
+        return pending_tasks.describe_exception(answer.json()["data"]["result"]["result"])
 
     def stop(self, job_id: str) -> None:
         """Ask for the job's end."""
@@ -184,7 +184,7 @@ class JobsApi:
             answers = {
                 name: self._ask("GET", f"/api/v0/{name}", params={"detail": "1"}) for name in pending_tasks.LISTS
             }
-            return pending_tasks.in_words(
+            return pending_tasks.describe(
                 {name: answer.json()["data"]["result"]["result"] for name, answer in answers.items()}
             )
         except (http_client.RequestException, AuthFailed, ValueError, KeyError, TypeError):

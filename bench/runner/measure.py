@@ -57,7 +57,7 @@ def describe(work: Work) -> str:
     """How much is left of a session, and how long it would take."""
     known = past_runs.known(work.folder.parent, work.session.target)
     blocks = plural(len({spec.block for spec in work.todo}), "block")
-    duration = plan.in_words(plan.sum_seconds(work.todo, known))
+    duration = plan.format_duration(plan.sum_seconds(work.todo, known))
     return f"{plural(len(work.todo), 'run')} in {blocks}, about {duration}"
 
 

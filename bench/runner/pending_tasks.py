@@ -17,7 +17,7 @@ WAITING = ("PENDING", "RESCHEDULING", "PENDING_CREATION", "PENDING_NODE_ASSIGNME
 HOLDING = ("CREATED", "ALIVE", "RUNNING")
 
 
-def in_words(lists: Mapping[str, Rows]) -> str:
+def describe(lists: Mapping[str, Rows]) -> str:
     """Who waits for how many CPUs, how many there are, and who holds them; empty where nobody waits. `lists`: by LISTS."""
     waiting, holding = (_named(lists, states) for states in (WAITING, HOLDING))
     if not waiting:
@@ -27,7 +27,7 @@ def in_words(lists: Mapping[str, Rows]) -> str:
     return f"{_listed(waiting)} waited; {there}, held by {_listed(holding) or 'nobody'}"
 
 
-def raised_in_words(tasks: Rows) -> str:
+def describe_exception(tasks: Rows) -> str:
     """How many tasks raised an exception, and what the first of them said; empty where there are none."""
     if not tasks:
         return ""

@@ -94,7 +94,7 @@ def pinned(folder: Path) -> dict[str, str]:
 def build(client: DockerClient, plan: Recipe, *, say: Callable[[str], None]) -> Built:
     """Build the image, telling `say` of each step. Raises TargetFailed with what the engine says."""
     began = time.monotonic()
-    with engine.in_words("a build"):
+    with engine.translate_errors("a build"):
         events = client.api.build(
             path=str(plan.folder),
             dockerfile=DOCKERFILE,

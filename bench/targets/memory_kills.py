@@ -17,7 +17,7 @@ def count(text: str) -> int:
     return 0
 
 
-def in_words(said: Mapping[str, str]) -> str:
+def describe(said: Mapping[str, str]) -> str:
     """What was killed on which node, for the record of a run; empty where nothing was."""
     killed = {node: kills for node, text in said.items() if (kills := count(text))}
     return "; ".join(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from bench.model import Closing, Line, Spec, Topology
-from bench.planning.plan import Known, cluster_seconds, in_words, run_seconds
+from bench.planning.plan import Known, cluster_seconds, format_duration, run_seconds
 from bench.terminal.output import Level, level, say
 
 TELL_SECONDS = 10.0  # between two lines on the same work, where there is no bar
@@ -33,7 +33,7 @@ class WorkInHand:
         self._last = progress
         begun, done_then = self._first
         rate = (done - done_then) / (now - begun) if now > begun else 0.0
-        pace = f", {rate:,.4g}/s, {in_words((total - done) / rate)} left" if rate > 0 else ""
+        pace = f", {rate:,.4g}/s, {format_duration((total - done) / rate)} left" if rate > 0 else ""
         self.words = f"{done:,.0f} of {total:,.0f}{pace}"
 
     def due(self, now: float) -> str:
@@ -130,8 +130,8 @@ class Progress:
         took = time.monotonic() - self._begun
         pace = took / done if self._ended else 1.0
         budget = self._left_seconds()
-        until = "" if budget is None else f", {in_words(max(budget, 0.0))} of the budget"
-        return f"about {in_words(max(whole - done, 0.0) * pace)} left{until}"
+        until = "" if budget is None else f", {format_duration(max(budget, 0.0))} of the budget"
+        return f"about {format_duration(max(whole - done, 0.0) * pace)} left{until}"
 
     def _show(self, spec: Spec) -> None:
         if self._bar:

@@ -168,7 +168,7 @@ def test_more_work_is_guessed_to_take_longer() -> None:
 
 @pytest.mark.parametrize(("seconds", "words"), [(3.4, "3 s"), (89, "89 s"), (91, "2 min"), (3700, "1 h 02 min")])
 def test_durations_read_like_speech(seconds: float, words: str) -> None:
-    assert plan.in_words(seconds) == words
+    assert plan.format_duration(seconds) == words
 
 
 def test_cpus_default_to_what_this_process_may_use() -> None:

@@ -179,7 +179,7 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_session_says_what_it_has_of_prometheus_and_why_the_rest_is_lacking() -> None:
     kept = Run(spec=SPEC, status="ok", extract=Extract(series=3, points=1200, sha256="0"))
     none = replace(kept, extract=Extract(missing="there is no Prometheus beside this cluster"))
-    assert extract.in_words([kept, kept]) == "series of Prometheus of 2 of 2 runs: 6 series, 2,400 points"
-    assert extract.in_words([none]) == "no series of Prometheus; there is no Prometheus beside this cluster"
-    assert "of 1 of 2 runs" in extract.in_words([kept, replace(none, extract=None)])
-    assert "its raymeter kept none" in extract.in_words([kept, replace(none, extract=None)])
+    assert extract.describe([kept, kept]) == "series of Prometheus of 2 of 2 runs: 6 series, 2,400 points"
+    assert extract.describe([none]) == "no series of Prometheus; there is no Prometheus beside this cluster"
+    assert "of 1 of 2 runs" in extract.describe([kept, replace(none, extract=None)])
+    assert "its raymeter kept none" in extract.describe([kept, replace(none, extract=None)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.experiments.network.points import Point, in_words
+from bench.experiments.network.points import Point, format_size
 from bench.experiments.network.ray_transports import SMALL_BYTES
 from bench.experiments.network.tcp import BLOCK_BYTES
 from bench.model import Arm
@@ -29,7 +29,7 @@ ARMS = (PUT_GET, GET, CALL, MANY_SMALL, BROADCAST, TCP, DISCARD, IPERF, SEND_REC
 LEAST_OF_IPERF = 2**20  # bytes: below it its own start is what it measures
 MOST_OF_MANY_SMALL = 2**20  # bytes: 1,024 arguments
 NO_HEADLINE = {
-    MANY_SMALL.name: f"pieces of 1 KiB: it goes up to {in_words(MOST_OF_MANY_SMALL)}",
+    MANY_SMALL.name: f"pieces of 1 KiB: it goes up to {format_size(MOST_OF_MANY_SMALL)}",
     BROADCAST.name: "it goes to several receivers: see its points",
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.errors import DoesNotFit
-from bench.experiments.network.points import Point, in_words
+from bench.experiments.network.points import Point, format_size
 from bench.model import Topology
 
 MIB = 2**20
@@ -30,7 +30,7 @@ def check(points: Sequence[Point], receivers: int, topology: Topology) -> None:
         )
     if OBJECTS_IN_STORE * largest.round_bytes > topology.object_store_bytes_per_node:
         raise DoesNotFit(
-            f"Payloads of {largest} need room for {in_words(OBJECTS_IN_STORE * largest.round_bytes)} in the object store of"
+            f"Payloads of {largest} need room for {format_size(OBJECTS_IN_STORE * largest.round_bytes)} in the object store of"
             f" each node of {topology.name}, and it has {topology.object_store_bytes_per_node / MIB:.0f} MiB.",
             "Lower largest, or give the nodes more with --object-store-mib.",
         )

@@ -19,7 +19,7 @@ class Point:
     streams: int
 
     def __str__(self) -> str:
-        return f"{in_words(self.size)} x {self.streams}"
+        return f"{format_size(self.size)} x {self.streams}"
 
     @property
     def round_bytes(self) -> int:
@@ -44,7 +44,7 @@ def sweep(*, smallest: int, largest: int, growth: int, most_streams: int) -> lis
     return [point for point in points if point.streams == 1 or point.round_bytes <= MOST_IN_FLIGHT_BYTES]
 
 
-def in_words(size: int) -> str:
+def format_size(size: int) -> str:
     """A number of bytes with a binary unit: `64 KiB`."""
     for unit, power in (("MiB", 2**20), ("KiB", 2**10)):
         if size >= power:

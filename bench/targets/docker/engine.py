@@ -92,7 +92,7 @@ def _is_denied(error: BaseException | None) -> bool:
 
 
 @contextmanager
-def in_words(what: str) -> Iterator[None]:
+def translate_errors(what: str) -> Iterator[None]:
     """Turn what the engine refuses into one line of ours."""
     import docker
 
@@ -134,7 +134,7 @@ def start(
     if "network" in options:
         endpoint = client.api.create_endpoint_config(aliases=list(aliases))
         options["networking_config"] = {options["network"]: endpoint}
-    with in_words(f"the container {options['name']}"):
+    with translate_errors(f"the container {options['name']}"):
         container = client.containers.create(**options)
         if files:
             container.put_archive("/", archive(files))
@@ -152,7 +152,7 @@ def cpus(has: Mapping[str, Any]) -> tuple[Cpu, ...]:
 
 def read_file(container: Container, path: str) -> bytes:
     """A file of a container. Raises TargetFailed."""
-    with in_words(f"{path} of {container.name}"):
+    with translate_errors(f"{path} of {container.name}"):
         parts, _ = container.get_archive(path)
         with tarfile.open(fileobj=io.BytesIO(b"".join(parts))) as tar:
             file = tar.extractfile(tar.getmembers()[0])
@@ -161,7 +161,7 @@ def read_file(container: Container, path: str) -> bytes:
 
 def last_line(container: Container) -> str:
     """The last line that a container printed, for an error message."""
-    with in_words(f"the log of {container.name}"):
+    with translate_errors(f"the log of {container.name}"):
         lines = container.logs(tail=20).decode(errors="replace").splitlines()
     return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
@@ -174,7 +174,7 @@ def by_label(labels: Mapping[str, str]) -> dict[str, str | list[str] | bool]:
 def leftovers(client: DockerClient, labels: Mapping[str, str]) -> list[tuple[str, Any]]:
     """All that carries `labels`, in the order in which it can be removed; each with what it is called."""
     wanted = by_label(labels)
-    with in_words("a list of what it runs"):
+    with translate_errors("a list of what it runs"):
         containers = client.containers.list(all=True, filters=wanted, ignore_removed=True)
         volumes = client.volumes.list(filters=wanted)
         networks = client.networks.list(filters=wanted)

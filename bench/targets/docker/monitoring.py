@@ -126,7 +126,7 @@ def ensure(client: DockerClient, deployment: str, nodes: Sequence[str]) -> None:
         container = there.get(window.name)
         if container is not None and _is_as_it_should_be(container, settings):
             if window.is_reloaded:
-                with engine.in_words(f"a new configuration of {window.name}"):
+                with engine.translate_errors(f"a new configuration of {window.name}"):
                     container.put_archive("/", engine.archive(window.other_files))
                     container.kill("HUP")
         else:
@@ -167,7 +167,7 @@ def _does_not_answer(name: str, container: Container | None) -> TargetFailed:
 def find(client: DockerClient, deployment: str) -> dict[str, Container]:
     """The windows of a deployment that are there, by name."""
     wanted = engine.by_label(labels(deployment, "window"))
-    with engine.in_words("a list of what it runs"):
+    with engine.translate_errors("a list of what it runs"):
         found = client.containers.list(all=True, filters=wanted, ignore_removed=True)
     return {each.labels[NODE]: each for each in found}
 
@@ -190,5 +190,5 @@ def _have_image(client: DockerClient, image: str) -> None:
     try:
         client.images.get(image)
     except docker.errors.ImageNotFound:
-        with engine.in_words(f"the image {image}"):
+        with engine.translate_errors(f"the image {image}"):
             client.images.pull(image)

@@ -47,7 +47,7 @@ class Watch:
     def containers(self) -> dict[str, Container]:
         """Nodes and exporter by name, the head first, as they are now."""
         wanted = engine.by_label(labels(self.deployment, "cluster"))
-        with engine.in_words("a list of what it runs"):
+        with engine.translate_errors("a list of what it runs"):
             found = self.client.containers.list(all=True, filters=wanted, ignore_removed=True)
         by_name = {each.labels[NODE]: each for each in found}
         return dict(sorted(by_name.items(), key=lambda item: (item[0] != "head", len(item[0]), item[0])))
@@ -111,7 +111,7 @@ def why_ended(container: Container) -> str:
 
 
 def _agent_answers(container: Container) -> bool:
-    with engine.in_words(f"a look into {container.name}"):
+    with engine.translate_errors(f"a look into {container.name}"):
         return bool(container.exec_run(["python", "-c", _ASK_AGENT]).exit_code == 0)
 
 

@@ -94,7 +94,7 @@ class DockerTarget:
         with suppress(BenchError):
             there = self._nodes()
             ended = [f"{name} ended: {why}" for name, each in there.items() if (why := why_ended(each))]
-            return "; ".join(ended) or memory_kills.in_words(self.ask_nodes(memory_kills.COMMAND))
+            return "; ".join(ended) or memory_kills.describe(self.ask_nodes(memory_kills.COMMAND))
         return ""
 
     def ended(self) -> str:
@@ -121,7 +121,7 @@ class DockerTarget:
         """What a command prints in each node's container."""
         said: dict[str, str] = {}
         for name, container in self._nodes().items():
-            with suppress(TargetFailed), engine.in_words(f"a look into {container.name}"):
+            with suppress(TargetFailed), engine.translate_errors(f"a look into {container.name}"):
                 done = container.exec_run(list(words), stderr=False)
                 if done.exit_code == 0:
                     said[name] = cast(bytes, done.output).decode(errors="replace")
@@ -169,7 +169,7 @@ class DockerTarget:
         import docker
 
         reference = self.options.image or image.default_tag()
-        with engine.in_words(f"the image {reference}"):
+        with engine.translate_errors(f"the image {reference}"):
             try:
                 found = client.images.get(reference)
             except docker.errors.ImageNotFound as error:
@@ -207,7 +207,7 @@ class DockerTarget:
     def _start(self, client: DockerClient, planned: Plan, token: str) -> None:
         files = plan.files(planned, token)
         _have_network(client, planned.deployment)
-        with engine.in_words("a volume"):
+        with engine.translate_errors("a volume"):
             client.volumes.create(
                 name=plan.resource_name(planned.deployment, "records"),
                 labels=plan.labels(planned.deployment, "cluster"),
@@ -260,14 +260,14 @@ def _have_network(client: DockerClient, deployment: str) -> None:
     """The deployment's own network: it stays while clusters come and go, as Prometheus is on it."""
     name = plan.resource_name(deployment)
     wanted = engine.by_label(plan.labels(deployment, "network"))
-    with engine.in_words(f"the network {name}"):
+    with engine.translate_errors(f"the network {name}"):
         if not client.networks.list(filters=wanted):
             client.networks.create(name, driver="bridge", labels=plan.labels(deployment, "network"))
 
 
 def _check_room(client: DockerClient, topology: Topology) -> tuple[Cpu, ...]:
     """The CPUs of the engine's machine. Raises DoesNotFit."""
-    with engine.in_words("what its machine has"):
+    with engine.translate_errors("what its machine has"):
         has = client.info()
     wanted, cpus, memory_bytes = topology.totals, int(has["NCPU"]), int(has["MemTotal"])
     if wanted["CPUs"] > cpus:

@@ -91,12 +91,12 @@ def _of_ray(ask_pods: Callable[[Sequence[str]], Mapping[str, str]]) -> Reading:
 def _containers(nodes: Sequence[str]) -> list[Container]:
     """Those that are called as the nodes are. Raises TargetFailed where a node is none of this engine's containers."""
     client = engine.connect()
-    with engine.in_words("the containers of the Kubernetes nodes"):
+    with engine.translate_errors("the containers of the Kubernetes nodes"):
         return [client.containers.get(name) for name in nodes]
 
 
 def _read(containers: Sequence[Container]) -> Reading:
-    with engine.in_words("the CPU time of its containers"):
+    with engine.translate_errors("the CPU time of its containers"):
         counted: list[Any] = [each.stats(stream=False, one_shot=True) for each in containers]
     used = sum(each["cpu_stats"]["cpu_usage"]["total_usage"] for each in counted)
     return Reading(cpu_seconds=used / 1e9, at=time.monotonic())

@@ -158,7 +158,7 @@ class K8sTarget:
             state = self._state_folder.read()
             if state is not None and state.topology is not None:
                 found = RayPods(Kubectl(state.context), self._options.name).trouble()
-                return found.what if found else memory_kills.in_words(self.ask_nodes(memory_kills.COMMAND))
+                return found.what if found else memory_kills.describe(self.ask_nodes(memory_kills.COMMAND))
         return ""
 
     def ended(self) -> str:

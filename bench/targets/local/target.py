@@ -110,7 +110,7 @@ class LocalTarget:
         with suppress(BenchError):
             state, mounts = self._state_folder.read(), cgroups.mounts()
             nodes = state.nodes if state else ()
-            return memory_kills.in_words({n.name: cgroups.memory_events(mounts, n.cgroup) for n in nodes if n.cgroup})
+            return memory_kills.describe({n.name: cgroups.memory_events(mounts, n.cgroup) for n in nodes if n.cgroup})
         return ""
 
     def ended(self) -> str:
