@@ -25,7 +25,7 @@ from bench.planning.plan import NOTHING_KNOWN
 from bench.runner.interrupts import Stop
 from bench.runner.run import SessionContext
 from bench.runner.session import perform
-from bench.targets import RAYS_OWN, Cluster, Standing
+from bench.targets import RAYS_OWN, Cluster, TargetStatus
 
 TOKEN = "a-token-of-the-tests"
 Driver = Callable[[Spec, Path], str]  # gives the job's last status
@@ -192,8 +192,8 @@ class FakeTarget:
         self.is_up = False
         return ()
 
-    def status(self) -> Standing:
-        return Standing(cluster=self.cluster if self.is_up else None)
+    def status(self) -> TargetStatus:
+        return TargetStatus(cluster=self.cluster if self.is_up else None)
 
     def trouble(self) -> str:
         return self.befell

@@ -211,10 +211,10 @@ def check_profiler(profiler: str, probes: Sequence[NodeProbe]) -> None:
     """Raise Unfit where a node does not allow it."""
     import ray
 
-    lacks = ray.get([probe.actor.lacks.remote(profiler) for probe in probes], timeout=60)
-    for probe, lack in zip(probes, lacks, strict=True):
-        if lack:
-            raise Unfit(f"--profile-with {profiler}: on {probe.slot.name} {lack}")
+    reasons = ray.get([probe.actor.why_no_profiler.remote(profiler) for probe in probes], timeout=60)
+    for probe, missing in zip(probes, reasons, strict=True):
+        if missing:
+            raise Unfit(f"--profile-with {profiler}: on {probe.slot.name} {missing}")
 
 
 def profile_driver(spec: Spec) -> Callable[[], None]:

@@ -59,10 +59,10 @@ def folder_of(run: str) -> Path:
     return Path(node.get_session_dir_path()) / "raymeter-profiles" / run
 
 
-def lack(profiler: str) -> str:
+def why_unavailable(profiler: str) -> str:
     """Why `profiler` cannot be used on this node, and what would help; nothing: it can."""
     if profiler == "py-spy":
-        return _lacks_py_spy()
+        return _why_no_py_spy()
     return "" if find_spec(profiler) else f"{profiler} is not installed: pip install {profiler}"
 
 
@@ -221,7 +221,7 @@ def _short(file: str) -> str:
     return path.relative_to(root).as_posix()
 
 
-def _lacks_py_spy() -> str:
+def _why_no_py_spy() -> str:
     """Tried on this process itself: rights are the kernel's, a container's and a policy's, and no one place tells them."""
     if sys.platform != "linux":
         return "py-spy is run by nobody but root; pyinstrument and memray need no rights"

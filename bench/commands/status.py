@@ -17,21 +17,21 @@ def command(deployment: o.DeploymentOptions, target: o.TargetName = "auto", as_j
     names = targets.NAMES if target == "auto" else (target,)
     found, troubles = targets.ask_each(names, deployment, lambda each: each.status())
     if as_json:
-        say_json("status", [targets.public(each, standing) for each, standing in found.items()])
+        say_json("status", [targets.public(each, target_status) for each, target_status in found.items()])
     elif found:
-        typer.echo("\n".join(line for each, standing in found.items() for line in _lines(each, standing)))
+        typer.echo("\n".join(line for each, target_status in found.items() for line in _lines(each, target_status)))
     targets.raise_all(troubles)
 
 
-def _lines(target: str, standing: targets.Standing) -> list[str]:
-    if standing.cluster is None and not standing.leftovers:
-        return [f"{target}: nothing is up{f'. {standing.lack}' if standing.lack else ''}"]
-    if standing.cluster is None:
-        why = f" ({standing.lack})" if standing.lack else ""
+def _lines(target: str, target_status: targets.TargetStatus) -> list[str]:
+    if target_status.cluster is None and not target_status.remains:
+        return [f"{target}: nothing is up{f'. {target_status.not_ready}' if target_status.not_ready else ''}"]
+    if target_status.cluster is None:
+        why = f" ({target_status.not_ready})" if target_status.not_ready else ""
         return [f"{target}: nothing answers{why}, and this is left (end it with `bench down`):"] + [
-            f"  {leftover}" for leftover in standing.leftovers
+            f"  {remainder}" for remainder in target_status.remains
         ]
-    cluster = standing.cluster
+    cluster = target_status.cluster
     return [
         f"{target}: {cluster.topology.name} is up: {', '.join(cluster.nodes)}, joined by {cluster.link}",
         f"  dashboard {cluster.dashboard_url}",

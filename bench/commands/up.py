@@ -8,7 +8,7 @@ from bench import options as o
 from bench.errors import BadInput
 from bench.planning import plan
 from bench.runner import session_lock
-from bench.targets import Choice, Given, Standing, choose, public
+from bench.targets import Choice, Given, TargetStatus, choose, public
 from bench.terminal.answers import say_json
 from bench.terminal.asking import typed_command
 from bench.terminal.output import say
@@ -38,14 +38,14 @@ def command(
     with session_lock.changing(chosen.name, choice.options.name, typed_command(), force=force) as unheld:
         if unheld:
             say(f"{unheld} --force: it is not asked.")
-        standing = chosen.status()
-        cluster = standing.cluster
-        if cluster is None or cluster.topology != topology or standing.options not in (None, choice.options):
+        target_status = chosen.status()
+        cluster = target_status.cluster
+        if cluster is None or cluster.topology != topology or target_status.options not in (None, choice.options):
             cluster = chosen.up(topology)
         else:
             say("It stands already and answers, so nothing was changed; `bench down` ends it.")
     if as_json:
-        say_json("up", public(chosen.name, Standing(cluster=cluster, options=choice.options)))
+        say_json("up", public(chosen.name, TargetStatus(cluster=cluster, options=choice.options)))
         return
     typer.echo(f"{topology.name} is up on {chosen.name}: {', '.join(cluster.nodes)}, joined by {cluster.link}.")
     typer.echo(f"Dashboard {cluster.dashboard_url}, metrics {cluster.exporter_url}/metrics")

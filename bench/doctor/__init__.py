@@ -96,7 +96,7 @@ def versions() -> Iterator[Finding]:
             yield Finding(package, "bad", "is not installed", "Run `task setup`.")
 
 
-def standing(target: Target) -> Iterator[Finding]:
+def deployment_findings(target: Target) -> Iterator[Finding]:
     """What is up on a target, whether all of it answers and is as it should be, and what is left of what was."""
     found = target.status()
     if found.cluster is not None:
@@ -105,11 +105,14 @@ def standing(target: Target) -> Iterator[Finding]:
         yield clocks(clock_skew.measure(found.cluster))
         yield from nodes.findings(target, found.cluster.topology)
         yield from scraped_and_shown(found.cluster)
-    elif found.leftovers:
-        yield Finding(f"target {target.name}", "bad", f"left over: {', '.join(found.leftovers)}", "Run `bench down`.")
+    elif found.remains:
+        yield Finding(f"target {target.name}", "bad", f"left over: {', '.join(found.remains)}", "Run `bench down`.")
     else:
         yield Finding(
-            f"target {target.name}", "note" if found.lack else "good", "nothing is up, nothing is left over", found.lack
+            f"target {target.name}",
+            "note" if found.not_ready else "good",
+            "nothing is up, nothing is left over",
+            found.not_ready,
         )
 
 
@@ -170,7 +173,7 @@ def findings(names: Sequence[str], given: Given) -> Iterator[Finding]:
         yield from check()
     for target in wanted:
         try:
-            yield from standing(target)
+            yield from deployment_findings(target)
         except BenchError as error:
             yield Finding(f"target {target.name}", "bad", error.what.rstrip("."), error.way_out)
 

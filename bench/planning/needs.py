@@ -62,8 +62,8 @@ def check_profiler(name: str, target: str) -> None:
             f"--profile-with {name}: there is no such.",
             f"{did_you_mean(name, PROFILERS)}There are: {', '.join(PROFILERS)}.",
         )
-    if target == "local" and (lack := profiling.lack(name)):
-        raise BadInput(f"--profile-with {name}: {lack}.", "Mend that, or name another.")
+    if target == "local" and (reason := profiling.why_unavailable(name)):
+        raise BadInput(f"--profile-with {name}: {reason}.", "Install it, or name another profiler.")
 
 
 def check_chaos(name: str, plan: str = "") -> None:

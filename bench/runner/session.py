@@ -61,7 +61,7 @@ def perform(context: SessionContext, todo: Sequence[Spec], limits: Limits) -> st
     """
     quiet_checks: dict[int, QuietCheck] = {}
     cluster: Cluster | None = None
-    standing: object = None
+    deployed: object = None
     for spec in todo:
         if spec.block not in quiet_checks:
             if why := limits.enough(spec):
@@ -72,8 +72,8 @@ def perform(context: SessionContext, todo: Sequence[Spec], limits: Limits) -> st
         if why := limits.enough(spec):
             return why
         wanted = (spec.block, spec.topology.name, spec.ray_settings)
-        if cluster is None or wanted != standing:
-            cluster, standing = _stand_up(context, spec), wanted
+        if cluster is None or wanted != deployed:
+            cluster, deployed = _stand_up(context, spec), wanted
         context.listener.run_begun(spec)
         closing = run_one(context, spec, cluster, quiet_checks[spec.block])
         context.listener.run_ended(spec, closing)

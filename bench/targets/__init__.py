@@ -68,25 +68,25 @@ class Cluster:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
+class TargetStatus:
     """What of a deployment is there now. `cluster` is None when nothing answers."""
 
     cluster: Cluster | None
-    leftovers: tuple[str, ...] = ()  # what `down` would end: processes, namespaces, links, folders
+    remains: tuple[str, ...] = ()  # what `down` would end: processes, namespaces, links, folders
     options: Options | None = None  # that it was stood up with, where they are known
-    lack: str = ""  # why it is not up, where that is known: who does not answer, or has ended
+    not_ready: str = ""  # why it is not up, where that is known: who does not answer, or has ended
 
 
-def public(target: str, standing: Standing) -> dict[str, object]:
+def public(target: str, status: TargetStatus) -> dict[str, object]:
     """What may be said to everyone: the token may not."""
     said = ("topology", "nodes", "link", "dashboard_url", "exporter_url", "prometheus_url", "grafana_url")
-    cluster = standing.cluster and {name: getattr(standing.cluster, name) for name in said}
+    cluster = status.cluster and {name: getattr(status.cluster, name) for name in said}
     return {
         "target": target,
         "cluster": cluster,
-        "leftovers": standing.leftovers,
-        "lack": standing.lack,
-        "options": standing.options,
+        "remains": status.remains,
+        "not_ready": status.not_ready,
+        "options": status.options,
     }
 
 
@@ -115,7 +115,7 @@ class Target(Protocol):
         """End all that this deployment ever started, after a crash too; says what was ended."""
         ...
 
-    def status(self) -> Standing:
+    def status(self) -> TargetStatus:
         """Look, and change nothing."""
         ...
 
@@ -226,9 +226,9 @@ def choose(name: str, given: Given, otherwise: Callable[[Given], Choice] | None 
     that the target does not take.
     """
     for candidate in NAMES if name == "auto" else (name,):
-        standing = create(candidate, given).status()
-        if standing.cluster is not None:
-            had = standing.options.given() if standing.options else {}
+        status = create(candidate, given).status()
+        if status.cluster is not None:
+            had = status.options.given() if status.options else {}
             return chosen(candidate, {**had, **given}, "it is up" if name == "auto" else "it was named")
     if name != "auto":
         return chosen(name, given, "it was named")

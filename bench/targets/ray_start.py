@@ -39,15 +39,15 @@ def _wait_for_head(gcs_address: str) -> None:
     host, port = gcs_address.rsplit(":", 1)
     while not _answers(host, int(port)):
         time.sleep(_POLL_SECONDS)
-    said = ""
-    while lack := _lack_of_head(gcs_address):
-        if lack != said:  # for whoever gives up on this node: the last line of its log
-            print(f"The head at {gcs_address} is not there yet: {lack}", flush=True)  # noqa: T201
-        said = lack
+    printed = ""
+    while reason := _why_head_does_not_answer(gcs_address):
+        if reason != printed:  # for whoever gives up on this node: the last line of its log
+            print(f"The head at {gcs_address} is not there yet: {reason}", flush=True)  # noqa: T201
+        printed = reason
         time.sleep(_POLL_SECONDS)
 
 
-def _lack_of_head(gcs_address: str) -> str:
+def _why_head_does_not_answer(gcs_address: str) -> str:
     """What a node would miss that joins now; empty where the head's raylet is known."""
     gcs_client: Any = import_module("ray._raylet").GcsClient
     node_selector: Any = import_module("ray.core.generated.gcs_service_pb2").GetAllNodeInfoRequest.NodeSelector

@@ -45,7 +45,7 @@ def test_where_nothing_is_counted_nothing_is_said():
     assert "circumstances" not in render("text", found)
 
 
-def test_a_report_says_it_in_words():
+def test_a_report_describes_the_scheduling():
     text = " ".join(render("text", report_of(known)).split())
     assert (
         "single: for each CPU second threads waited 0.400 s for a CPU, left it 600 times by themselves,"

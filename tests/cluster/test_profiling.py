@@ -39,8 +39,8 @@ assert [path for path in Path(sys.argv[2]).iterdir() if path.suffix in (".folded
 
 def watched(profiler: str, folder: Path, end: str) -> dict[str, int]:
     """What each function had, with all that it called, in a process that ended so."""
-    if lack := profiling.lack(profiler):
-        pytest.skip(lack)
+    if reason := profiling.why_unavailable(profiler):
+        pytest.skip(reason)
     words = [sys.executable, "-c", WATCHED, profiler, str(folder), end]
     done = subprocess.run(words, timeout=60, check=False)
     assert done.returncode == (0 if end == "ended" else -signal.SIGKILL)
@@ -80,8 +80,8 @@ def test_a_py_spy_that_may_not_read_says_what_is_missing(tmp_path: Path, monkeyp
     refused.write_text("#!/bin/sh\necho 'Error: Permission Denied' >&2\nexit 1\n")
     refused.chmod(0o755)
     monkeypatch.setattr(profiling, "_py_spy", lambda: str(refused))
-    assert "Permission Denied" in profiling.lack("py-spy")
-    assert "SYS_PTRACE" in profiling.lack("py-spy")
+    assert "Permission Denied" in profiling.why_unavailable("py-spy")
+    assert "SYS_PTRACE" in profiling.why_unavailable("py-spy")
     with pytest.raises(BadInput, match="SYS_PTRACE"):
         check_profiler("py-spy", "local")
     check_profiler("py-spy", "k8s")  # its nodes are asked when they are there

@@ -272,7 +272,7 @@ def test_json_of_experiments_and_plans_has_what_the_words_have(bench: Typed) -> 
 def test_json_of_what_is_up_keeps_the_token_to_itself() -> None:
     from builders import a_topology
 
-    from bench.targets import Cluster, Standing, public
+    from bench.targets import Cluster, TargetStatus, public
 
     cluster = Cluster(
         topology=a_topology(),
@@ -283,7 +283,7 @@ def test_json_of_what_is_up_keeps_the_token_to_itself() -> None:
         link="loopback",
         environment={"RAY_AUTH_TOKEN": "a-secret"},
     )
-    said = json.dumps(public("local", Standing(cluster=cluster)), default=str)
+    said = json.dumps(public("local", TargetStatus(cluster=cluster)), default=str)
     assert "http://d" in said
     assert "a-secret" not in said
 

@@ -313,7 +313,7 @@ def test_a_node_that_ends_while_it_starts_is_told_of_in_its_own_words(
 
 
 def left(engine: DockerClient, deployment: str) -> list[str]:
-    return [name for name, _ in docker_engine.leftovers(engine, {DEPLOYMENT: deployment})]
+    return [name for name, _ in docker_engine.remains(engine, {DEPLOYMENT: deployment})]
 
 
 def usage_of(run: Run, node: str) -> dict[str, float]:

@@ -14,8 +14,8 @@ pytestmark = [pytest.mark.ray, pytest.mark.slow]
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("profiler", stacks.PROFILERS)
 def test_driver_and_workers_of_each_node_are_profiled(bench: Bench, profiler: str) -> None:
-    if lack := profiling.lack(profiler):
-        pytest.skip(lack)
+    if reason := profiling.why_unavailable(profiler):
+        pytest.skip(reason)
     small = (*SMALL, "--set", "open_loop=off", "--topology", "multi", "--cpus", "2", "--blocks", "1")
     code, _, talk = bench("run", "inference", *small, "--isolation", "loopback", "--profile-with", profiler)
     assert code == 0, talk

@@ -85,7 +85,7 @@ def test_what_an_experiment_does_not_say_has_a_default() -> None:
         ({"metrics": (replace(METRIC, unit="tasks"),)}, r"a rate, must match \.\+/s, got 'tasks'"),
     ],
 )
-def test_a_slip_is_told_in_words(slip: dict[str, Any], message: str) -> None:
+def test_a_wrong_declaration_is_explained(slip: dict[str, Any], message: str) -> None:
     with pytest.raises(BadInput, match=message):
         replace(GOOD, **slip)
 

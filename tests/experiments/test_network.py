@@ -22,7 +22,7 @@ from bench.context import Measured
 from bench.errors import BadInput, DoesNotFit, RunFailed
 from bench.experiments import network
 from bench.experiments.network import arms, iperf, metrics, payload, tcp, transports
-from bench.experiments.network.points import MOST_IN_FLIGHT_BYTES, Point, in_words, sweep
+from bench.experiments.network.points import MOST_IN_FLIGHT_BYTES, Point, format_size, sweep
 from bench.experiments.network.transports import Burst
 from bench.experiments.toolkit import connections
 from bench.model import Interval, Topology
@@ -65,7 +65,7 @@ def test_no_point_crowds_the_object_store_and_every_pass_has_a_round(
 
 @pytest.mark.parametrize(("size", "words"), [(64, "64 B"), (1024, "1 KiB"), (3 * 2**19, "1.5 MiB"), (2**26, "64 MiB")])
 def test_sizes_are_told_in_binary_units(size: int, words: str) -> None:
-    assert in_words(size) == words
+    assert format_size(size) == words
 
 
 def test_params_refuse_what_cannot_be_sent() -> None:

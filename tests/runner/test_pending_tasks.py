@@ -10,7 +10,7 @@ import pytest
 from fakes import TOKEN, FakeHead, serving
 
 from bench.runner.jobs_api import JobsApi
-from bench.runner.pending_tasks import LISTS, in_words
+from bench.runner.pending_tasks import LISTS, describe
 
 THERE = "the cluster has 3 CPUs, at most 2 on a node, held by"
 NOBODY = "f" * 36  # as Ray writes the group of what is in none
@@ -62,7 +62,7 @@ def lists(**rows: Any) -> Mapping[str, Any]:
     ],
 )
 def test_who_waits_and_who_holds_what_is_there_is_named(rows: dict[str, Any], words: str) -> None:
-    assert in_words(lists(**rows)) == words
+    assert describe(lists(**rows)) == words
 
 
 def test_a_head_that_has_no_such_lists_gives_no_words_and_no_failure(tmp_path: Path) -> None:

@@ -25,5 +25,5 @@ def isolated() -> None:
     """Skip where nodes cannot have network namespaces."""
     if os.geteuid() != 0:
         pytest.skip("network namespaces need root")
-    if lack := namespaces.lack():
-        pytest.skip(lack)
+    if reason := namespaces.why_unavailable():
+        pytest.skip(reason)

@@ -9,7 +9,7 @@ from builders import a_topology
 
 from bench import targets
 from bench.errors import BadInput
-from bench.targets import Cluster, Options, Standing, choose, docker, local
+from bench.targets import Cluster, Options, TargetStatus, choose, docker, local
 
 A_CLUSTER = Cluster(topology=a_topology(), dashboard_url="", exporter_url="", token="", nodes=(), link="")
 
@@ -20,9 +20,9 @@ class Stub:
 
     name: str
     options: Options
-    standing: Standing
+    standing: TargetStatus
 
-    def status(self) -> Standing:
+    def status(self) -> TargetStatus:
         return self.standing
 
 
@@ -33,7 +33,7 @@ def up(monkeypatch: pytest.MonkeyPatch) -> dict[str, Options]:
 
     def make(name: str, options: Options) -> Stub:
         had = standing.get(name)
-        return Stub(name, options, Standing(cluster=A_CLUSTER if had else None, options=had))
+        return Stub(name, options, TargetStatus(cluster=A_CLUSTER if had else None, options=had))
 
     monkeypatch.setattr(targets, "_make", make)
     return standing

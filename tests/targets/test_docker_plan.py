@@ -210,7 +210,7 @@ def test_where_nothing_was_ever_started_an_engine_is_not_missed(
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     target = create("docker", {"name": "never"})
     assert target.down() == ()
-    assert target.status().leftovers == ()
+    assert target.status().remains == ()
 
 
 def test_where_something_was_started_a_silent_engine_is_told_of(
@@ -219,7 +219,7 @@ def test_where_something_was_started_a_silent_engine_is_told_of(
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     target = docker.create(Options(name="once"))
     target._state_folder.write(docker.State(created=1.0))
-    assert "does not answer" in target.status().leftovers[0]
+    assert "does not answer" in target.status().remains[0]
     with pytest.raises(TargetFailed, match="does not answer"):
         target.down()
     target._state_folder.remove()

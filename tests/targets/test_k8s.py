@@ -37,7 +37,7 @@ def no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_where_nothing_was_made_there_is_nothing_to_see_and_nothing_to_end(said: dict[str, Any]) -> None:
     target = create("k8s", said)
     assert target.status().cluster is None
-    assert target.status().leftovers == ()
+    assert target.status().remains == ()
     assert target.down() == ()
 
 
@@ -241,7 +241,7 @@ def test_what_may_fail_is_tried_before_kind_makes_a_cluster(
     for use in (target.check, target.up):
         with pytest.raises(TargetFailed, match=why):
             use(a_topology(cpus=1))
-    assert target.status().leftovers == ()
+    assert target.status().remains == ()
 
 
 def test_a_forward_that_has_ended_is_begun_again_though_nothing_else_has_changed(

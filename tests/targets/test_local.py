@@ -142,7 +142,7 @@ class TestAPair:
         target = create("local", {"name": "pair"})
         first, second = target.status(), target.status()
         assert first.cluster == second.cluster == pair
-        assert any("namespace" in leftover for leftover in first.leftovers)
+        assert any("namespace" in remainder for remainder in first.remains)
 
     def test_another_deployment_stands_beside_it_and_goes_without_it(self, pair: Cluster):
         other = create("local", {"name": "other", "isolation": "namespace"})
@@ -173,7 +173,7 @@ def test_a_crash_at_any_moment_leaves_nothing_after_down(moment: str, isolated: 
     create("local", {"name": "crash"}).down()
     assert_nothing_left("crash", state and state.id)
     assert set(listing("/dev/shm")) <= shm
-    assert create("local", {"name": "crash"}).status().leftovers == ()
+    assert create("local", {"name": "crash"}).status().remains == ()
 
 
 @pytest.mark.ray
@@ -283,7 +283,7 @@ def test_too_little_disk_for_rays_files_is_refused_with_its_folder(monkeypatch: 
 
 
 def test_namespaces_without_the_right_to_make_them_are_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(namespaces, "lack", lambda: "no right to make them: Operation not permitted")
+    monkeypatch.setattr(namespaces, "why_unavailable", lambda: "no right to make them: Operation not permitted")
     with pytest.raises(BadInput, match="Be root"):
         create("local", {"isolation": "namespace"}).check(ONE_NODE)
     with pytest.raises(BadInput, match="--link-rate needs"):
@@ -318,7 +318,7 @@ def test_a_cluster_that_is_late_is_given_up_with_the_number_of_nodes(monkeypatch
 
 def test_down_of_what_never_was_does_nothing():
     assert create("local", {"name": "never"}).down() == ()
-    assert create("local", {"name": "never"}).status().leftovers == ()
+    assert create("local", {"name": "never"}).status().remains == ()
 
 
 def as_json(topology: Topology) -> str:
@@ -426,7 +426,7 @@ def test_status_says_why_what_was_stood_up_is_not_up(boot: str, words: str):
         nodes=nodes,
     )
     folder_of("gone").write(gone)
-    assert words in create("local", {"name": "gone"}).status().lack
+    assert words in create("local", {"name": "gone"}).status().not_ready
     create("local", {"name": "gone"}).down()
 
 
@@ -455,8 +455,8 @@ def test_what_another_state_folder_knows_of_is_told_and_not_ended(sleeper: tuple
     state, ran_in = sleeper
     (state / "state.json").write_text("{}")
     target = create("local", {"name": "elsewhere"})
-    assert target.status().leftovers == ()
-    assert "started with another state folder" in target.status().lack
+    assert target.status().remains == ()
+    assert "started with another state folder" in target.status().not_ready
     with pytest.raises(TargetFailed, match="started with another state folder") as caught:
         target.down()
     assert f"XDG_STATE_HOME='{state.parents[2]}' bench down --name elsewhere" in str(caught.value)
@@ -467,8 +467,8 @@ def test_what_another_state_folder_knows_of_is_told_and_not_ended(sleeper: tuple
 def test_what_no_state_folder_knows_of_is_ended(sleeper: tuple[Path, Path]):
     _, ran_in = sleeper
     target = create("local", {"name": "elsewhere"})
-    assert [each.partition(" (")[2] for each in target.status().leftovers] == ["sleep)"]
+    assert [each.partition(" (")[2] for each in target.status().remains] == ["sleep)"]
     assert len(target.down()) == 1
     assert not of_deployment("elsewhere")
     assert not ran_in.exists()
-    assert target.status().leftovers == target.down() == ()
+    assert target.status().remains == target.down() == ()

@@ -64,9 +64,9 @@ class Probe:
             **speed(os.sched_getaffinity(0)),
         }
 
-    def lacks(self, profiler: str) -> str:
+    def why_no_profiler(self, profiler: str) -> str:
         """Why `profiler` cannot be used on this node; nothing: it can."""
-        return profiling.lack(profiler)
+        return profiling.why_unavailable(profiler)
 
     def profile(self, profiler: str, run: str) -> str:
         """What the workers on this node were seen at, added up, as collapsed lines."""

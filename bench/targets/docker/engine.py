@@ -171,7 +171,7 @@ def by_label(labels: Mapping[str, str]) -> dict[str, str | list[str] | bool]:
     return {"label": [f"{name}={value}" for name, value in labels.items()]}
 
 
-def leftovers(client: DockerClient, labels: Mapping[str, str]) -> list[tuple[str, Any]]:
+def remains(client: DockerClient, labels: Mapping[str, str]) -> list[tuple[str, Any]]:
     """All that carries `labels`, in the order in which it can be removed; each with what it is called."""
     wanted = by_label(labels)
     with translate_errors("a list of what it runs"):
@@ -192,7 +192,7 @@ def remove(client: DockerClient, labels: Mapping[str, str]) -> tuple[str, ...]:
     ended: dict[str, None] = {}
     deadline = time.monotonic() + SWEEP_SECONDS
     said = ""
-    while found := leftovers(client, labels):
+    while found := remains(client, labels):
         if time.monotonic() > deadline:
             names = ", ".join(name for name, _ in found)
             raise TargetFailed(f"The Docker engine does not remove {names}: {said}.", "Try again, or restart it.")

@@ -13,7 +13,7 @@ from bench.errors import BadInput, BenchError, DoesNotFit, TargetFailed
 from bench.identity import CALLERS_CODE, code_hash
 from bench.machine.cores import Cpu
 from bench.model import Topology, from_json
-from bench.targets import RAYS_OWN, Cluster, Standing, image, memory_kills, worker_starts
+from bench.targets import RAYS_OWN, Cluster, TargetStatus, image, memory_kills, worker_starts
 from bench.targets.bounds import check_sizes, mib
 from bench.targets.docker import Options, engine, monitoring, plan
 from bench.targets.docker.plan import LINK, Plan
@@ -77,17 +77,17 @@ class DockerTarget:
         with self._state_folder.lock():
             return self._end(client)
 
-    def status(self) -> Standing:
+    def status(self) -> TargetStatus:
         """Look, and change nothing."""
         try:
             client = self._engine_that_has_it()
         except BenchError as error:
             there = f"the containers of {self.options.name}: {error.what.rstrip('.')}"
-            return Standing(cluster=None, leftovers=(there,))
+            return TargetStatus(cluster=None, remains=(there,))
         if client is None:
-            return Standing(cluster=None)
-        leftovers = tuple(name for name, _ in engine.leftovers(client, plan.labels(self.options.name)))
-        return self._standing(client, leftovers)
+            return TargetStatus(cluster=None)
+        remains = tuple(name for name, _ in engine.remains(client, plan.labels(self.options.name)))
+        return self._status(client, remains)
 
     def trouble(self) -> str:
         """What the engine and the control groups say befell the nodes."""
@@ -145,7 +145,7 @@ class DockerTarget:
             if self._state_folder.read():
                 raise
             return None
-        return client if self._state_folder.read() or engine.leftovers(client, plan.labels(self.options.name)) else None
+        return client if self._state_folder.read() or engine.remains(client, plan.labels(self.options.name)) else None
 
     @property
     def _state_folder(self) -> StateFolder[State]:
@@ -155,8 +155,8 @@ class DockerTarget:
         """Note, before anything is made, that this name is ours on this engine. Raises TargetFailed or CannotWrite."""
         if self._state_folder.read():
             return
-        mine = {name for name, _ in engine.leftovers(client, plan.labels(self.options.name))}
-        for name, _ in engine.leftovers(client, {engine.DEPLOYMENT: self.options.name}):
+        mine = {name for name, _ in engine.remains(client, plan.labels(self.options.name))}
+        for name, _ in engine.remains(client, {engine.DEPLOYMENT: self.options.name}):
             if name not in mine:
                 raise TargetFailed(
                     f"The Docker engine has {name}, of a deployment {self.options.name!r} of another user.",
@@ -218,22 +218,24 @@ class DockerTarget:
                 engine.start(client, plan.exporter_settings(planned, str(started.id)), files=files)
         monitoring.ensure(client, planned.deployment, planned.nodes)
 
-    def _standing(self, client: DockerClient, leftovers: tuple[str, ...]) -> Standing:
+    def _status(self, client: DockerClient, remains: tuple[str, ...]) -> TargetStatus:
         there = Watch(client, self.options.name, "").containers()
         head = there.get("head")
         if head is None or head.status != "running":
-            return Standing(cluster=None, leftovers=leftovers, lack=why_ended(head) if head else "there is no head")
+            return TargetStatus(
+                cluster=None, remains=remains, not_ready=why_ended(head) if head else "there is no head"
+            )
         try:
             token = engine.read_file(head, plan.TOKEN_PATH).decode().strip()
             topology = from_json(head.labels[plan.TOPOLOGY], Topology)
-            lack = describe(Watch(client, self.options.name, token).missing(there, topology))
+            not_ready = describe(Watch(client, self.options.name, token).missing(there, topology))
         except TargetFailed as error:
-            lack = error.what.rstrip(".")
-        if lack:
-            return Standing(cluster=None, leftovers=leftovers, lack=lack)
+            not_ready = error.what.rstrip(".")
+        if not_ready:
+            return TargetStatus(cluster=None, remains=remains, not_ready=not_ready)
         cluster = _cluster(client, there, topology, token)
         options = from_json(head.labels[plan.OPTIONS], Options)
-        return Standing(cluster=cluster, leftovers=leftovers, options=options)
+        return TargetStatus(cluster=cluster, remains=remains, options=options)
 
     def _end(self, client: DockerClient) -> tuple[str, ...]:
         ended = engine.remove(client, plan.labels(self.options.name))

@@ -18,8 +18,8 @@ from bench.model import IdleLoad, Topology
 from bench.targets import (
     RAYS_OWN,
     Cluster,
-    Standing,
     Target,
+    TargetStatus,
     memory_kills,
     node_names,
     processes,
@@ -135,22 +135,22 @@ class K8sTarget:
             self._state_folder.remove()
             return ended
 
-    def status(self) -> Standing:
+    def status(self) -> TargetStatus:
         """Look, and change nothing."""
         state = self._state_folder.read()
         if state is None:
-            return Standing(cluster=None)
+            return TargetStatus(cluster=None)
         _use_kubeconfig(state)
-        leftovers = self._there(state)
-        lack = "it was not stood up whole, or its context does not answer"
+        remains = self._there(state)
+        not_ready = "it was not stood up whole, or its context does not answer"
         with suppress(BenchError):
             kubectl = Kubectl(state.context)
             if state.topology is not None and state.ports and kubectl.answers():
                 cluster = self._cluster(kubectl, state)
-                lack = self._lack(cluster, RayPods(kubectl, self._options.name).addresses())
-                if not lack:
-                    return Standing(cluster=cluster, leftovers=leftovers, options=state.options)
-        return Standing(cluster=None, leftovers=leftovers, lack=lack)
+                not_ready = self._why_not_ready(cluster, RayPods(kubectl, self._options.name).addresses())
+                if not not_ready:
+                    return TargetStatus(cluster=cluster, remains=remains, options=state.options)
+        return TargetStatus(cluster=None, remains=remains, not_ready=not_ready)
 
     def trouble(self) -> str:
         """What pods, events and control groups say befell the nodes."""
@@ -304,7 +304,9 @@ class K8sTarget:
         self._state_folder.write(replace(state, ports={**state.ports, **local}))
         self._forward(f"pod/{head}", {local[name]: remote for name, remote in REMOTE.items()}, mark, log="head")
         cluster = self._cluster(kubectl, self._state())
-        pods.wait_until_ready(topology, until, nodes_wanted=nodes_wanted, lack=partial(self._lack, cluster))
+        pods.wait_until_ready(
+            topology, until, nodes_wanted=nodes_wanted, not_ready=partial(self._why_not_ready, cluster)
+        )
         return replace(cluster, environment=self._environment(pods))
 
     def _environment(self, pods: RayPods) -> dict[str, str]:
@@ -313,7 +315,7 @@ class K8sTarget:
         digests = {node: images.digest_fact(identity, is_dev=is_dev) for node, identity in pods.images().items()}
         return {IMAGES: json.dumps(digests), **({} if is_dev else {CALLERS_CODE: code_hash()})}
 
-    def _lack(self, cluster: Cluster, addresses: Mapping[str, str]) -> str:
+    def _why_not_ready(self, cluster: Cluster, addresses: Mapping[str, str]) -> str:
         """What does not answer, in a sentence; empty where all do."""
         late = readiness.missing_nodes(
             cluster.topology,
@@ -359,7 +361,7 @@ class K8sTarget:
     def _found_by_label(self) -> State | None:
         """What stands in the cluster by this name, where it was applied by hand or its state is lost."""
         context = self._options.context
-        # Only where it is named: nobody's cluster is to be searched for leftovers.
+        # Only where it is named: nobody's cluster is to be searched for remains.
         if context is None or context not in contexts()[0] or not Kubectl(context).answers():
             return None
         if not Kubectl(context).get("namespace", self._options.name):

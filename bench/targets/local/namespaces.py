@@ -28,12 +28,12 @@ _TRIAL = (
 )
 
 
-def lack() -> str:
+def why_unavailable() -> str:
     """Why nodes cannot have namespaces here, or nothing where they can."""
     missing = [tool for tool in ("ip", "nsenter", "unshare") if not shutil.which(tool)]
     if missing:
         return f"{' and '.join(missing)} not found (packages iproute2 and util-linux)"
-    # Being root is not enough: a container's root may lack the right. A namespace that ends with its command tells.
+    # Being root is not enough: a container's root may not have the capability. A namespace that ends with its command tells.
     trial = _run(["unshare", "--net", "--mount", "sh", "-c", _TRIAL])
     if trial.returncode:
         return f"no right to make them: {_last(trial)}"

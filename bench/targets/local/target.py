@@ -22,8 +22,8 @@ from bench.record.files import last_line
 from bench.targets import (
     RAYS_OWN,
     Cluster,
-    Standing,
     Target,
+    TargetStatus,
     memory_kills,
     node_names,
     processes,
@@ -82,7 +82,7 @@ class LocalTarget:
             raise other
         return ended
 
-    def status(self) -> Standing:
+    def status(self) -> TargetStatus:
         """Look, and change nothing."""
         state = self._state_folder.read()
         if state is None:
@@ -90,14 +90,14 @@ class LocalTarget:
             found = running.deployments(self._options.name)
             remains = (each for orphan in found if not orphan.is_kept for each in orphan.remains())
             other = running.elsewhere(self._options.name)
-            return Standing(cluster=None, leftovers=(*folders, *remains), lack=str(other or ""))
-        lack = self._lack(state)
-        if not lack:
+            return TargetStatus(cluster=None, remains=(*folders, *remains), not_ready=str(other or ""))
+        not_ready = self._why_not_ready(state)
+        if not not_ready:
             options = replace(self._options, isolation=state.isolation, link_rate=state.link_rate)
-            return Standing(cluster=self._cluster(state), leftovers=self._there(state), options=options)
-        return Standing(cluster=None, leftovers=self._there(state), lack=lack)
+            return TargetStatus(cluster=self._cluster(state), remains=self._there(state), options=options)
+        return TargetStatus(cluster=None, remains=self._there(state), not_ready=not_ready)
 
-    def _lack(self, state: State) -> str:
+    def _why_not_ready(self, state: State) -> str:
         if state.boot_id != boot_id():
             return "this machine was started anew since"
         try:
@@ -147,13 +147,13 @@ class LocalTarget:
         if self._options.link_rate is not None:
             namespaces.rate_bits_per_second(self._options.link_rate)
         if self._options.isolation == "loopback":
-            lack = "--isolation loopback was asked for"
-        elif not (lack := namespaces.lack()):
+            reason = "--isolation loopback was asked for"
+        elif not (reason := namespaces.why_unavailable()):
             return "namespace"
         elif self._options.isolation == "namespace":
-            raise BadInput(f"Nodes cannot have network namespaces here: {lack}.", "Be root, or use --isolation auto.")
+            raise BadInput(f"Nodes cannot have network namespaces here: {reason}.", "Be root, or use --isolation auto.")
         if self._options.link_rate is not None:
-            raise BadInput(f"--link-rate needs network namespaces: {lack}.", "Be root, or leave --link-rate out.")
+            raise BadInput(f"--link-rate needs network namespaces: {reason}.", "Be root, or leave --link-rate out.")
         return "loopback"
 
     def _stand_up(
