@@ -13,7 +13,6 @@ from bench.analysis.caveats import rules as caveats
 from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence, about
 from bench.analysis.caveats.values import order_test
 from bench.analysis.cells import CellReport, build_cell
-from bench.analysis.circumstances import Circumstances, by_topology
 from bench.analysis.comparison import MARGIN, Comparison, attempts_that_count
 from bench.analysis.costs import Cost, costs
 from bench.analysis.exclusions import Exclusions, QuietChecks
@@ -23,6 +22,7 @@ from bench.analysis.more_cpus import MoreCpus, more_cpus
 from bench.analysis.multiplicity import adjusted
 from bench.analysis.rows import MetricRow, Question
 from bench.analysis.scaling_series import ScalingSeries, scaling_series
+from bench.analysis.scheduling import Scheduling, by_topology
 from bench.analysis.several import Several, several
 from bench.analysis.table import Table
 from bench.analysis.warmups import CellKey, discarding
@@ -90,7 +90,7 @@ class Report:
     primary: tuple[str, ...] = ()  # cells that were named beforehand as those asked about
     several: tuple[Several, ...] = ()  # more than two arms or cells at once
     quiet_checks: QuietChecks | None = None
-    circumstances: tuple[Circumstances, ...] = ()  # by topology, as far as the machine tells
+    scheduling: tuple[Scheduling, ...] = ()  # by topology, as far as the machine tells
     excluded_blocks: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # block: why nothing of it is used
     noise: str = ""  # why no verdict is given at all
     stamps: tuple[str, ...] = ()  # on every page and row: "emulated multi-node", "unequal"
@@ -213,7 +213,7 @@ def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Cave
         },
         cells=tuple(cells),
         quiet_checks=evidence.quiet_checks,
-        circumstances=tuple(by_topology([each.name for each in evidence.topologies], evidence.table)),
+        scheduling=tuple(by_topology([each.name for each in evidence.topologies], evidence.table)),
         excluded_blocks={} if evidence.exclusions.is_forced else evidence.exclusions.reasons,
         noise=evidence.exclusions.noise if evidence.exclusions.is_noisy else "",
         stamps=tuple(_stamps(evidence, facts)),

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from bench.analysis import Report
 from bench.analysis.answer import shape
-from bench.analysis.circumstances import Circumstances
 from bench.analysis.exclusions import QuietChecks
 from bench.analysis.numbers import plain, plural, quantity
+from bench.analysis.scheduling import Scheduling
 from bench.model import Metric
 
 _COPY = Metric(name="copy", unit="B/s", better="higher", kind="rate")
@@ -35,8 +35,8 @@ def entries(report: Report) -> Iterator[tuple[str, str]]:
             yield f"{experiment}", ", ".join(f"{name}={value}" for name, value in params.items())
     if report.quiet_checks:
         yield "quiet check", quiet_check(report.quiet_checks)
-    if report.circumstances:
-        yield "circumstances", "; ".join(map(circumstances, report.circumstances))
+    if report.scheduling:
+        yield "scheduling", "; ".join(map(scheduling, report.scheduling))
     if report.excluded_blocks:
         yield "excluded", excluded(report.excluded_blocks)
     if report.versions:
@@ -93,7 +93,7 @@ def quiet_check(seen: QuietChecks) -> str:
     return "; ".join(parts)
 
 
-def circumstances(found: Circumstances) -> str:
+def scheduling(found: Scheduling) -> str:
     """single: for each CPU second threads waited 0.31 s, left the CPU 900 times and had to 12 times; 2,450 to 3,100 MHz."""
     met = [
         text.format(plain(count))

@@ -22,7 +22,7 @@ _COUNTED = ("run_queue_wait_seconds", "voluntary_switches", "involuntary_switche
 
 
 @dataclass(frozen=True, kw_only=True)
-class Circumstances:
+class Scheduling:
     """Of one topology, over its usable runs, warm-ups and idle time left out. None: not counted here."""
 
     topology: str
@@ -38,14 +38,14 @@ class Circumstances:
     copy_bytes_per_second: float | None  # median over runs: what one core of the driver's node copies
 
 
-def circumstances(topology: str, those: Selection) -> Circumstances:
+def scheduling(topology: str, those: Selection) -> Scheduling:
     """What is known of runs which are of one topology."""
     table, runs = those.table, those.runs
     rows = those.usage[~(table.usage.named(arm=IDLE) | table.warm_usage)[those.usage]]
     copied = [run.facts.copy_bytes_per_second for run in runs if run.facts and run.facts.copy_bytes_per_second]
     waited, voluntary, involuntary = (_per_cpu_second(table.usage, rows, name) for name in _COUNTED)
     mhz, celsius = (_counted(table.usage.read(name)[rows]) for name in ("cpu_mhz", "celsius"))
-    return Circumstances(
+    return Scheduling(
         topology=topology,
         waited_per_cpu_second=waited,
         voluntary_switches_per_cpu_second=voluntary,
@@ -72,13 +72,13 @@ def _per_cpu_second(usage: Columns[NodeUsage], rows: Positions, name: str) -> fl
     return float(counted[both].sum()) / seconds if seconds else None
 
 
-def by_topology(names: Sequence[str], table: Table) -> Iterator[Circumstances]:
+def by_topology(names: Sequence[str], table: Table) -> Iterator[Scheduling]:
     """Of each topology of which anything is known."""
     usable = [run for run in table.runs if run.status == "ok"]
     for name in names:
-        found = circumstances(name, table.of(run for run in usable if run.spec.topology.name == name))
-        if found != Circumstances(topology=name, **dict.fromkeys(_FIELDS)):
+        found = scheduling(name, table.of(run for run in usable if run.spec.topology.name == name))
+        if found != Scheduling(topology=name, **dict.fromkeys(_FIELDS)):
             yield found
 
 
-_FIELDS = tuple(name for name in Circumstances.__dataclass_fields__ if name != "topology")
+_FIELDS = tuple(name for name in Scheduling.__dataclass_fields__ if name != "topology")

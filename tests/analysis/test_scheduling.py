@@ -24,7 +24,7 @@ def known(row: NodeUsage) -> NodeUsage:
 
 
 def test_waits_and_switches_are_told_for_each_cpu_second():
-    single, multi = report_of(known).circumstances
+    single, multi = report_of(known).scheduling
     assert (single.topology, multi.topology) == ("single", "multi")
     assert single.waited_per_cpu_second == pytest.approx(0.4)
     assert single.voluntary_switches_per_cpu_second == pytest.approx(600)
@@ -36,13 +36,13 @@ def test_idle_time_and_warm_ups_are_left_out():
     def in_use(row: NodeUsage) -> NodeUsage:
         return known(row) if not row.warmup and row.arm != "idle" else replace(row, cpu_seconds=0.5, cpu_mhz=9e9)
 
-    assert report_of(in_use).circumstances == report_of(known).circumstances
+    assert report_of(in_use).scheduling == report_of(known).scheduling
 
 
 def test_where_nothing_is_counted_nothing_is_said():
     found = report_of(lambda row: row)
-    assert found.circumstances == ()
-    assert "circumstances" not in render("text", found)
+    assert found.scheduling == ()
+    assert "scheduling" not in render("text", found)
 
 
 def test_a_report_describes_the_scheduling():
@@ -57,5 +57,5 @@ def test_what_a_core_copies_is_said_too():
     session, runs = made_up(cells=1, blocks=6)
     copied = [replace(run, facts=replace(run.facts, copy_bytes_per_second=8.1e9)) for run in runs]
     report = analysis.build(session, copied)
-    assert [each.copy_bytes_per_second for each in report.circumstances] == [8.1e9, 8.1e9]
+    assert [each.copy_bytes_per_second for each in report.scheduling] == [8.1e9, 8.1e9]
     assert "single: a core copied memory at 8.10 GB/s" in " ".join(render("text", report).split())
