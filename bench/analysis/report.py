@@ -19,11 +19,11 @@ from bench.analysis.exclusions import Exclusions, QuietChecks
 from bench.analysis.facts import differences, measured_totals, planned_totals
 from bench.analysis.levels import outside_seconds
 from bench.analysis.more_cpus import MoreCpus, more_cpus
+from bench.analysis.multiple_comparison import MultipleComparison, multiple_comparisons
 from bench.analysis.multiplicity import adjusted
 from bench.analysis.rows import MetricRow, Question
 from bench.analysis.scaling_series import ScalingSeries, scaling_series
 from bench.analysis.scheduling import Scheduling, by_topology
-from bench.analysis.several import Several, several
 from bench.analysis.table import Table
 from bench.analysis.warmups import CellKey, discarding
 from bench.meanings import Meaning
@@ -88,7 +88,7 @@ class Report:
     scaling_series: tuple[ScalingSeries, ...] = ()  # cells that differ in their number of workers alone
     more_cpus: tuple[MoreCpus, ...] = ()  # cells that differ in the CPUs of each piece of work alone
     primary: tuple[str, ...] = ()  # cells that were named beforehand as those asked about
-    several: tuple[Several, ...] = ()  # more than two arms or cells at once
+    multiple_comparisons: tuple[MultipleComparison, ...] = ()  # more than two arms or cells at once
     quiet_checks: QuietChecks | None = None
     scheduling: tuple[Scheduling, ...] = ()  # by topology, as far as the machine tells
     excluded_blocks: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # block: why nothing of it is used
@@ -153,7 +153,9 @@ def build(
         scaling_series=scaling_series(asked),
         more_cpus=tuple(_refuse_more_cpus(step, found, excluded) for step in more_cpus(asked)),
         primary=session.primary_cells,
-        several=tuple(replace(s, refused=_why_refused(s.experiment, found, excluded)) for s in several(asked, cells)),
+        multiple_comparisons=tuple(
+            replace(s, refused=_why_refused(s.experiment, found, excluded)) for s in multiple_comparisons(asked, cells)
+        ),
         planned=len(whole.specs),
         left_out_blocks=len(_blocks(whole) - _blocks(session)),
     )

@@ -32,8 +32,8 @@ def build() -> Dashboard:
             since="now-1h",
             refresh="10s",
         )
-        .with_variable(variable("cell", f"label_values(bench_run_status{{{RUN}}}, cell)", several=True))
-        .with_variable(variable("metric", f"label_values(bench_sample_value{{{RUN}}}, metric)", several=True))
+        .with_variable(variable("cell", f"label_values(bench_run_status{{{RUN}}}, cell)", multiple=True))
+        .with_variable(variable("metric", f"label_values(bench_sample_value{{{RUN}}}, metric)", multiple=True))
         .with_panel(
             matrix(
                 "$headline by arm",

@@ -21,7 +21,7 @@ def build() -> Dashboard:
         "CPU, memory, network, object store and throttling of every node, and what the watching itself takes.",
         since="now-30m",
         refresh="5s",
-    ).with_variable(variable("instance", "label_values(ray_node_cpu_count, instance)", several=True))
+    ).with_variable(variable("instance", "label_values(ray_node_cpu_count, instance)", multiple=True))
     for title, panels in (
         ("Counted in each sample of the subject, by the probe on the node", counted()),
         ("As Ray sees its nodes, all the time", seen_by_ray()),

@@ -80,7 +80,7 @@ def _info(metric: str, matcher: str, label: str) -> str:
 
 
 def variable(
-    name: str, query: str, *, newest_first: bool = False, several: bool = False, hidden: bool = False
+    name: str, query: str, *, newest_first: bool = False, multiple: bool = False, hidden: bool = False
 ) -> QueryVariable:
     """A choice that Prometheus offers."""
     made = (
@@ -93,7 +93,7 @@ def variable(
         .sort(VariableSort.ALPHABETICAL_DESC if newest_first else VariableSort.ALPHABETICAL_ASC)
         .hide(VariableHide.HIDE_VARIABLE if hidden else VariableHide.DONT_HIDE)
     )
-    return made.multi(True).include_all(True).all_value(".*") if several else made
+    return made.multi(True).include_all(True).all_value(".*") if multiple else made
 
 
 def annotation(name: str, metric: str, matcher: str, *, title: str, shown: bool = True) -> AnnotationQuery:

@@ -52,7 +52,7 @@ def entries(report: Report) -> Iterator[tuple[str, str]]:
                 " work; control: the subject while raymeter does not watch"
             ),
         )
-    if report.several:
+    if report.multiple_comparisons:
         yield (
             "mean rank",
             (

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from bench.analysis import Report
 from bench.analysis.cells import CellReport
+from bench.analysis.multiple_comparison import MultipleComparison
 from bench.analysis.numbers import label, plain, plural
-from bench.analysis.several import Several
 from bench.model import Run
 from bench.reports import tables
 from bench.reports.document import Chapter, Section
@@ -19,7 +19,7 @@ HEADS = (("mean rank", True), ("not told apart from", False))
 
 def chapters(report: Report, _: Sequence[Run] = ()) -> Iterator[Chapter]:
     """A chapter an experiment that has three cells or more."""
-    for one in report.several:
+    for one in report.multiple_comparisons:
         if not one.cell:
             section = Section(
                 title=title(one),
@@ -30,12 +30,12 @@ def chapters(report: Report, _: Sequence[Run] = ()) -> Iterator[Chapter]:
             yield Chapter(title=f"{one.experiment}: its cells beside each other", sections=(section,))
 
 
-def title(one: Several) -> str:
+def title(one: MultipleComparison) -> str:
     """What stands side by side, and where."""
     return f"{label(one.metric)} of all cells on {one.topology}, by rank"
 
 
-def table(one: Several, cells: Sequence[CellReport]) -> Table:
+def table(one: MultipleComparison, cells: Sequence[CellReport]) -> Table:
     """A row a cell, the best first."""
     by_name = {cell.cell: cell for cell in cells if cell.experiment == one.experiment}
     return tables.table(
@@ -47,7 +47,7 @@ def table(one: Several, cells: Sequence[CellReport]) -> Table:
     )
 
 
-def _median(cell: CellReport, one: Several) -> str:
+def _median(cell: CellReport, one: MultipleComparison) -> str:
     row = cell.headline
     if row is None:
         return tables.NOTHING
@@ -55,7 +55,7 @@ def _median(cell: CellReport, one: Several) -> str:
     return f"{tables.format_side(row.sides.get(one.topology), scale, row)} {scale.unit}".strip()
 
 
-def _near(one: Several, name: str) -> str:
+def _near(one: MultipleComparison, name: str) -> str:
     if one.refused:
         return tables.NOTHING
     near = one.found.not_told_from(name)
@@ -64,7 +64,7 @@ def _near(one: Several, name: str) -> str:
 
 def of_arms(report: Report, cell: CellReport) -> Iterator[str]:
     """A sentence a topology, where a cell has three arms or more that do the same work."""
-    for one in report.several:
+    for one in report.multiple_comparisons:
         if (one.experiment, one.cell) == (cell.experiment, cell.cell):
             ranks = ", ".join(f"{name} {rank:.2f}" for name, rank in one.found.mean_ranks.items())
             near = {
@@ -75,7 +75,7 @@ def of_arms(report: Report, cell: CellReport) -> Iterator[str]:
             yield f"mean ranks on {one.topology}: {ranks}; {_friedman(one)}{apart}"
 
 
-def _friedman(one: Several) -> str:
+def _friedman(one: MultipleComparison) -> str:
     """What Friedman's test says, and from where on two of them differ."""
     found = one.found
     if one.refused:

@@ -30,7 +30,7 @@ def in_turns(runs, courses):
 
 def test_cells_and_arms_are_ranked_on_each_topology():
     report = analysis.build(*made_up(blocks=8))
-    found = {(one.cell, one.topology): one.found for one in report.several}
+    found = {(one.cell, one.topology): one.found for one in report.multiple_comparisons}
     assert set(found) == {(cell, topology) for cell in ("", "c01", "c02", "c03") for topology in ("single", "multi")}
     assert list(found["", "multi"].mean_ranks) == ["c03", "c02", "c01"]
     # The ceiling, the calls and the control do something else than the work.
@@ -44,7 +44,7 @@ def test_cells_that_settle_after_different_turns_are_ranked_by_the_same_turns():
     courses = {"c01": [0.5, 0.5, 0.5, 0.5, *steady], "c02": [1.04, 1.04, 1.04, 1.04, *steady], "c03": steady}
     report = analysis.build(session, in_turns(runs, courses))
     assert [cell.warmups for cell in report.cells] == [4, 1, 1]
-    for one in report.several:
+    for one in report.multiple_comparisons:
         if not one.cell:
             assert set(one.found.mean_ranks.values()) == {2.0}
             assert not one.found.is_shown
@@ -56,7 +56,7 @@ def test_what_a_caveat_refuses_is_not_said_of_ranks_either():
     runs[0] = replace(runs[0], digests={"predictions": "third"})
     report = analysis.build(session, runs)
     assert any(caveat.severity == "refuses" for caveat in report.caveats)
-    assert all(one.refused for one in report.several)
+    assert all(one.refused for one in report.multiple_comparisons)
     assert "(Friedman" not in FORMATS["text"](report)
     assert "no verdict on them, for " in FORMATS["text"](report)
 
@@ -71,4 +71,4 @@ def test_every_format_says_the_ranks(name):
 
 def test_json_has_the_test_as_numbers():
     report = analysis.build(*made_up(blocks=8))
-    assert from_json(FORMATS["json"](report), analysis.Report).several == report.several
+    assert from_json(FORMATS["json"](report), analysis.Report).multiple_comparisons == report.multiple_comparisons

@@ -15,7 +15,7 @@ ROLES = ("subject", "peer")  # the others do something else
 
 
 @dataclass(frozen=True, kw_only=True)
-class Several:
+class MultipleComparison:
     """The headline of several arms of one cell, or of the subject in several cells, on one topology."""
 
     experiment: str
@@ -26,7 +26,7 @@ class Several:
     refused: str = ""  # why nothing may be said of it
 
 
-def several(question: Question, cells: Sequence[CellReport]) -> Iterator[Several]:
+def multiple_comparisons(question: Question, cells: Sequence[CellReport]) -> Iterator[MultipleComparison]:
     """Of each experiment and topology: its cells, then the arms of each of them."""
     for experiment in dict.fromkeys(cell.experiment for cell in cells):
         those = [cell for cell in cells if cell.experiment == experiment and cell.headline]
@@ -38,13 +38,15 @@ def several(question: Question, cells: Sequence[CellReport]) -> Iterator[Several
 
 def _asked(
     cells: Sequence[CellReport], name: str, topology: str, values: Mapping[str, Mapping[int, float]]
-) -> Iterator[Several]:
+) -> Iterator[MultipleComparison]:
     headline = cells[0].headline if cells else None
     if headline is None:
         return
     found = omnibus(values, higher_is_better=headline.metric.better == "higher")
     if found is not None:
-        yield Several(experiment=cells[0].experiment, cell=name, topology=topology, metric=headline.metric, found=found)
+        yield MultipleComparison(
+            experiment=cells[0].experiment, cell=name, topology=topology, metric=headline.metric, found=found
+        )
 
 
 def _of_arms(cell: CellReport, topology: str) -> dict[str, Mapping[int, float]]:
