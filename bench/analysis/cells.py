@@ -14,10 +14,10 @@ from bench.analysis.comparison import Side, side
 from bench.analysis.convergence import Guard, guards
 from bench.analysis.curves import Curve, curves
 from bench.analysis.levels import Allocation, allocation
-from bench.analysis.reached import Reached, reached
 from bench.analysis.rows import MetricRow, Question, Read, Specs
 from bench.analysis.steadiness import Steadiness, steadiness
 from bench.analysis.sweeps import sweeps
+from bench.analysis.time_to_target import TimeToTarget, times_to_target
 from bench.analysis.usage import NodeRow, Quantity, node_rows, outcomes, quantities
 from bench.model import Arm, Metric, Value
 
@@ -52,7 +52,7 @@ class CellReport:
     network_breakdown: NetworkBreakdown | None = None  # None: one topology only
     allocation: Allocation | None = None  # None: one topology, or too little to tell levels apart
     guards: tuple[Guard, ...] = ()  # of trainings, against converging too soon
-    reached: tuple[Reached, ...] = ()  # of trainings, how many got to their target
+    times_to_target: tuple[TimeToTarget, ...] = ()  # of trainings, how many got to their target
     steadiness: tuple[Steadiness, ...] = ()  # of the headline, by arm and topology
     marks: tuple[str, ...] = ()  # what every look at its numbers must be warned of: "oversubscribed"
     declared_warmups: int = 0
@@ -104,7 +104,7 @@ def build_cell(question: Question, experiment: str, cell: str, title: str) -> Ce
         sweeps=tuple(sweeps(question, by_topology, metrics, unit)),
         curves=tuple(curves(question, by_topology, metrics)),
         guards=tuple(guards(question, by_topology, metrics, arms)),
-        reached=tuple(reached(question, by_topology, metrics, arms)),
+        times_to_target=tuple(times_to_target(question, by_topology, metrics, arms)),
         node_metrics=_node_metrics(question, by_topology, metrics, subject.name),
         network_breakdown=network_breakdown(question, by_topology, metrics, arms, unit),
         allocation=_allocation(question, by_topology, metrics[0], subject.name) if metrics else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.analysis.numbers import percent, quantity
-from bench.analysis.reached import Reached
+from bench.analysis.time_to_target import TimeToTarget
 from bench.metrics import seconds
 from bench.reports import tables
 from bench.reports.document import CellView, Section
@@ -18,16 +18,16 @@ _SECONDS = seconds("reached")
 
 def sections(view: CellView) -> Iterator[Section]:
     """A row an arm and topology."""
-    if reached := view.cell.reached:
+    if reached := view.cell.times_to_target:
         yield Section(
             title=TITLE, table=tables.table(HEADS, [tables.row(_cells(each)) for each in reached]), source=SOURCE
         )
 
 
-def _cells(each: Reached) -> list[str]:
+def _cells(each: TimeToTarget) -> list[str]:
     if each.median_seconds is not None:
         median = quantity(_SECONDS, each.median_seconds)
     else:
-        median = f"over {quantity(_SECONDS, each.vain_seconds)}"
+        median = f"over {quantity(_SECONDS, each.censored_seconds)}"
     share = f"{percent(each.low)} to {percent(each.high)}"
     return [each.topology, each.arm, f"{each.reached} of {each.runs}", share, median]

@@ -15,7 +15,7 @@ from bench.survival import kaplan_meier_median
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reached:
+class TimeToTarget:
     """One arm's trainings on one topology."""
 
     topology: str
@@ -25,10 +25,12 @@ class Reached:
     low: float  # of the share that reaches it: Clopper and Pearson's interval
     high: float
     median_seconds: float | None  # Kaplan and Meier's; None: half of them never got there
-    vain_seconds: float  # the longest that one was watched in vain; 0: all got there
+    censored_seconds: float  # the longest that one was watched in vain; 0: all got there
 
 
-def reached(question: Question, specs: Specs, metrics: Sequence[Metric], arms: Sequence[Arm]) -> Iterator[Reached]:
+def times_to_target(
+    question: Question, specs: Specs, metrics: Sequence[Metric], arms: Sequence[Arm]
+) -> Iterator[TimeToTarget]:
     """Every arm on each topology whose time to a target was measured, or missed."""
     metric, curve = meaning("time to target", metrics), meaning("accuracy by seconds", metrics)
     if metric is None:
@@ -41,14 +43,14 @@ def reached(question: Question, specs: Specs, metrics: Sequence[Metric], arms: S
                 yield _reached(topology, arm.name, trained, metric, curve)
 
 
-def _reached(topology: str, arm: str, trained: Selection, metric: Metric, curve: Metric | None) -> Reached:
+def _reached(topology: str, arm: str, trained: Selection, metric: Metric, curve: Metric | None) -> TimeToTarget:
     runs = trained.runs
     times = list(zip(runs, trained.outcomes(metric, arm), strict=True))
     came = [time for _, time in times if not isinstance(time, str)]
     missed = [_watched_seconds(run, arm, curve) for run, time in times if isinstance(time, str)]
     middle = kaplan_meier_median(came, missed)
     low, high = _interval(len(came), len(runs))
-    return Reached(
+    return TimeToTarget(
         topology=topology,
         arm=arm,
         runs=len(runs),
@@ -56,7 +58,7 @@ def _reached(topology: str, arm: str, trained: Selection, metric: Metric, curve:
         low=low,
         high=high,
         median_seconds=None if math.isinf(middle) else middle,
-        vain_seconds=max(missed, default=0.0),
+        censored_seconds=max(missed, default=0.0),
     )
 
 

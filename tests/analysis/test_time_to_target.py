@@ -9,7 +9,7 @@ import pytest
 from made_up import ARMS, METRICS, SINGLE, made_up
 
 from bench.analysis import Report, build
-from bench.analysis.reached import Reached
+from bench.analysis.time_to_target import TimeToTarget
 from bench.metrics import ratio, seconds
 from bench.model import Interval, Run, Sample
 from bench.reports import as_text
@@ -37,7 +37,7 @@ def report(times: Sequence[float | None]) -> Report:
     return build(session, [with_training(run, times[run.spec.block - 1]) for run in runs])
 
 
-def the_row(found: Report) -> Reached:
+def the_row(found: Report) -> TimeToTarget:
     (row,) = found.cells[0].reached
     return row
 
