@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from bench.analysis import apart, exclusions
+from bench.analysis import exclusions, interrupted_pairs
 from bench.analysis.answer import answer, question
 from bench.analysis.caveats import rules as caveats
 from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence, about
@@ -126,7 +126,7 @@ def build(
     table = discarding(session, recorded, warmups)
     asked = Question(
         session=session,
-        runs=exclusions.without(apart.without(table), excluded),
+        runs=exclusions.without(interrupted_pairs.without(table), excluded),
         topologies=tuple(topology.name for topology in topologies),
         margin=margin,
         table=table,

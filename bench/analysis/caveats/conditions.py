@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.analysis import apart, facts
+from bench.analysis import facts, interrupted_pairs
 from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence, Severity, about, confounds
 from bench.analysis.comparison import not_usable
 from bench.analysis.facts import Difference
@@ -85,7 +85,7 @@ def damaged_runs(evidence: Evidence) -> Iterator[Caveat]:
 
 def pairs_apart(evidence: Evidence) -> Iterator[Caveat]:
     """Halves that were not measured together, and are no pairs."""
-    found = apart.halves(evidence.table)
+    found = interrupted_pairs.halves(evidence.table)
     if found:
         name, why = next(iter(found.items()))
         text = f"{plural(len(found), 'run')} left out, whose other half was not measured with it; the first: {name}, {why}."

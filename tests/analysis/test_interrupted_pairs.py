@@ -6,7 +6,7 @@ import pytest
 from analysis.made_up import made_up
 
 from bench import analysis
-from bench.analysis import apart
+from bench.analysis import interrupted_pairs
 from bench.analysis.table import Table
 from bench.model import Interval, QuietCheck
 
@@ -49,16 +49,16 @@ def test_halves_a_day_apart_are_no_pair_and_it_is_said(hours):
 def test_halves_on_either_side_of_a_reboot_are_no_pair_and_both_are_left_out():
     session, runs = with_block_one(lambda run: gated(run, "boot-2"))
     assert pairs(session, runs) == 7
-    assert set(apart.halves(Table(runs)).values()) == {apart.REBOOT}
-    assert len(apart.halves(Table(runs))) == 2
+    assert set(interrupted_pairs.halves(Table(runs)).values()) == {apart.REBOOT}
+    assert len(interrupted_pairs.halves(Table(runs))) == 2
 
 
 def test_a_block_that_took_long_is_whole_where_something_was_measured_all_the_time():
     session, runs = with_block_one(lambda run: moved(gated(run, "boot-1"), 3 * 3500))
     single = next(run for run in runs if (run.spec.block, run.spec.topology.name) == (1, "single"))
     between = [moved(replace(single, spec=replace(single.spec, id=f"x{n}", cell=f"x{n}")), 3500 * n) for n in (1, 2)]
-    assert apart.halves(Table([*runs, *between])) == {}
-    assert len(apart.halves(Table(runs))) == 1
+    assert interrupted_pairs.halves(Table([*runs, *between])) == {}
+    assert len(interrupted_pairs.halves(Table(runs))) == 1
     assert pairs(session, [moved(run, 30 * 86_400) if run.spec.block > 4 else run for run in runs]) == 7
 
 
