@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bench.analysis.arms import ArmRow
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import Comparison, is_enough
-from bench.analysis.numbers import label, percent, plural, quantity, ratio, span
+from bench.analysis.number_format import label, percent, plural, quantity, ratio, span
 from bench.analysis.recommended import sentence as recommended
 from bench.analysis.rows import MetricRow
 from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT

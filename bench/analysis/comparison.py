@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from bench.analysis.numbers import percent, plural
+from bench.analysis.number_format import percent, plural
 from bench.analysis.stats import estimates, power
 from bench.analysis.stats.estimates import Estimate, Spread
 from bench.model import Metric, Run

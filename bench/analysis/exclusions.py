@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from bench.analysis.numbers import percent, plural
+from bench.analysis.number_format import percent, plural
 from bench.analysis.table import Table, known
 from bench.analysis.usage import IDLE, ByNode
 from bench.model import IdleLoad, Run

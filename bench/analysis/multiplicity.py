@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from bench.analysis.caveats.evidence import about
 from bench.analysis.cells import CellReport
-from bench.analysis.numbers import plural
+from bench.analysis.number_format import plural
 from bench.analysis.rows import MetricRow
 from bench.analysis.stats import estimates
 from bench.model import MOST_PRIMARY

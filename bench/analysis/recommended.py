@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from bench.analysis.cells import CellReport
-from bench.analysis.numbers import label, percent, plain, quantity
+from bench.analysis.number_format import label, percent, plain, quantity
 from bench.analysis.rows import MetricRow
 from bench.metrics import meaning
 from bench.model import Metric

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from bench.analysis.comparison import Comparison, compare, side
-from bench.analysis.numbers import percent
+from bench.analysis.number_format import percent
 from bench.metrics import meaning
 from bench.model import Metric, QuietCheck, Run
 

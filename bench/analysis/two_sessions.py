@@ -11,7 +11,7 @@ from bench.analysis.caveats.evidence import SESSION, Caveat, about
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import MARGIN, attempts_that_count
 from bench.analysis.facts import Difference
-from bench.analysis.numbers import plural, ratio
+from bench.analysis.number_format import plural, ratio
 from bench.analysis.report import Report, build
 from bench.analysis.rows import MetricRow
 from bench.analysis.stats import estimates

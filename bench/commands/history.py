@@ -14,7 +14,7 @@ from bench.terminal.answers import say_json
 from bench.terminal.output import say
 
 if TYPE_CHECKING:
-    from bench.analysis.numbers import Scale
+    from bench.analysis.number_format import Scale
 
 MetricName = Annotated[str, typer.Argument(metavar="METRIC", help="Its name, as `bench list` has it.")]
 Experiment = Annotated[str, typer.Option(help="Of this experiment alone.")]
@@ -44,7 +44,7 @@ def command(
 
 
 def _lines(found: list[Number]) -> list[str]:
-    from bench.analysis.numbers import scale_for, with_interval
+    from bench.analysis.number_format import scale_for, with_interval
     from bench.analysis.stats.estimates import Estimate
 
     lines = []
@@ -64,7 +64,7 @@ def _lines(found: list[Number]) -> list[str]:
 
 def _describe_change(number: Number, changed: Change, scale: Scale) -> str:
     """From what to what, by how much, and between which sessions."""
-    from bench.analysis.numbers import percent, plain
+    from bench.analysis.number_format import percent, plain
 
     size = ""
     if changed.ratio is not None:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from bench.analysis.numbers import percent, plural
+from bench.analysis.number_format import percent, plural
 from bench.analysis.stats import power
 from bench.analysis.stopping import FEWEST_PAIRS
 from bench.history import past_runs

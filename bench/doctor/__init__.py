@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from bench import http_client, targets
-from bench.analysis.numbers import plural
+from bench.analysis.number_format import plural
 from bench.cluster import clock_skew
 from bench.doctor import monitoring, nodes, steadiness
 from bench.doctor.finding import Finding

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bench.analysis import Report
 from bench.analysis.levels import Allocation
-from bench.analysis.numbers import percent, plural
+from bench.analysis.number_format import percent, plural
 from bench.analysis.stats import power
 from bench.reports import tables
 from bench.reports.document import Chapter, Section, cell_title

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bench.analysis.comparison import Comparison, Side, Verdict
-from bench.analysis.numbers import Scale, ratio, scale_for, with_interval
+from bench.analysis.number_format import Scale, ratio, scale_for, with_interval
 from bench.analysis.rows import MetricRow
 from bench.model import Metric
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bench.analysis.caveats.evidence import SESSION, Severity
-from bench.analysis.numbers import label, percent, plain, plural, ratio, scale_for, with_interval
+from bench.analysis.number_format import label, percent, plain, plural, ratio, scale_for, with_interval
 from bench.analysis.two_samples import TwoSamples
 from bench.analysis.two_sessions import Face, SessionRow, TwoSessions
 from bench.reports import tables

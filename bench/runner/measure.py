@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.analysis.numbers import plural
+from bench.analysis.number_format import plural
 from bench.errors import Stopped
 from bench.history import past_runs
 from bench.model import Session, Spec

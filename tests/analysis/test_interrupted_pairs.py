@@ -49,7 +49,7 @@ def test_halves_a_day_apart_are_no_pair_and_it_is_said(hours):
 def test_halves_on_either_side_of_a_reboot_are_no_pair_and_both_are_left_out():
     session, runs = with_block_one(lambda run: gated(run, "boot-2"))
     assert pairs(session, runs) == 7
-    assert set(interrupted_pairs.halves(Table(runs)).values()) == {apart.REBOOT}
+    assert set(interrupted_pairs.halves(Table(runs)).values()) == {interrupted_pairs.REBOOT}
     assert len(interrupted_pairs.halves(Table(runs))) == 2
 
 

@@ -38,7 +38,7 @@ def report(times: Sequence[float | None]) -> Report:
 
 
 def the_row(found: Report) -> TimeToTarget:
-    (row,) = found.cells[0].reached
+    (row,) = found.cells[0].times_to_target
     return row
 
 
@@ -64,4 +64,4 @@ def test_where_half_missed_the_report_says_how_long_they_were_watched() -> None:
 
 def test_an_experiment_without_a_target_has_no_such_table() -> None:
     session, runs = made_up(blocks=1, cells=1, topologies=[SINGLE])
-    assert build(session, runs).cells[0].reached == ()
+    assert build(session, runs).cells[0].times_to_target == ()

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence
 from bench.analysis.cells import CellReport
-from bench.analysis.numbers import percent
+from bench.analysis.number_format import percent
 from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT, LEVEL
 
 MOST_DRIFT = 0.05  # between the first, the middle and the last third of the blocks

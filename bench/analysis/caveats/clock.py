@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.analysis.caveats.evidence import Caveat, Evidence, about
-from bench.analysis.numbers import plural
+from bench.analysis.number_format import plural
 from bench.analysis.table import Selection, numbered
 from bench.model import Clock
 

@@ -8,7 +8,7 @@ from bench.analysis import facts, interrupted_pairs
 from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence, Severity, about, confounds
 from bench.analysis.comparison import not_usable
 from bench.analysis.facts import Difference
-from bench.analysis.numbers import percent, plural
+from bench.analysis.number_format import percent, plural
 from bench.analysis.oversubscribed import MARK, usable_cpus
 from bench.analysis.oversubscribed import oversubscribed as more_workers
 from bench.analysis.usage import IDLE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.analysis.caveats.evidence import Caveat, Evidence, about
-from bench.analysis.numbers import percent, plural
+from bench.analysis.number_format import percent, plural
 from bench.analysis.table import Groups, Selection, numbered
 from bench.model import WORK_TOLERANCE
 

@@ -10,7 +10,7 @@ from bench.analysis.arms import ArmRow
 from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence, Severity, about, cell_name
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import Side, attempts_that_count, log_ratios
-from bench.analysis.numbers import label, plain, plural, quantity, span
+from bench.analysis.number_format import label, plain, plural, quantity, span
 from bench.analysis.stats import estimates
 from bench.analysis.steadiness import Label, Steadiness
 from bench.analysis.table import Selection

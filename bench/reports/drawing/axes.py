@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from bench.analysis.numbers import Scale
+from bench.analysis.number_format import Scale
 
 REACH = 2.0  # times what was measured: a line farther off would press all else together
 _MOST_TICKS = 7

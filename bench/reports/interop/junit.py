@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 from bench.analysis import Report
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import Comparison, attempts_that_count
-from bench.analysis.numbers import percent
+from bench.analysis.number_format import percent
 from bench.analysis.rows import MetricRow
 from bench.model import Run
 

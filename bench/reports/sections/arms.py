@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bench.analysis.arms import ArmRow, cost_of_measuring
 from bench.analysis.cells import CellReport
-from bench.analysis.numbers import Scale, label, ratio, scale_for, with_interval
+from bench.analysis.number_format import Scale, label, ratio, scale_for, with_interval
 from bench.reports import tables
 from bench.reports.document import CellView, Section
 from bench.reports.sections import multiple_comparison

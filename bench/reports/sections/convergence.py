@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.analysis.convergence import Guard
-from bench.analysis.numbers import quantity
+from bench.analysis.number_format import quantity
 from bench.metrics import count
 from bench.reports import tables
 from bench.reports.document import CellView, Section

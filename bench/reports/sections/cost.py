@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.analysis.numbers import with_interval
+from bench.analysis.number_format import with_interval
 from bench.reports import tables
 from bench.reports.document import CellView, Section
 

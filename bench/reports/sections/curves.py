@@ -7,7 +7,7 @@ from functools import partial
 from itertools import groupby
 
 from bench.analysis.curves import Curve
-from bench.analysis.numbers import label, quantity, scale_for
+from bench.analysis.number_format import label, quantity, scale_for
 from bench.model import Metric
 from bench.reports import tables
 from bench.reports.document import CellView, Section

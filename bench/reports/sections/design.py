@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from bench.analysis import Report
 from bench.analysis.answer import shape
 from bench.analysis.exclusions import QuietChecks
-from bench.analysis.numbers import plain, plural, quantity
+from bench.analysis.number_format import plain, plural, quantity
 from bench.analysis.scheduling import Scheduling
 from bench.model import Metric
 

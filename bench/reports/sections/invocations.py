@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.analysis.cells import CellReport
-from bench.analysis.numbers import Scale, label, plain
+from bench.analysis.number_format import Scale, label, plain
 from bench.analysis.rows import MetricRow
 from bench.reports import tables
 from bench.reports.document import CellView

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.analysis import Report
-from bench.analysis.numbers import label, percent
+from bench.analysis.number_format import label, percent
 from bench.reports.sections.usage import is_used
 
 

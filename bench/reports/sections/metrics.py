@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import Comparison, Side
 from bench.analysis.levels import Allocation
-from bench.analysis.numbers import Scale, label, percent, plain, plural
+from bench.analysis.number_format import Scale, label, percent, plain, plural
 from bench.analysis.rows import MetricRow
 from bench.analysis.steadiness import FEWEST_INVOCATIONS, FEWEST_SAMPLES, Steadiness
 from bench.reports import tables

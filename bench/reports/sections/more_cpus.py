@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bench.analysis import Report
 from bench.analysis.more_cpus import MoreCpus
-from bench.analysis.numbers import label, plural, ratio
+from bench.analysis.number_format import label, plural, ratio
 from bench.analysis.rows import MetricRow
 from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT
 from bench.model import Run

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from bench.analysis import Report
 from bench.analysis.cells import CellReport
 from bench.analysis.multiple_comparison import MultipleComparison
-from bench.analysis.numbers import label, plain, plural
+from bench.analysis.number_format import label, plain, plural
 from bench.model import Run
 from bench.reports import tables
 from bench.reports.document import Chapter, Section

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from bench.analysis.breakdown.network import NetworkBreakdown
-from bench.analysis.numbers import Scale, percent, plain, plural, scale_for, with_interval
+from bench.analysis.number_format import Scale, percent, plain, plural, scale_for, with_interval
 from bench.analysis.stats.estimates import Estimate
 from bench.model import Metric
 from bench.reports import tables

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from bench.analysis.cells import CellReport
-from bench.analysis.numbers import percent, quantity
+from bench.analysis.number_format import percent, quantity
 from bench.analysis.usage import NodeRow
 from bench.model import Metric
 from bench.reports import tables

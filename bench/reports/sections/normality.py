@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from bench.analysis.comparison import Comparison, log_ratios
-from bench.analysis.numbers import label, plural
+from bench.analysis.number_format import label, plural
 from bench.analysis.stats.quantiles import FEWEST, Quantiles, correlation, quantiles
 from bench.reports.document import CellView
 from bench.reports.drawing.axes import Axis

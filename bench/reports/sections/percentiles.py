@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bench.analysis.numbers import plain, scale_for
+from bench.analysis.number_format import plain, scale_for
 from bench.analysis.rows import MetricRow
 from bench.reports.document import CellView
 from bench.reports.drawing.axes import Axis, spread_out, ticks

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bench.analysis.arms import ArmRow, share_of
 from bench.analysis.cells import CellReport
-from bench.analysis.numbers import label, ratio, scale_for, with_interval
+from bench.analysis.number_format import label, ratio, scale_for, with_interval
 from bench.model import Metric
 from bench.reports import tables
 from bench.reports.document import CellView, Section

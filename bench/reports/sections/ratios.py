@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bench.analysis import Report
-from bench.analysis.numbers import label, percent, plural, ratio
+from bench.analysis.number_format import label, percent, plural, ratio
 from bench.analysis.rows import MetricRow
 from bench.reports.document import CellView
 from bench.reports.drawing.axes import Axis

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bench.analysis.numbers import label, plural, scale_for
+from bench.analysis.number_format import label, plural, scale_for
 from bench.analysis.rows import MetricRow
 from bench.model import Run, Sample
 from bench.reports.document import CellView

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import groupby
 
 from bench.analysis import Report
-from bench.analysis.numbers import label, plain, quantity, scale_for
+from bench.analysis.number_format import label, plain, quantity, scale_for
 from bench.analysis.scaling_series import ScalingSeries
 from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT
 from bench.analysis.stats.scaling import Bounds, Point

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from bench.analysis.cells import CellReport
-from bench.analysis.numbers import Scale, label, percent, plural, scale_for, with_interval
+from bench.analysis.number_format import Scale, label, percent, plural, scale_for, with_interval
 from bench.analysis.rows import MetricRow
 from bench.analysis.stats.estimates import LEVEL
 from bench.model import Metric

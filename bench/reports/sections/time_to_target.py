@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.analysis.numbers import percent, quantity
+from bench.analysis.number_format import percent, quantity
 from bench.analysis.time_to_target import TimeToTarget
 from bench.metrics import seconds
 from bench.reports import tables

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import Side
-from bench.analysis.numbers import label
+from bench.analysis.number_format import label
 from bench.analysis.rows import MetricRow
 from bench.reports import tables
 from bench.reports.document import CellView, Section

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.analysis.numbers import Scale, label, percent, plain, plural, quantity, ratio, span, with_interval
+from bench.analysis.number_format import Scale, label, percent, plain, plural, quantity, ratio, span, with_interval
 from bench.analysis.stats.estimates import Estimate
 from bench.model import Metric
 
