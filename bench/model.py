@@ -341,7 +341,7 @@ class Extract:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Closing:
+class RunResult:
     """run.json, written last: how the run ended, and what samples.jsonl must then hold."""
 
     status: Status

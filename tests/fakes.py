@@ -254,8 +254,8 @@ class Heard:
     def cluster_silent(self, spec: Spec, what: str) -> None:
         self.silences.append(what)
 
-    def run_ended(self, spec: Spec, closing: Any) -> None:
-        self.ended.append((spec.folder, closing.status))
+    def run_ended(self, spec: Spec, result: Any) -> None:
+        self.ended.append((spec.folder, result.status))
 
 
 def run_all(

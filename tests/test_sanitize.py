@@ -15,7 +15,7 @@ from made_up_sessions import a_session_on_disk
 
 from bench.cluster.recorder import Recorder
 from bench.errors import BenchError
-from bench.model import Closing, Sample, as_builtins, to_json
+from bench.model import RunResult, Sample, as_builtins, to_json
 from bench.planning.plan import Known
 from bench.record import store
 from bench.sanitize import clean_line, clean_reason, clean_text, from_clean_json, to_clean_json
@@ -94,10 +94,10 @@ def test_a_record_has_no_escape_sequences_from_the_driver_nor_from_the_cluster(t
     assert run.reasons == (CLEAN,)
     assert run.samples[0].reason == CLEAN
     lines, sha256 = store.measure(store.run_folder(folder, spec) / store.SAMPLES)
-    closing = Closing(
+    result = RunResult(
         status="failed", reasons=(f"{HOSTILE}.",), lines=lines, sha256=sha256, log_end=HOSTILE, alerts=(HOSTILE,)
     )
-    written = store.close_run(folder, spec, closing)
+    written = store.close_run(folder, spec, result)
     run = store.load_run(folder, spec)
     assert (run.reasons, run.log_end, run.alerts) == ((CLEAN,), CLEAN, (CLEAN,))
     assert (written.reasons, written.log_end) == (run.reasons, run.log_end)
@@ -139,7 +139,7 @@ def test_what_is_said_beside_an_answer_is_clean(capsys: pytest.CaptureFixture[st
 
 def test_a_bar_shows_brackets_of_others_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    ended = Closing(status="failed", reasons=("[/red] of [bold]x[/]",), lines=0, sha256="")
+    ended = RunResult(status="failed", reasons=("[/red] of [bold]x[/]",), lines=0, sha256="")
     session = a_session()
     with Progress(todo=session.specs, known=Known()) as bar:
         bar._bar.console.file = page = StringIO()

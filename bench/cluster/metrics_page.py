@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 
 from bench import experiments
 from bench.cluster import driver_lock
-from bench.model import Closing, Line, NodeUsage, Sample, Spec, from_json
+from bench.model import Line, NodeUsage, RunResult, Sample, Spec, from_json
 from bench.prometheus.reconcile import Key, key_of
 from bench.record.store import SAMPLES
 
@@ -83,18 +83,18 @@ class Followed:
     progress: tuple[float, float] | None = None
     values: dict[Key, Sample] = field(default_factory=dict)
     usage: dict[tuple[str, str], NodeUsage] = field(default_factory=dict)  # by arm, node
-    closing: Closing | None = None
+    result: RunResult | None = None
     ended: float | None = None
 
     def read_on(self) -> None:
         """Take in the lines that are new."""
-        if self.closing is not None and self.lines >= self.closing.lines:
+        if self.result is not None and self.lines >= self.result.lines:
             return
         # First whether its driver has ended, then whether it is over, then the lines: all of them were there before it was.
         is_lost = driver_lock.has_ended(self.folder)
         ended = self.folder / "run.json"
-        if self.closing is None and ended.exists():
-            self.closing, self.ended = from_json(ended.read_bytes(), Closing), ended.stat().st_mtime
+        if self.result is None and ended.exists():
+            self.result, self.ended = from_json(ended.read_bytes(), RunResult), ended.stat().st_mtime
         path = self.folder / SAMPLES
         if path.exists():
             with path.open("rb") as file:
@@ -104,7 +104,7 @@ class Followed:
             self.offset += len(whole)
             for text in whole.splitlines():
                 self._take_in(from_json(text, Line))
-        if is_lost and self.closing is None:
+        if is_lost and self.result is None:
             self.ended = max(each.stat().st_mtime for each in (path, self.folder) if each.exists())
 
     @property
@@ -116,8 +116,8 @@ class Followed:
     @property
     def status(self) -> str:
         """A driver that was killed could not say how its run ended."""
-        if self.closing:
-            return self.closing.status
+        if self.result:
+            return self.result.status
         return "running" if self.ended is None else "failed"
 
     @property
@@ -140,7 +140,7 @@ class Followed:
             "bench_run_begun_timestamp_seconds": self.begun,
             "bench_run_ended_timestamp_seconds": self.ended,
             "bench_run_lines": self.lines,
-            "bench_run_lines_closed": self.closing.lines if self.closing else None,
+            "bench_run_lines_closed": self.result.lines if self.result else None,
         }
 
     def _take_in(self, line: Line) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.cluster import driver_lock
-from bench.model import Closing, Facts, Line, NodeUsage, Sample, Spec, Status, from_json, to_json
+from bench.model import Facts, Line, NodeUsage, RunResult, Sample, Spec, Status, from_json, to_json
 from bench.record.store import FILES, SAMPLES, write_whole
 from bench.sanitize import clean_reason, to_clean_json
 
@@ -51,8 +51,8 @@ class Recorder:
         """Say how the run ended, and what the lines must be for it to be whole."""
         self._file.close()
         clean = tuple(clean_reason(reason) for reason in reasons)
-        closing = Closing(status=status, reasons=clean, lines=self._seq, sha256=self._sha256.hexdigest())
-        write_whole(self._folder / "run.json", to_clean_json(closing))
+        result = RunResult(status=status, reasons=clean, lines=self._seq, sha256=self._sha256.hexdigest())
+        write_whole(self._folder / "run.json", to_clean_json(result))
         (self._folder / driver_lock.LOCK).unlink(missing_ok=True)  # the record says how it ended
         self._driver_lock.close()
 

@@ -29,7 +29,7 @@ import msgspec
 
 from bench import stacks
 from bench.errors import BadInput, CannotWrite, RecordDamaged, did_you_mean
-from bench.model import SCHEMA_VERSION, Closing, Line, Run, Session, Spec, as_builtins, to_json
+from bench.model import SCHEMA_VERSION, Line, Run, RunResult, Session, Spec, as_builtins, to_json
 from bench.record.files import read_plain, replace_whole
 from bench.sanitize import clean_reason, clean_text, from_clean_json, to_clean_json
 
@@ -142,15 +142,15 @@ def append(path: Path, *, offset: int, content: bytes) -> int:
         raise CannotWrite(f"{path} cannot be written: {error.strerror}.", "Make room, then `bench resume`.") from error
 
 
-def close_run(folder: Path, spec: Spec, closing: Closing) -> Closing:
+def close_run(folder: Path, spec: Spec, result: RunResult) -> RunResult:
     """Write how the run ended, with clean text; what was written. After this it is never touched again."""
     path = run_folder(folder, spec)
-    log = clean_text(closing.log_end)
+    log = clean_text(result.log_end)
     if log:
         write_whole(path / "job.log", log.encode())
-    closing = replace(closing, reasons=tuple(map(clean_reason, closing.reasons)), log_end=log[-2000:])
-    write_whole(path / "run.json", msgspec.json.format(to_clean_json(closing), indent=2) + b"\n")
-    return closing
+    result = replace(result, reasons=tuple(map(clean_reason, result.reasons)), log_end=log[-2000:])
+    write_whole(path / "run.json", msgspec.json.format(to_clean_json(result), indent=2) + b"\n")
+    return result
 
 
 def measure(path: Path) -> tuple[int, str]:
@@ -333,49 +333,49 @@ def load_run(folder: Path, spec: Spec) -> Run:
     check_unchanged(folder, spec)
     path = run_folder(folder, spec)
     with readable(path):
-        closing = ending(path)
+        result = ending(path)
         if (path / "spec.json").exists():
             _read(path / "spec.json", Spec)
-        lines = list(read_lines(path / SAMPLES, is_closed=closing is not None))
-        if closing is not None:
-            _check_whole(path / SAMPLES, closing)
+        lines = list(read_lines(path / SAMPLES, is_closed=result is not None))
+        if result is not None:
+            _check_whole(path / SAMPLES, result)
         profiles = dict(_profiles(path / FILES))
     digests = {line.digest[0]: line.digest[1] for line in lines if line.digest}
     data = {name.removeprefix(DATA): digest for name, digest in digests.items() if name.startswith(DATA)}
     facts = next((line.facts for line in lines if line.facts), None)
     return Run(
         spec=spec,
-        status=closing.status if closing else "stopped",
-        reasons=tuple(map(clean_reason, closing.reasons)) if closing else ("it was cut off before it ended",),
+        status=result.status if result else "stopped",
+        reasons=tuple(map(clean_reason, result.reasons)) if result else ("it was cut off before it ended",),
         facts=replace(facts, data=data) if facts else None,
         samples=tuple(line.sample for line in lines if line.sample),
         usage=tuple(line.usage for line in lines if line.usage),
         digests={name: digest for name, digest in digests.items() if not name.startswith(DATA)},
-        reconciled=closing.reconciled if closing else None,
-        alerts=closing.alerts if closing else (),
-        log_end=closing.log_end if closing else "",
-        quiet_check=closing.quiet_check if closing else None,
-        clock_offsets_seconds=closing.clock_offsets_seconds if closing else {},
-        extract=closing.extract if closing else None,
-        idle_load=closing.idle_load if closing else None,
+        reconciled=result.reconciled if result else None,
+        alerts=result.alerts if result else (),
+        log_end=result.log_end if result else "",
+        quiet_check=result.quiet_check if result else None,
+        clock_offsets_seconds=result.clock_offsets_seconds if result else {},
+        extract=result.extract if result else None,
+        idle_load=result.idle_load if result else None,
         profiles=profiles,
     )
 
 
-def ending(path: Path) -> Closing | None:
+def ending(path: Path) -> RunResult | None:
     """How the run in the folder `path` ended; None: it was cut off before it could say so. Raises RecordDamaged."""
-    return _read(path / "run.json", Closing) if (path / "run.json").exists() else None
+    return _read(path / "run.json", RunResult) if (path / "run.json").exists() else None
 
 
-def _check_whole(path: Path, closing: Closing) -> None:
-    """Raise RecordDamaged where a samples.jsonl is not the one that `closing` was written for, and say what became of it."""
+def _check_whole(path: Path, result: RunResult) -> None:
+    """Raise RecordDamaged where a samples.jsonl is not the one that `result` was written for, and say what became of it."""
     content = read_plain(path) if path.exists() else b""
     lines = content.count(b"\n")
-    if (lines, hashlib.sha256(content).hexdigest()) == (closing.lines, closing.sha256):
+    if (lines, hashlib.sha256(content).hexdigest()) == (result.lines, result.sha256):
         return
-    if lines != closing.lines:
-        raise RecordDamaged(f"{path} has {lines} of {closing.lines} lines.")
-    if hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest() == closing.sha256:
+    if lines != result.lines:
+        raise RecordDamaged(f"{path} has {lines} of {result.lines} lines.")
+    if hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest() == result.sha256:
         raise RecordDamaged(
             f"{path} has CRLF line ends, to which something converted it, as git may.",
             f"`dos2unix {path}` restores it.",

@@ -11,7 +11,7 @@ import msgspec
 from bench import http_client
 from bench.cluster import EXPORTER_HEADER
 from bench.errors import AuthFailed, RecordDamaged
-from bench.model import Closing, Spec
+from bench.model import RunResult, Spec
 from bench.record.store import FILES, SAMPLES, append
 from bench.sanitize import from_clean_json
 
@@ -43,13 +43,13 @@ class Collector:
             self.offset = append(self.path / SAMPLES, offset=self.offset, content=whole)
         return whole
 
-    def fetch_closing(self, *, insist: bool = False) -> Closing | None:
+    def fetch_result(self, *, insist: bool = False) -> RunResult | None:
         """How the run ended, by its own word; None while it has not said so."""
         answer = self._get("run.json", offset=0, insist=insist)
         if answer is None:
             return None
         try:
-            return from_clean_json(answer, Closing)
+            return from_clean_json(answer, RunResult)
         except (msgspec.DecodeError, ValueError) as error:
             raise RecordDamaged(f"run.json of {self.spec.folder} is not what it should be: {error}.") from error
 

@@ -16,7 +16,7 @@ from bench import http_client
 from bench.cluster import clock_skew
 from bench.data import seeded
 from bench.errors import AuthFailed, BenchError, RecordDamaged, TargetFailed
-from bench.model import Closing, Extract, Line, QuietCheck, Run, Sample, Session, Spec, Status, Topology
+from bench.model import Extract, Line, QuietCheck, Run, RunResult, Sample, Session, Spec, Status, Topology
 from bench.prometheus import extract, reconcile, run_view
 from bench.record import store
 from bench.runner.collect import Collector
@@ -48,7 +48,7 @@ class Listener(Protocol):
 
     def cluster_silent(self, spec: Spec, what: str) -> None: ...
 
-    def run_ended(self, spec: Spec, closing: Closing) -> None: ...
+    def run_ended(self, spec: Spec, result: RunResult) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +112,7 @@ class _Job:
         except (http_client.RequestException, BenchError):
             return
 
-    def cut_short(self, status: Status, reason: str) -> Closing:
+    def cut_short(self, status: Status, reason: str) -> RunResult:
         """End the job, fetch what there still is, as well as it goes, and close the run here."""
         self.end()
         with suppress(http_client.RequestException, RecordDamaged):
@@ -120,13 +120,13 @@ class _Job:
             self.collector.fetch_files(insist=True)
         return self.closed_here(status, reason)
 
-    def closed_here(self, status: Status, reason: str) -> Closing:
-        """A closing for a run that could not write its own: all that was transferred is kept."""
+    def closed_here(self, status: Status, reason: str) -> RunResult:
+        """A result for a run that could not write its own: all that was transferred is kept."""
         lines, sha256 = store.measure(self.collector.path / store.SAMPLES)
-        return Closing(status=status, reasons=(reason,), lines=lines, sha256=sha256)
+        return RunResult(status=status, reasons=(reason,), lines=lines, sha256=sha256)
 
 
-def run_one(context: SessionContext, spec: Spec, cluster: Cluster, quiet_check: QuietCheck) -> Closing:
+def run_one(context: SessionContext, spec: Spec, cluster: Cluster, quiet_check: QuietCheck) -> RunResult:
     """Submit one Spec, transfer its record line by line, and close it.
 
     What went wrong with this run is recorded. Raises AuthFailed or TargetFailed where no run after it would do better.
@@ -141,22 +141,22 @@ def run_one(context: SessionContext, spec: Spec, cluster: Cluster, quiet_check: 
         clock_skew.check(offsets)
         _send_what_it_needs(context.folder, spec, cluster)
         job.id = api.submit(spec, python=cluster.python, environment=cluster.environment, between_tries=starts.check)
-        closing = _follow(job)
+        result = _follow(job)
     except (BenchError, http_client.RequestException) as error:
         if job.id:
             job.end()
-        closing = job.closed_here("failed", str(error))
+        result = job.closed_here("failed", str(error))
         if isinstance(error, (AuthFailed, TargetFailed)):
             store.close_run(
-                context.folder, spec, replace(closing, quiet_check=quiet_check, clock_offsets_seconds=offsets)
+                context.folder, spec, replace(result, quiet_check=quiet_check, clock_offsets_seconds=offsets)
             )
             raise  # no run after this one would do better
-    closing = _checked(job, closing)
-    closing = _ask_monitoring(collector, closing, cluster)
-    closing = replace(
-        closing, quiet_check=quiet_check, clock_offsets_seconds=offsets, idle_load=context.target.idle_load()
+    result = _checked(job, result)
+    result = _ask_monitoring(collector, result, cluster)
+    result = replace(
+        result, quiet_check=quiet_check, clock_offsets_seconds=offsets, idle_load=context.target.idle_load()
     )
-    return store.close_run(context.folder, spec, closing)
+    return store.close_run(context.folder, spec, result)
 
 
 def _send_what_it_needs(folder: Path, spec: Spec, cluster: Cluster) -> None:
@@ -171,7 +171,7 @@ def _send_what_it_needs(folder: Path, spec: Spec, cluster: Cluster) -> None:
             give_back(done, tried, cluster)
 
 
-def _follow(job: _Job) -> Closing:
+def _follow(job: _Job) -> RunResult:
     """Poll the record, and now and then the job, until the run has ended, was stopped, was lost, or is late.
 
     A cluster that does not answer may come back while the deadline lasts: its job goes on, and so does its record.
@@ -184,7 +184,7 @@ def _follow(job: _Job) -> Closing:
     while True:
         try:
             job.take_in()
-            has_ended = collector.fetch_closing() is not None
+            has_ended = collector.fetch_result() is not None
             if has_ended and time.monotonic() - heard > SILENT_SECONDS:
                 return _end_of_job(job, "")  # the record is whole, though the Jobs API is silent
             # The head's dashboard takes milliseconds of a measured CPU to answer: it is asked seldom.
@@ -213,56 +213,56 @@ def _follow(job: _Job) -> Closing:
         context.stop.event.wait(POLL_SECONDS)
 
 
-def _end_of_job(job: _Job, message: str) -> Closing:
+def _end_of_job(job: _Job, message: str) -> RunResult:
     """The job is over: its own word on how it ended, checked against what was transferred; or that it left none."""
     until = time.monotonic() + GRACE_SECONDS
     while True:
         job.take_in(insist=True)
-        closing = job.collector.fetch_closing(insist=True)
+        result = job.collector.fetch_result(insist=True)
         lines, sha256 = store.measure(job.collector.path / store.SAMPLES)
-        if closing is None or lines >= closing.lines or time.monotonic() > until:
+        if result is None or lines >= result.lines or time.monotonic() > until:
             break
         time.sleep(0.2)
     job.collector.fetch_files(insist=True)
-    if closing is None:
+    if result is None:
         return job.closed_here("failed", f"its driver ended without a result: {_last_line(message)}")
-    if (lines, sha256) != (closing.lines, closing.sha256):
-        return job.closed_here("invalid", f"{lines} of {closing.lines} lines came home, or not the same ones")
-    return closing
+    if (lines, sha256) != (result.lines, result.sha256):
+        return job.closed_here("invalid", f"{lines} of {result.lines} lines came home, or not the same ones")
+    return result
 
 
-def _checked(job: _Job, closing: Closing) -> Closing:
-    """A closing with what nodes, tasks and earlier runs say against the run, and with the end of the log of one that is not ok."""
+def _checked(job: _Job, result: RunResult) -> RunResult:
+    """A result with what nodes, tasks and earlier runs say against the run, and with the end of the log of one that is not ok."""
     spec = job.collector.spec
     if not spec.breaks_cluster:
-        closing = _ask_nodes(job.context.target, closing)
-    if job.id and closing.status != "ok":
-        closing = replace(closing, log_end=job.api.log_end(job.id)[-store.LOG_END_BYTES :])
-    if closing.status == "ok" and not spec.faults:
-        closing = _ask_tasks(job, closing)
-    return _compare_digests(job.collector.path, closing, job.context.digests)
+        result = _ask_nodes(job.context.target, result)
+    if job.id and result.status != "ok":
+        result = replace(result, log_end=job.api.log_end(job.id)[-store.LOG_END_BYTES :])
+    if result.status == "ok" and not spec.faults:
+        result = _ask_tasks(job, result)
+    return _compare_digests(job.collector.path, result, job.context.digests)
 
 
-def _ask_nodes(target: Target, closing: Closing) -> Closing:
+def _ask_nodes(target: Target, result: RunResult) -> RunResult:
     """Make trouble of the nodes the first reason: what the driver saw of it came after."""
-    if closing.status == "stopped" or not (trouble := target.trouble()):
-        return closing
-    return replace(closing, status="invalid", reasons=(trouble, *closing.reasons))
+    if result.status == "stopped" or not (trouble := target.trouble()):
+        return result
+    return replace(result, status="invalid", reasons=(trouble, *result.reasons))
 
 
-def _ask_tasks(job: _Job, closing: Closing) -> Closing:
+def _ask_tasks(job: _Job, result: RunResult) -> RunResult:
     """A run whose tasks raised, and that is ok all the same, has not looked at their results: it timed work that was not done."""
     try:
         raised = job.api.raised(job.id)
     except (http_client.RequestException, BenchError, ValueError, KeyError, TypeError) as error:
-        return replace(closing, alerts=(*closing.alerts, f"{UNASKED}: whether its tasks raised is not known: {error}"))
-    return replace(closing, status="invalid", reasons=(*closing.reasons, raised)) if raised else closing
+        return replace(result, alerts=(*result.alerts, f"{UNASKED}: whether its tasks raised is not known: {error}"))
+    return replace(result, status="invalid", reasons=(*result.reasons, raised)) if raised else result
 
 
-def _compare_digests(path: Path, closing: Closing, digests: dict[str, str]) -> Closing:
+def _compare_digests(path: Path, result: RunResult, digests: dict[str, str]) -> RunResult:
     """An ok run whose checksums are not those of the runs before it is invalid."""
-    if closing.status != "ok":
-        return closing
+    if result.status != "ok":
+        return result
     found = {
         line.digest[0]: line.digest[1] for line in store.read_lines(path / store.SAMPLES, is_closed=True) if line.digest
     }
@@ -271,36 +271,36 @@ def _compare_digests(path: Path, closing: Closing, digests: dict[str, str]) -> C
         for name, digest in found.items()
         if digests.setdefault(name, digest) != digest
     ]
-    return replace(closing, status="invalid", reasons=(*closing.reasons, *wrong)) if wrong else closing
+    return replace(result, status="invalid", reasons=(*result.reasons, *wrong)) if wrong else result
 
 
-def _ask_monitoring(collector: Collector, closing: Closing, cluster: Cluster) -> Closing:
+def _ask_monitoring(collector: Collector, result: RunResult, cluster: Cluster) -> RunResult:
     """Add what the monitoring says of the run: whether it shows what the record has, and its alerts; its series are kept."""
-    if closing.status == "stopped":
-        return replace(closing, extract=Extract(missing="the run was stopped"))
+    if result.status == "stopped":
+        return replace(result, extract=Extract(missing="the run was stopped"))
     try:
         lines = list(store.read_lines(collector.path / store.SAMPLES, is_closed=False))
     except RecordDamaged:
-        return replace(closing, reconciled=None, extract=Extract(missing="the record of the run is damaged"))
+        return replace(result, reconciled=None, extract=Extract(missing="the record of the run is damaged"))
     samples = [line.sample for line in lines if line.sample]
     if cluster.prometheus_url is None:
-        closing = replace(closing, extract=Extract(missing="there is no Prometheus beside this cluster"))
+        result = replace(result, extract=Extract(missing="there is no Prometheus beside this cluster"))
     else:
-        closing = _ask_prometheus(cluster.prometheus_url, collector, closing, samples)
-    if closing.status == "ok" and closing.reconciled is None:
-        closing = replace(closing, reconciled=_reconcile(collector, samples))
-    return closing if closing.status == "ok" else replace(closing, reconciled=None)
+        result = _ask_prometheus(cluster.prometheus_url, collector, result, samples)
+    if result.status == "ok" and result.reconciled is None:
+        result = replace(result, reconciled=_reconcile(collector, samples))
+    return result if result.status == "ok" else replace(result, reconciled=None)
 
 
-def _ask_prometheus(url: str, collector: Collector, closing: Closing, samples: list[Sample]) -> Closing:
+def _ask_prometheus(url: str, collector: Collector, result: RunResult, samples: list[Sample]) -> RunResult:
     seen = run_view.look(url, collector.spec, samples)
-    closing = replace(closing, alerts=(*closing.alerts, *seen.alerts), reconciled=seen.reconciled)
+    result = replace(result, alerts=(*result.alerts, *seen.alerts), reconciled=seen.reconciled)
     if seen.reconciled is None:
-        return replace(closing, extract=Extract(missing="Prometheus could not be asked"))
+        return replace(result, extract=Extract(missing="Prometheus could not be asked"))
     kept, file = extract.extract(url, collector.spec, seen.span)
     if file:
         store.write_whole(collector.path / store.SERIES, file)
-    return replace(closing, extract=kept)
+    return replace(result, extract=kept)
 
 
 def _reconcile(collector: Collector, samples: list[Sample]) -> bool | None:

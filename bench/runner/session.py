@@ -75,9 +75,9 @@ def perform(context: SessionContext, todo: Sequence[Spec], limits: Limits) -> st
         if cluster is None or wanted != deployed:
             cluster, deployed = _stand_up(context, spec), wanted
         context.listener.run_begun(spec)
-        closing = run_one(context, spec, cluster, quiet_checks[spec.block])
-        context.listener.run_ended(spec, closing)
-        if closing.status != "ok" or spec.breaks_cluster:
+        result = run_one(context, spec, cluster, quiet_checks[spec.block])
+        context.listener.run_ended(spec, result)
+        if result.status != "ok" or spec.breaks_cluster:
             cluster = None  # what broke the run may have broken its cluster
     return ""
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
-from bench.model import Closing, Line, Spec, Topology
+from bench.model import Line, RunResult, Spec, Topology
 from bench.planning.plan import Known, cluster_seconds, format_duration, run_seconds
 from bench.terminal.output import Level, level, say
 
@@ -113,13 +113,13 @@ class Progress:
     def cluster_silent(self, spec: Spec, what: str) -> None:
         self._tell(f"{spec.folder}: {what}", is_step=True)
 
-    def run_ended(self, spec: Spec, closing: Closing) -> None:
+    def run_ended(self, spec: Spec, result: RunResult) -> None:
         self._ended += 1
         self._guessed_done += self._guesses[spec.folder]
-        why = f": {closing.reasons[0]}" if closing.reasons else ""
-        window = {True: "", False: "; the window does not agree with the record", None: ""}[closing.reconciled]
+        why = f": {result.reasons[0]}" if result.reasons else ""
+        window = {True: "", False: "; the window does not agree with the record", None: ""}[result.reconciled]
         count = f"{self._ended}/{len(self._todo)}"
-        self._tell(f"{count} {spec.folder}: {closing.status}{why}{window} ({self._eta()})", is_step=True)
+        self._tell(f"{count} {spec.folder}: {result.status}{why}{window} ({self._eta()})", is_step=True)
 
     def _eta(self) -> str:
         """What is left, by the guesses, corrected by how they have held so far."""

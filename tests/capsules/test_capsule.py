@@ -19,7 +19,7 @@ from made_up_sessions import a_session_on_disk
 from bench.capsules import checking, packing, reading
 from bench.capsules.packing import MANIFEST, REPORT
 from bench.errors import BadInput, RecordDamaged
-from bench.model import Closing, Run, from_json, to_json
+from bench.model import Run, RunResult, from_json, to_json
 from bench.prometheus import extract, reconcile
 from bench.record import store
 
@@ -173,8 +173,8 @@ def test_what_prometheus_had_is_in_the_capsule_and_agrees_with_the_samples(tmp_p
     series = shown_of(run)
     said, file = extract.packed(series, every=1)
     (place / store.SERIES).write_bytes(file)
-    closing = from_json((place / "run.json").read_bytes(), Closing)
-    (place / "run.json").write_bytes(to_json(replace(closing, extract=said, reconciled=True)))
+    result = from_json((place / "run.json").read_bytes(), RunResult)
+    (place / "run.json").write_bytes(to_json(replace(result, extract=said, reconciled=True)))
     packed = packing.pack(folder, tmp_path / "out")
     assert packed.extract.startswith(f"series of Prometheus of 1 of 2 runs: {len(series)} series, ")
     assert checking.verify(packed.path).extract == packed.extract
@@ -183,8 +183,8 @@ def test_what_prometheus_had_is_in_the_capsule_and_agrees_with_the_samples(tmp_p
         name = next(name for name in content if name.endswith(store.SERIES))
         first = min(series, key=lambda labels: dict(labels)["__name__"] == "bench_run_samples")
         lie, content[name] = extract.packed({**series, first: [(1.0, 12345.0)]}, every=1)
-        closing = json.loads(content[(ended := name.replace(store.SERIES, "run.json"))])
-        content[ended] = to_json({**closing, "extract": lie})
+        result = json.loads(content[(ended := name.replace(store.SERIES, "run.json"))])
+        content[ended] = to_json({**result, "extract": lie})
         with_manifest(content)
 
     with pytest.raises(RecordDamaged, match=r"prometheus.om.gz does not show the samples of its run: .*12345\.0"):

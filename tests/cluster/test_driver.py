@@ -27,7 +27,7 @@ from bench.cluster.driver import (
 )
 from bench.experiments import load
 from bench.identity import CALLERS_CODE, code_hash
-from bench.model import Closing, NodeFacts, from_json, to_json
+from bench.model import NodeFacts, RunResult, from_json, to_json
 
 MULTI = a_spec(topology=a_topology("multi", nodes=2))
 HAS = {"CPU": 1.0, "memory": 2.0 * 2**30, "object_store_memory": 2.0**29}
@@ -151,10 +151,10 @@ def test_a_driver_without_a_cluster_fails_and_starts_no_ray_of_its_own(tmp_path:
     done = subprocess.run(
         [sys.executable, "-m", "bench.cluster.driver", to_json(spec).decode()], env=environment, timeout=60, check=False
     )
-    closing = from_json((tmp_path / spec.session / "runs" / spec.folder / "run.json").read_bytes(), Closing)
+    result = from_json((tmp_path / spec.session / "runs" / spec.folder / "run.json").read_bytes(), RunResult)
     assert done.returncode == 1
-    assert closing.status == "failed"
-    assert "RAY_ADDRESS is not set" in closing.reasons[0]
+    assert result.status == "failed"
+    assert "RAY_ADDRESS is not set" in result.reasons[0]
 
 
 def test_code_that_is_not_the_callers_is_refused_before_anything_else_is_done(tmp_path: Path) -> None:
@@ -163,10 +163,10 @@ def test_code_that_is_not_the_callers_is_refused_before_anything_else_is_done(tm
     done = subprocess.run(
         [sys.executable, "-m", "bench.cluster.driver", to_json(spec).decode()], env=environment, timeout=60, check=False
     )
-    closing = from_json((tmp_path / spec.session / "runs" / spec.folder / "run.json").read_bytes(), Closing)
-    assert (done.returncode, closing.status) == (1, "failed")
+    result = from_json((tmp_path / spec.session / "runs" / spec.folder / "run.json").read_bytes(), RunResult)
+    assert (done.returncode, result.status) == (1, "failed")
     for words in (code_hash(), "0123456789abcdef", "task image", "--dev"):
-        assert words in closing.reasons[0]
+        assert words in result.reasons[0]
 
 
 def test_a_node_with_other_code_than_the_callers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

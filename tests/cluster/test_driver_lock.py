@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from bench.cluster import driver_lock
 from bench.cluster.invocation import QUIET
 from bench.cluster.metrics_page import MetricsPage
-from bench.model import Closing, from_json, to_json
+from bench.model import RunResult, from_json, to_json
 
 WAIT_SECONDS = 30.0
 SPEC = a_spec()
@@ -104,8 +104,8 @@ def test_a_driver_that_is_stopped_says_so_in_its_record(records: Path) -> None:
     with a_driver(records) as driver:
         end(driver, signal.SIGTERM)
         assert driver.returncode == 128 + signal.SIGTERM
-    closing = from_json((records / SPEC.session / "runs" / SPEC.folder / "run.json").read_bytes(), Closing)
-    assert (closing.status, closing.reasons) == ("stopped", ("its driver was told to end by SIGTERM",))
+    result = from_json((records / SPEC.session / "runs" / SPEC.folder / "run.json").read_bytes(), RunResult)
+    assert (result.status, result.reasons) == ("stopped", ("its driver was told to end by SIGTERM",))
 
 
 def test_the_silence_that_a_driver_asked_for_ends_with_it(records: Path) -> None:

@@ -81,11 +81,11 @@ def test_lines_are_fetched_once_by_offset(recorder: Recorder, url: str, tmp_path
     assert collector.fetch_new() == b""
     recorder.sample(a_sample(1200.0, turn=4))
     assert collector.fetch_new().count(b"\n") == 1
-    assert collector.fetch_closing() is None
+    assert collector.fetch_result() is None
     recorder.close("ok", ())
-    closing = collector.fetch_closing()
-    assert closing is not None
-    assert closing.lines == len(SAMPLES_OF_RUN) + 1
+    result = collector.fetch_result()
+    assert result is not None
+    assert result.lines == len(SAMPLES_OF_RUN) + 1
 
 
 def test_half_a_line_stays_where_it_is(recorder: Recorder, url: str, tmp_path: Path, records: Path) -> None:

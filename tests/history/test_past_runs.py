@@ -15,7 +15,7 @@ from made_up_sessions import a_session_on_disk
 from bench import analysis
 from bench.cluster.recorder import Recorder
 from bench.history import past_runs
-from bench.model import Closing, Interval, QuietCheck, from_json, to_json
+from bench.model import Interval, QuietCheck, RunResult, from_json, to_json
 from bench.planning.needs import JOB_SECONDS
 from bench.planning.plan import NOTHING_KNOWN, QUIET_CHECK_SECONDS, run_key, time_key
 from bench.record import store
@@ -58,8 +58,8 @@ def test_what_lies_between_runs_is_what_a_cluster_takes_less_the_job_and_the_wai
         quiet_check = QuietCheck(
             is_quiet=True, waited_seconds=4.0 * (spec.block - 1), busy=0.0, pressure=0.0, boot_id=""
         )
-        closing = from_json((path / "run.json").read_bytes(), Closing)
-        store.write_whole(path / "run.json", to_json(replace(closing, quiet_check=quiet_check)))
+        result = from_json((path / "run.json").read_bytes(), RunResult)
+        store.write_whole(path / "run.json", to_json(replace(result, quiet_check=quiet_check)))
     known = past_runs.known(tmp_path, "local")
     # 20 s from single to multi; 35 s to the next block, which waited; hours to what was resumed say nothing
     assert known.clusters == {

@@ -18,7 +18,7 @@ from made_up_sessions import a_session_on_disk
 from bench import analysis
 from bench.capsules import checking, packing
 from bench.errors import RecordDamaged
-from bench.model import Closing, from_json, to_json
+from bench.model import RunResult, from_json, to_json
 from bench.record import store
 from bench.record.files import read_plain
 from bench.runner.session import remaining
@@ -35,7 +35,7 @@ def closed_anew(path: Path) -> None:
     """Make run.json fit its samples, as where what cannot be read was written so."""
     lines, sha256 = store.measure(path)
     ending = path.with_name("run.json")
-    ending.write_bytes(to_json(replace(from_json(ending.read_bytes(), Closing), lines=lines, sha256=sha256)))
+    ending.write_bytes(to_json(replace(from_json(ending.read_bytes(), RunResult), lines=lines, sha256=sha256)))
 
 
 def a_null_value(path: Path) -> None:

@@ -17,7 +17,7 @@ from fakes import FakeHead, FakeTarget, Heard, a_fake_target, good_driver, run_a
 
 from bench.cluster.recorder import Recorder
 from bench.errors import CannotWrite, RecordDamaged, TargetFailed
-from bench.model import Closing, Extract, IdleLoad, Line, Run, Session, Spec, to_json
+from bench.model import Extract, IdleLoad, Line, Run, RunResult, Session, Spec, to_json
 from bench.prometheus import extract, run_view
 from bench.record import store
 from bench.runner import quiet_check
@@ -228,8 +228,8 @@ def test_a_worker_that_did_not_start_in_an_earlier_run_is_nothing_to_the_next(
 def test_lines_that_were_lost_on_the_way_make_a_run_invalid(tmp_path: Path, target: FakeTarget, head: FakeHead) -> None:
     def loses(spec: Spec, folder: Path) -> str:
         Recorder(folder, spec).sample(a_sample(5.0))
-        closing = Closing(status="ok", lines=3, sha256="of three lines")
-        store.write_whole(folder / "run.json", to_json(closing))
+        result = RunResult(status="ok", lines=3, sha256="of three lines")
+        store.write_whole(folder / "run.json", to_json(result))
         return "SUCCEEDED"
 
     head.driver = loses
@@ -496,7 +496,7 @@ def a_line_with_null(spec: Spec, folder: Path) -> str:
     Recorder(folder, spec)
     line = to_json(Line(seq=1, sample=a_sample(1.0))).replace(b'"value":1.0', b'"value":null') + b"\n"
     (folder / store.SAMPLES).write_bytes(line)
-    (folder / "run.json").write_bytes(to_json(Closing(status="ok", lines=1, sha256=sha256(line).hexdigest())))
+    (folder / "run.json").write_bytes(to_json(RunResult(status="ok", lines=1, sha256=sha256(line).hexdigest())))
     return "SUCCEEDED"
 
 

@@ -61,7 +61,7 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
         yield from _turns(params, context, pair)
 
 
-def start(params: Params, seed: int, nodes: Sequence[NodeSlot], closing: ExitStack) -> Pair:
+def start(params: Params, seed: int, nodes: Sequence[NodeSlot], stack: ExitStack) -> Pair:
     """The sender on the first node, receivers from the last one on, joined by every transport."""
     sender_node, *others = nodes
     usable = [*reversed(others), sender_node]
@@ -71,7 +71,7 @@ def start(params: Params, seed: int, nodes: Sequence[NodeSlot], closing: ExitSta
         lambda _: (seed, params.largest),
         max_concurrency=params.most_streams + 2,
     )
-    closing.callback(ends.close)
+    stack.callback(ends.close)
     sender, receiver, *_ = ends.call("location", [()] * len(ends.nodes), seconds=READY_SECONDS)
     absent: dict[str, str] = {}
     if not (sender.has_iperf and receiver.has_iperf):
