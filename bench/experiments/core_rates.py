@@ -295,10 +295,10 @@ def response_times_of(params: Params, nodes: Sequence[NodeSlot], exits: ExitStac
     ends = {nodes[0].name, nodes[-1].name}
     subject = Subject(
         arm=RAY,
-        calls=RayCalls(lambda _seat, _number: server.small_value.remote(), seats=1),
+        calls=RayCalls(lambda _slot, _number: server.small_value.remote(), slots=1),
         in_flight=CONCURRENCY,
         is_right=lambda _number, answer: answer == OK,
-        by_node=lambda seats: _credit(ends, len(seats), 0),
+        by_node=lambda slots: _credit(ends, len(slots), 0),
     )
     return ResponseTimes(context=context, subject=subject, choice=params.open_loop, seconds=params.open_loop_seconds)
 

@@ -221,7 +221,7 @@ def test_a_wrong_answer_under_load_gives_a_reason_and_an_invalid_run(
     context: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = Predictors.request
-    monkeypatch.setattr(Predictors, "request", lambda self, seat, _: right(self, seat, (5, 6)))
+    monkeypatch.setattr(Predictors, "request", lambda self, slot, _: right(self, slot, (5, 6)))
     found = list(inference.run(Params(batch=100, inputs=600, open_loop_seconds=0.05), context))
     assert context.is_invalid
     assert all("gave no right answer" in reason for reason in context.reasons)

@@ -39,7 +39,7 @@ ANY_NUMBER = 1_000_000_000
 class Simulated:
     """Servers on a clock of their own: each call takes its time, one after the other, and none begins in a stall."""
 
-    seats: int = 1
+    slots: int = 1
     service_seconds: float = 0.001
     stall_seconds: float = 0.0
     stall_every_seconds: float = 5.0
@@ -50,7 +50,7 @@ class Simulated:
     due: list[tuple[float, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.free = [self.time] * self.seats
+        self.free = [self.time] * self.slots
 
     def now(self) -> float:
         return self.time
@@ -58,14 +58,14 @@ class Simulated:
     def sleep_until(self, moment: float) -> None:
         self.time = max(self.time, moment)
 
-    def send(self, seat: int, number: int) -> None:
-        self.sent.append((self.time, seat))
-        begin = max(self.time, self.free[seat])
+    def send(self, slot: int, number: int) -> None:
+        self.sent.append((self.time, slot))
+        begin = max(self.time, self.free[slot])
         into = begin % self.stall_every_seconds
         if into < self.stall_seconds:
             begin += self.stall_seconds - into
-        self.free[seat] = begin + self.service_seconds
-        heapq.heappush(self.due, (self.free[seat], number))
+        self.free[slot] = begin + self.service_seconds
+        heapq.heappush(self.due, (self.free[slot], number))
         self.time += self.send_seconds
 
     def answers(self, seconds: float) -> Sequence[Answer]:
@@ -152,8 +152,8 @@ def test_a_stall_is_seen_by_the_open_loop_and_hidden_by_the_closed_one() -> None
 
 
 @given(st.floats(1e-5, 0.5), st.integers(1, 3))
-def test_calls_are_sent_when_they_are_due_however_long_answers_take(service_seconds: float, seats: int) -> None:
-    calls = Simulated(service_seconds=service_seconds, seats=seats)
+def test_calls_are_sent_when_they_are_due_however_long_answers_take(service_seconds: float, slots: int) -> None:
+    calls = Simulated(service_seconds=service_seconds, slots=slots)
     due = due_seconds("poisson", 50.0, 200, "7")
     load = open_loop(calls, due, most_outstanding=ANY_NUMBER)
     assert [moment for moment, _ in calls.sent] == [100.0 + offset for offset in due]
@@ -176,16 +176,16 @@ def test_more_unanswered_calls_than_the_bound_end_the_load_and_it_says_overloade
 
 
 def test_a_call_goes_to_who_has_the_fewest_and_those_who_are_idle_take_turns() -> None:
-    idle = Simulated(seats=3, service_seconds=0.001)
+    idle = Simulated(slots=3, service_seconds=0.001)
     open_loop(idle, due_seconds("constant", 10.0, 6, "7"), most_outstanding=10)
-    assert [seat for _, seat in idle.sent] == [0, 1, 2, 0, 1, 2]
-    busy = Simulated(seats=2, service_seconds=100.0)
+    assert [slot for _, slot in idle.sent] == [0, 1, 2, 0, 1, 2]
+    busy = Simulated(slots=2, service_seconds=100.0)
     load = open_loop(busy, due_seconds("constant", 10.0, 8, "7"), most_outstanding=10)
-    assert sorted(load.seats) == [0] * 4 + [1] * 4
+    assert sorted(load.slots) == [0] * 4 + [1] * 4
 
 
 def test_the_closed_loop_keeps_as_many_in_flight_and_finds_the_maximum() -> None:
-    load = closed_loop(Simulated(seats=2, service_seconds=0.01), 5.0, in_flight=4)
+    load = closed_loop(Simulated(slots=2, service_seconds=0.01), 5.0, in_flight=4)
     assert len(load.values) / (load.end - load.begin) == pytest.approx(200.0, rel=0.02)
     assert max(load.response_seconds) == pytest.approx(0.04)
 
@@ -268,7 +268,7 @@ def measured(calls: Any, folder: Path, choice: str = "poisson", seconds: float =
         calls=calls,
         in_flight=1,
         is_right=lambda _, value: value == b"ok",
-        by_node=lambda seats: {"head": float(len(seats))},
+        by_node=lambda slots: {"head": float(len(slots))},
     )
     times = ResponseTimes(context=context, subject=subject, choice=choice, seconds=seconds)  # type: ignore[arg-type]
     samples = [sample for turn in context.turns() for sample in times.measure(turn)]
@@ -339,7 +339,7 @@ def test_an_actor_that_stalls_is_seen_by_the_open_loop_and_hidden_by_the_closed_
     actor = ray.remote(Stalling).options(num_cpus=0).remote()
     try:
         ray.get(actor.__ray_ready__.remote())
-        calls = RayCalls(lambda _seat, _number: actor.answer.remote(), seats=1)
+        calls = RayCalls(lambda _slot, _number: actor.answer.remote(), slots=1)
         open_one = open_loop(calls, due_seconds("constant", 100.0, 500, "7"), most_outstanding=1_000)
         closed_one = closed_loop(calls, 5.0, in_flight=1)
     finally:
@@ -360,5 +360,5 @@ def test_a_call_that_fails_is_an_answer_too(local_ray: Sequence[Any]) -> None:
         raise ValueError("on purpose")
 
     failing = ray.remote(fail).options(num_cpus=0)
-    load = open_loop(RayCalls(lambda _seat, _number: failing.remote(), seats=1), [0.01, 0.02], most_outstanding=10)
+    load = open_loop(RayCalls(lambda _slot, _number: failing.remote(), slots=1), [0.01, 0.02], most_outstanding=10)
     assert [type(value).__name__ for value in load.values] == ["RayTaskError(ValueError)"] * 2

@@ -235,7 +235,7 @@ def test_a_pool_is_held_against_the_ideal_of_all_cpus_as_the_search_is() -> None
     assert values(pool, "started_search_to_ideal_ratio", "pool") == [pytest.approx((5.0 - 2.0 / 2) / 0.5)]
 
 
-def test_trials_are_dealt_to_nodes_by_their_seats() -> None:
+def test_trials_are_dealt_to_nodes_by_their_slots() -> None:
     config = Config(lr=0.1, momentum=0.5, hidden=32)
     items = [(number, config) for number in range(7)]
     assert [[number for number, _ in part] for part in deal(items, [1, 2])] == [[0, 3, 6], [1, 2, 4, 5]]

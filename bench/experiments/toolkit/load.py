@@ -35,7 +35,7 @@ class Calls(Protocol):
     """The way to those who answer, and the clock: Ray's and the wall's, or a test's."""
 
     @property
-    def seats(self) -> int:
+    def slots(self) -> int:
         """How many answer."""
         ...
 
@@ -43,8 +43,8 @@ class Calls(Protocol):
 
     def sleep_until(self, moment: float) -> None: ...
 
-    def send(self, seat: int, number: int) -> None:
-        """Hand call `number` to `seat`, and wait for nothing."""
+    def send(self, slot: int, number: int) -> None:
+        """Hand call `number` to `slot`, and wait for nothing."""
         ...
 
     def answers(self, seconds: float) -> Sequence[Answer]:
@@ -60,7 +60,7 @@ class Load:
     end: float  # the last answer
     response_seconds: Sequence[float]  # from when a call was due
     late_seconds: Sequence[float]  # from when it was due until it was sent
-    seats: Sequence[int]
+    slots: Sequence[int]
     values: Sequence[Any]
     overloaded: str = ""  # why sending ended early
 
@@ -95,10 +95,10 @@ def open_loop(calls: Calls, due: Sequence[float], most_outstanding: int) -> Load
 
 
 def closed_loop(calls: Calls, seconds: float, in_flight: int) -> Load:
-    """Have each seat answer `in_flight` calls at a time for `seconds`: the most that this way of calling gets."""
+    """Have each slot answer `in_flight` calls at a time for `seconds`: the most that this way of calling gets."""
     book = _Book(calls)
     while (now := calls.now()) - book.begin < seconds:
-        if book.outstanding < in_flight * calls.seats:
+        if book.outstanding < in_flight * calls.slots:
             book.send(now)
         else:
             book.wait()
@@ -115,29 +115,29 @@ class _Book:
     overloaded: str = ""
     due: list[float] = field(default_factory=list)
     late: list[float] = field(default_factory=list)
-    seats: list[int] = field(default_factory=list)
+    slots: list[int] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.busy = [0] * self.calls.seats
-        self.last = list(range(-self.calls.seats, 0))  # the number of each seat's latest call
+        self.busy = [0] * self.calls.slots
+        self.last = list(range(-self.calls.slots, 0))  # the number of each slot's latest call
         self.begin = self.calls.now()
 
     def send(self, moment: float) -> None:
-        """To the seat with the fewest calls in hand; of those, to the one whose turn was longest ago."""
+        """To the slot with the fewest calls in hand; of those, to the one whose turn was longest ago."""
         number = len(self.due)
-        seat = min(range(len(self.busy)), key=lambda each: (self.busy[each], self.last[each]))
+        slot = min(range(len(self.busy)), key=lambda each: (self.busy[each], self.last[each]))
         self.due.append(moment)
         self.late.append(self.calls.now() - moment)
-        self.seats.append(seat)
-        self.calls.send(seat, number)
-        self.busy[seat] += 1
-        self.last[seat] = number
+        self.slots.append(slot)
+        self.calls.send(slot, number)
+        self.busy[slot] += 1
+        self.last[slot] = number
         self.outstanding += 1
 
     def take(self, answers: Sequence[Answer]) -> None:
         for answer in answers:
-            self.busy[self.seats[answer.number]] -= 1
+            self.busy[self.slots[answer.number]] -= 1
         self.outstanding -= len(answers)
         self.answers += answers
 
@@ -158,17 +158,17 @@ class _Book:
             end=max((answer.came for answer in self.answers), default=self.begin),
             response_seconds=[answer.came - due for answer, due in zip(self.answers, self.due, strict=True)],
             late_seconds=self.late,
-            seats=self.seats,
+            slots=self.slots,
             values=[answer.value for answer in self.answers],
             overloaded=self.overloaded,
         )
 
 
 class RayCalls:
-    """Calls of Ray: `call(seat, number)` gives a reference, and an answer is timed in the thread that receives it."""
+    """Calls of Ray: `call(slot, number)` gives a reference, and an answer is timed in the thread that receives it."""
 
-    def __init__(self, call: Callable[[int, int], Any], seats: int) -> None:
-        self.seats = seats
+    def __init__(self, call: Callable[[int, int], Any], slots: int) -> None:
+        self.slots = slots
         self._call = call
         self._came: SimpleQueue[Answer] = SimpleQueue()
 
@@ -179,8 +179,8 @@ class RayCalls:
         while (left := moment - monotonic()) > 0:
             sleep(max(0.0, left - SPIN_SECONDS))  # a sleep of nothing lets answers in
 
-    def send(self, seat: int, number: int) -> None:
-        self._call(seat, number).future().add_done_callback(partial(self._keep, number))
+    def send(self, slot: int, number: int) -> None:
+        self._call(slot, number).future().add_done_callback(partial(self._keep, number))
 
     def answers(self, seconds: float) -> Sequence[Answer]:
         return list(self._arrived(seconds))

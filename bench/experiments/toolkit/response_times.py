@@ -81,9 +81,9 @@ class Subject:
 
     arm: Arm
     calls: Calls
-    in_flight: int  # calls a seat in the closed loop
+    in_flight: int  # calls a slot in the closed loop
     is_right: Callable[[int, Any], bool]  # whether call number so-and-so gave the right answer
-    by_node: Callable[[Sequence[int]], Mapping[str, float]]  # work of each node, of the calls' seats
+    by_node: Callable[[Sequence[int]], Mapping[str, float]]  # work of each node, of the calls' slots
     most_outstanding: int = MOST_OUTSTANDING
 
 
@@ -165,7 +165,7 @@ class ResponseTimes:
         return open_loop(self.subject.calls, due, self.subject.most_outstanding)
 
     def _by_node(self, load: Load) -> Mapping[str, float]:
-        return self.subject.by_node(load.seats)
+        return self.subject.by_node(load.slots)
 
     def _keep(self, told: Told, turn: Turn) -> None:
         with (self.context.folder / FILE).open("a") as file:
