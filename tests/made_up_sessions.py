@@ -17,10 +17,10 @@ from bench.record import store
 FEW = {"metrics": (*METRICS[:2], METRICS[-1]), "arms": (ARMS[0], ARMS[2])}
 
 
-def a_session_on_disk(out: Path, name: str = "20260105-100000-inference-lab-0001", **wish: Any) -> Path:
+def a_session_on_disk(out: Path, name: str = "20260105-100000-inference-lab-0001", **shape: Any) -> Path:
     """The folder of a session in which every run is ok."""
     created = f"{name[:4]}-{name[4:6]}-{name[6:8]}T10:00:00+00:00"
-    session, runs = made_up(**{"cells": 1, "blocks": 2, **FEW, **wish})
+    session, runs = made_up(**{"cells": 1, "blocks": 2, **FEW, **shape})
     session = replace(
         session, id=name, created=created, specs=tuple(replace(spec, session=name) for spec in session.specs)
     )

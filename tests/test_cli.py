@@ -307,8 +307,8 @@ def test_an_old_session_resumes_and_reports_though_its_experiment_no_longer_answ
         return "SUCCEEDED"
 
     head.driver = measures
-    wish = RunRequest(experiments=("network",), sets=("chunk_bytes=1048576",), topology="single", cpus=2, blocks=1)
-    planned = plan.make(wish)
+    shape = RunRequest(experiments=("network",), sets=("chunk_bytes=1048576",), topology="single", cpus=2, blocks=1)
+    planned = plan.make(shape)
     folder = store.create(tmp_path / "results", planned)
 
     def silent(*_: object) -> None:

@@ -71,7 +71,7 @@ PER_SECOND = (3_000.0, 15_000.0, 41_000.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
+class SessionShape:
     """What a made-up session shall be like."""
 
     blocks: int = 6
@@ -86,22 +86,22 @@ class Wish:
     seed: int = 7
 
 
-def made_up(wish: Wish | None = None, **changes: Any) -> tuple[Session, list[Run]]:
+def made_up(shape: SessionShape | None = None, **changes: Any) -> tuple[Session, list[Run]]:
     """A session and its runs, all of them ok."""
-    wish = replace(wish or Wish(), **changes)
-    specs = tuple(_specs(wish))
+    shape = replace(shape or SessionShape(), **changes)
+    specs = tuple(_specs(shape))
     session = Session(
         id="s-2026-01-05",
         created="2026-01-05T10:00:00+00:00",
         target="local",
-        seed=wish.seed,
+        seed=shape.seed,
         profile="lab",
-        command=f"bench run inference --profile lab --seed {wish.seed}",
-        metrics={"inference": wish.metrics},
-        arms={"inference": wish.arms},
+        command=f"bench run inference --profile lab --seed {shape.seed}",
+        metrics={"inference": shape.metrics},
+        arms={"inference": shape.arms},
         specs=specs,
     )
-    return session, [a_run(spec, wish) for spec in specs]
+    return session, [a_run(spec, shape) for spec in specs]
 
 
 def _params(cell: int) -> Mapping[str, Value]:
@@ -109,8 +109,8 @@ def _params(cell: int) -> Mapping[str, Value]:
     return {**CELLS[cell % len(CELLS)], "actors": 2 + cell // len(CELLS)}
 
 
-def _specs(wish: Wish) -> Sequence[Spec]:
-    draw = random.Random(wish.seed)
+def _specs(shape: SessionShape) -> Sequence[Spec]:
+    draw = random.Random(shape.seed)
     return [
         Spec(
             id=f"b{block:02d}-{topology.name}-inference-c{cell + 1:02d}",
@@ -118,51 +118,51 @@ def _specs(wish: Wish) -> Sequence[Spec]:
             experiment="inference",
             cell=f"c{cell + 1:02d}",
             params=_params(cell),
-            seed=wish.seed,
+            seed=shape.seed,
             topology=topology,
             block=block,
             warmups=1,
-            samples=wish.samples,
+            samples=shape.samples,
             sample_seconds=0.5,
             deadline_seconds=120.0,
             guessed_seconds=10.0,
         )
-        for block in range(1, wish.blocks + 1)
-        for topology in draw.sample(wish.topologies, len(wish.topologies))
-        for cell in draw.sample(range(wish.cells), wish.cells)
+        for block in range(1, shape.blocks + 1)
+        for topology in draw.sample(shape.topologies, len(shape.topologies))
+        for cell in draw.sample(range(shape.cells), shape.cells)
     ]
 
 
-def a_run(spec: Spec, wish: Wish | None = None) -> Run:
+def a_run(spec: Spec, shape: SessionShape | None = None) -> Run:
     """One Spec, done well."""
-    wish = wish or Wish()
+    shape = shape or SessionShape()
     draw = random.Random(f"{spec.id}/{spec.seed}")
-    drift = random.Random(f"{spec.block}").gauss(1.0, wish.noise)
-    speed = PER_SECOND[(int(spec.cell[1:]) - 1) % len(PER_SECOND)] * drift * draw.gauss(1.0, wish.noise)
+    drift = random.Random(f"{spec.block}").gauss(1.0, shape.noise)
+    speed = PER_SECOND[(int(spec.cell[1:]) - 1) % len(PER_SECOND)] * drift * draw.gauss(1.0, shape.noise)
     if spec.topology.name == "multi":
-        speed *= wish.multi
-    samples, usage = [], _idle(spec, wish)
+        speed *= shape.multi
+    samples, usage = [], _idle(spec, shape)
     clock = 100.0
-    for metric in wish.metrics:
+    for metric in shape.metrics:
         if metric.name not in ONCE:
             continue
         samples.append(_sample(metric, draw.gauss(2.0, 0.1), Interval(clock, clock + 2), "ray"))
         clock += 3
     for turn in range(1, spec.warmups + spec.samples + 1):
         warmup = turn <= spec.warmups
-        for arm in wish.arms:
+        for arm in shape.arms:
             covers = Interval(clock, clock + 0.5)
             clock += 1
             rate = speed * SPEEDS[arm.name] * draw.gauss(1.0, 0.01) * (0.5 if warmup else 1.0)
             samples.append(_sample(RATE, rate, covers, arm.name, turn, warmup=warmup))
             if arm.role == "subject":
-                samples += _details(wish, rate, covers, turn, warmup=warmup)
+                samples += _details(shape, rate, covers, turn, warmup=warmup)
             if arm.probed:
-                usage += _usage(spec, wish, arm.name, rate * 0.5, covers, turn, warmup=warmup)
+                usage += _usage(spec, shape, arm.name, rate * 0.5, covers, turn, warmup=warmup)
     return Run(
         spec=spec,
         status="ok",
-        facts=a_facts(spec.topology, link=wish.link),
+        facts=a_facts(spec.topology, link=shape.link),
         samples=tuple(samples),
         usage=tuple(usage),
         digests={"predictions": "abc123"},
@@ -177,7 +177,7 @@ def _sample(
     return Sample(metric=metric.name, value=value, reason=reason, interval=covers, arm=arm, turn=turn, warmup=warmup)
 
 
-def _details(wish: Wish, rate: float, covers: Interval, turn: int, *, warmup: bool) -> list[Sample]:
+def _details(shape: SessionShape, rate: float, covers: Interval, turn: int, *, warmup: bool) -> list[Sample]:
     values = {
         "latency_p50_seconds": 6.0 / rate,
         "latency_p90_seconds": 9.0 / rate,
@@ -187,7 +187,7 @@ def _details(wish: Wish, rate: float, covers: Interval, turn: int, *, warmup: bo
     }
     return [
         _sample(metric, values[metric.name], covers, "ray", turn, warmup=warmup)
-        for metric in wish.metrics
+        for metric in shape.metrics
         if metric.name in values
     ]
 
@@ -196,8 +196,8 @@ def _names(topology: Topology) -> list[str]:
     return ["head", *(f"worker-{number}" for number in range(1, topology.nodes))]
 
 
-def _idle(spec: Spec, wish: Wish) -> list[NodeUsage]:
-    counted = not wish.link.startswith("loopback")
+def _idle(spec: Spec, shape: SessionShape) -> list[NodeUsage]:
+    counted = not shape.link.startswith("loopback")
     return [
         NodeUsage(
             node=node,
@@ -229,10 +229,10 @@ def _quiet_host(seconds: float, *, own: float) -> dict[str, float]:
 
 
 def _usage(
-    spec: Spec, wish: Wish, arm: str, work: float, covers: Interval, turn: int, *, warmup: bool
+    spec: Spec, shape: SessionShape, arm: str, work: float, covers: Interval, turn: int, *, warmup: bool
 ) -> list[NodeUsage]:
     names = _names(spec.topology)
-    counted = not wish.link.startswith("loopback")
+    counted = not shape.link.startswith("loopback")
     crossing = work / 2 if len(names) > 1 else 0.0
     sent = {"head": int(2_000 + crossing * 900), "worker-1": int(2_000 + crossing * 60)}
     received = {"head": sent["worker-1"], "worker-1": sent["head"]} if len(names) > 1 else sent

@@ -37,8 +37,8 @@ def correlated(length, *, phi, cv, seed):
 @cache
 def order(seed, blocks=BLOCKS):
     """(block, topology) of one cell's invocations, in the order in which raymeter would run them."""
-    wish = RunRequest(experiments=("inference",), cpus=2, blocks=blocks, seed=seed)
-    return tuple((spec.block, spec.topology.name) for spec in plan.make(wish).specs if spec.cell == "c01")
+    shape = RunRequest(experiments=("inference",), cpus=2, blocks=blocks, seed=seed)
+    return tuple((spec.block, spec.topology.name) for spec in plan.make(shape).specs if spec.cell == "c01")
 
 
 def compared(series, *, seed, blocks=BLOCKS, effect=0.0):

@@ -19,8 +19,8 @@ Change = Callable[[Session, list[Run]], list[Run]]
 IN_ANY_ORDER = (replace(ARMS[0], repeatable=False), *ARMS[1:])
 
 
-def caveats_of(change: Change | None = None, **wish):
-    session, runs = made_up(**({"cells": 1, "blocks": 6} | wish))
+def caveats_of(change: Change | None = None, **shape):
+    session, runs = made_up(**({"cells": 1, "blocks": 6} | shape))
     return analysis.build(session, change(session, runs) if change else runs).caveats
 
 
@@ -214,9 +214,9 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("change", "wish", "severity", "words"), CASES, ids=[case[3][:40] for case in CASES])
-def test_a_caveat_is_found_and_weighed(change, wish, severity, words):
-    found = [caveat for caveat in caveats_of(change, **wish) if words in caveat.text]
+@pytest.mark.parametrize(("change", "shape", "severity", "words"), CASES, ids=[case[3][:40] for case in CASES])
+def test_a_caveat_is_found_and_weighed(change, shape, severity, words):
+    found = [caveat for caveat in caveats_of(change, **shape) if words in caveat.text]
     assert {caveat.severity for caveat in found} == {severity}
 
 

@@ -14,8 +14,8 @@ from bench.model import Clock, Run
 FINE = Clock(step_seconds=1e-7, empty_sample_seconds=1e-6)
 
 
-def short_of(change, **wish) -> list[str]:
-    session, runs = made_up(**({"cells": 1, "blocks": 6} | wish))
+def short_of(change, **shape) -> list[str]:
+    session, runs = made_up(**({"cells": 1, "blocks": 6} | shape))
     return [
         caveat.text
         for caveat in analysis.build(session, list(map(change, runs))).caveats

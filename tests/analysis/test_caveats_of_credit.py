@@ -12,9 +12,9 @@ from bench.analysis.caveats.credit import shares
 from bench.analysis.table import Table
 
 
-def said(change, **wish) -> list[str]:
+def said(change, **shape) -> list[str]:
     """The caveats on credit in a session whose rows of usage are changed so; None takes a row away."""
-    session, runs = made_up(**({"cells": 1, "blocks": 6} | wish))
+    session, runs = made_up(**({"cells": 1, "blocks": 6} | shape))
     changed = []
     for run in runs:
         rows = [change(run, row) for row in run.usage]

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from analysis.made_up import MULTI, RATE, SINGLE, Wish, made_up
+from analysis.made_up import MULTI, RATE, SINGLE, SessionShape, made_up
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -172,7 +172,7 @@ def _numbers(estimate):
 
 
 def test_of_many_attempts_the_last_good_one_counts():
-    _, runs = made_up(Wish(cells=1, blocks=1, topologies=(SINGLE,)))
+    _, runs = made_up(SessionShape(cells=1, blocks=1, topologies=(SINGLE,)))
     first = replace(runs[0], status="failed", reasons=("the head died",))
     second = replace(runs[0], spec=replace(runs[0].spec, attempt=2))
     third = replace(first, spec=replace(runs[0].spec, attempt=3))
@@ -181,7 +181,7 @@ def test_of_many_attempts_the_last_good_one_counts():
 
 
 def test_a_run_that_is_not_ok_gives_a_reason_and_never_a_number():
-    session, runs = made_up(Wish(cells=1, blocks=1, topologies=(MULTI,)))
+    session, runs = made_up(SessionShape(cells=1, blocks=1, topologies=(MULTI,)))
     bad = replace(runs[0], status="invalid", reasons=("worker-1 did nothing",))
     table = Table(runs)
     asked = Question(session=session, runs={bad.spec.id: bad}, topologies=("multi",), margin=0.02, table=table)

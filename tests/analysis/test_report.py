@@ -11,8 +11,8 @@ from bench.model import Interval, Metric, Sample, from_json, to_json
 from bench.reports import FORMATS
 
 
-def a_report(change=None, **wish):
-    session, runs = made_up(**wish)
+def a_report(change=None, **shape):
+    session, runs = made_up(**shape)
     return analysis.build(session, change(runs) if change else runs)
 
 
@@ -109,10 +109,10 @@ def test_without_a_better_peer_the_second_sentence_is_about_the_ceiling():
 
 
 @pytest.mark.parametrize(
-    "wish", [{"cells": 0}, {"blocks": 1}, {"topologies": (SINGLE,)}, {"metrics": (RATE,)}, {"arms": ()}, {"cells": 3}]
+    "shape", [{"cells": 0}, {"blocks": 1}, {"topologies": (SINGLE,)}, {"metrics": (RATE,)}, {"arms": ()}, {"cells": 3}]
 )
-def test_a_report_comes_back_from_json_as_it_went(wish):
-    report = a_report(**wish)
+def test_a_report_comes_back_from_json_as_it_went(shape):
+    report = a_report(**shape)
     assert to_json(from_json(to_json(report), Report)) == to_json(report)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from analysis.made_up import ARMS, RATE, SINGLE, Wish, a_facts, made_up
+from analysis.made_up import ARMS, RATE, SINGLE, SessionShape, a_facts, made_up
 from analysis.test_sweeps import OFFERED, RESPONSE, loaded
 
 from bench.analysis import two_sessions
 from bench.analysis.two_sessions import Stored
 
-FEW = Wish(cells=2, blocks=8)
+FEW = SessionShape(cells=2, blocks=8)
 
 
 def a_session(name="s1", **changes):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from analysis.made_up import MULTI, RATE, SINGLE, Wish, made_up
+from analysis.made_up import MULTI, RATE, SINGLE, SessionShape, made_up
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +20,7 @@ def a_usage(node="head", **changes):
 
 
 def a_run(*usage, rate=100.0):
-    _, runs = made_up(Wish(cells=1, blocks=1, topologies=(SINGLE,)))
+    _, runs = made_up(SessionShape(cells=1, blocks=1, topologies=(SINGLE,)))
     sample = Sample(metric=RATE.name, value=rate, interval=Interval(0.0, 10.0), arm="ray", turn=1)
     return replace(runs[0], samples=(sample,), usage=usage)
 

@@ -55,8 +55,8 @@ def warming(runs, course, topologies=("single", "multi")):
     ]
 
 
-def a_session(**wish):
-    return made_up(**{"cells": 1, "blocks": 6, "samples": 11, "arms": ARMS[:2]} | wish)
+def a_session(**shape):
+    return made_up(**{"cells": 1, "blocks": 6, "samples": 11, "arms": ARMS[:2]} | shape)
 
 
 def warm_turns(columns, warm):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from analysis.made_up import SINGLE, Wish, a_run
+from analysis.made_up import SINGLE, SessionShape, a_run
 from command_line import Typed, typist
 from fakes import FakeHead, FakeTarget, a_fake_target
 from made_up_sessions import FEW, a_session_on_disk
@@ -48,11 +48,11 @@ def target(head: FakeHead, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTarg
         yield fake
 
 
-def measuring(**wish: object) -> Callable[[Spec, Path], str]:
+def measuring(**shape: object) -> Callable[[Spec, Path], str]:
     """A driver whose numbers are made up."""
 
     def drive(spec: Spec, folder: Path) -> str:
-        run = a_run(spec, Wish(**FEW, **wish))  # type: ignore[arg-type]
+        run = a_run(spec, SessionShape(**FEW, **shape))  # type: ignore[arg-type]
         recorder = Recorder(folder, spec)
         assert run.facts
         recorder.facts(run.facts)

@@ -72,22 +72,22 @@ def test_every_attempt_has_one_fault_behind_it_that_ended_the_one_before() -> No
         assert [each.share for each in left] == sorted(each.share for each in left)
 
 
-def a_wish(*, target: str = "local", **fields: Any) -> RunRequest:
+def a_shape(*, target: str = "local", **fields: Any) -> RunRequest:
     return RunRequest(topology="single", cpus=1, blocks=1, target=target, **fields)
 
 
 def test_chaos_is_refused_where_a_loss_makes_a_run_invalid() -> None:
     with pytest.raises(BadInput, match="network allows none") as refused:
-        plan.make(a_wish(experiments=("network",), sets=("chaos=worker:1",)))
+        plan.make(a_shape(experiments=("network",), sets=("chaos=worker:1",)))
     assert "clustering" in refused.value.way_out
 
 
 def test_a_node_joins_on_this_machine_alone() -> None:
-    assert plan.make(a_wish(experiments=("clustering",), sets=("chaos=join:1", "peers=none"))).specs
+    assert plan.make(a_shape(experiments=("clustering",), sets=("chaos=join:1", "peers=none"))).specs
     with pytest.raises(BadInput, match="do not tolerate nodes that leave or join"):
-        plan.make(a_wish(experiments=("clustering",), sets=("chaos=join:1",)))
+        plan.make(a_shape(experiments=("clustering",), sets=("chaos=join:1",)))
     with pytest.raises(BadInput, match="on k8s"):
-        plan.make(a_wish(experiments=("clustering",), sets=("chaos=join:1", "peers=none"), target="k8s"))
+        plan.make(a_shape(experiments=("clustering",), sets=("chaos=join:1", "peers=none"), target="k8s"))
 
 
 def test_a_journal_that_is_filled_up_holds_whole_rows_and_half_a_one_and_the_next_attempt_does_the_rest(

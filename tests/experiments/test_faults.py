@@ -30,7 +30,7 @@ def an_injector(text: str) -> FaultInjector:
     return FaultInjector(plan=text, workers="Nobody", seed=1, attempt=1, nodes=())
 
 
-def a_wish(name: str, chaos: str) -> RunRequest:
+def a_shape(name: str, chaos: str) -> RunRequest:
     return RunRequest(
         experiments=(name,), sets=(f"chaos={chaos}", "data=synthetic-32"), topology="single", cpus=2, blocks=1
     )
@@ -53,9 +53,9 @@ def test_an_experiment_that_tolerates_no_fault_refuses_every_plan(name: str) -> 
 
 
 def test_a_kind_that_an_experiment_does_not_tolerate_is_refused_with_those_that_it_does() -> None:
-    assert plan.make(a_wish("parameter-server", "worker:2")).specs
+    assert plan.make(a_shape("parameter-server", "worker:2")).specs
     with pytest.raises(BadInput, match="raylet:1 is no part") as refused:
-        plan.make(a_wish("parameter-server", "worker:1+raylet:1"))
+        plan.make(a_shape("parameter-server", "worker:1+raylet:1"))
     assert "Kinds: worker." in refused.value.way_out
 
 

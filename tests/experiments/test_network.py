@@ -417,7 +417,7 @@ def test_every_way_carries_the_same_bytes_and_every_payload_is_checked(local_ray
 
 
 def test_a_broadcast_that_leaves_a_node_out_is_refused_before_anything_starts() -> None:
-    wish = RunRequest(experiments=("network",), sets=("receivers=1",), cpus=2, blocks=1)
+    shape = RunRequest(experiments=("network",), sets=("receivers=1",), cpus=2, blocks=1)
     with pytest.raises(DoesNotFit, match=r"receivers=1 does not reach the 2 nodes of multi\. Use --set receivers=2"):
-        plan.make(wish)
-    assert plan.make(replace(wish, topology="single")).specs
+        plan.make(shape)
+    assert plan.make(replace(shape, topology="single")).specs

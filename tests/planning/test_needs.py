@@ -17,46 +17,46 @@ from bench.record import store
 from bench.runner.session import remaining
 
 
-def a_wish(*sets: str, topology: str = "both") -> RunRequest:
+def a_shape(*sets: str, topology: str = "both") -> RunRequest:
     return RunRequest(experiments=("tune",), sets=sets, topology=topology, cpus=2, blocks=1)
 
 
 def test_a_run_of_a_set_that_is_not_seeded_is_not_even_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAYMETER_DATA", str(tmp_path / "none"))
     with pytest.raises(DataMissing, match="Type: bench data seed mnist PATH"):
-        plan.make(a_wish("data=mnist"))
-    assert plan.make(a_wish("data=synthetic")).specs
+        plan.make(a_shape("data=mnist"))
+    assert plan.make(a_shape("data=synthetic")).specs
 
 
 def test_a_trial_that_is_larger_than_a_node_is_refused_with_the_numbers() -> None:
     with pytest.raises(DoesNotFit, match="needs 2 CPUs on one node, and a node of multi has 1"):
-        plan.make(a_wish("cpus_per_trial=2"))
-    assert plan.make(a_wish("cpus_per_trial=2", topology="single")).specs
+        plan.make(a_shape("cpus_per_trial=2"))
+    assert plan.make(a_shape("cpus_per_trial=2", topology="single")).specs
 
 
 def test_all_that_runs_must_know_of_their_experiment_is_planned_into_their_specs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a_seeded_mnist(tmp_path, monkeypatch)
-    (spec,) = plan.make(a_wish("data=mnist", "threads=3", topology="single")).specs
+    (spec,) = plan.make(a_shape("data=mnist", "threads=3", topology="single")).specs
     assert (spec.data_sets, spec.busy_workers, spec.guessed_seconds > 7) == (("mnist",), 6, True)
     assert (spec.ray_settings, spec.faults, spec.breaks_cluster) == ({}, "", False)
-    wish = RunRequest(experiments=("network",), sets=("chunk_bytes=1048576",), cpus=2, blocks=1)
-    settings = [spec.ray_settings for spec in plan.make(wish).specs]
+    shape = RunRequest(experiments=("network",), sets=("chunk_bytes=1048576",), cpus=2, blocks=1)
+    settings = [spec.ray_settings for spec in plan.make(shape).specs]
     assert settings == [{"object_manager_default_chunk_size": "1048576"}] * len(settings)
-    wish = RunRequest(
+    shape = RunRequest(
         experiments=("clustering",), sets=("chaos=raylet:1,worker:2", "peers=none"), topology="multi", cpus=2, blocks=1
     )
-    planned = {(spec.faults, spec.breaks_cluster) for spec in plan.make(wish).specs}
+    planned = {(spec.faults, spec.breaks_cluster) for spec in plan.make(shape).specs}
     assert planned == {("raylet:1", True), ("worker:2", False)}
-    assert {spec.busy_workers for spec in plan.make(replace(wish, experiments=("core-rates",), sets=())).specs} == {
+    assert {spec.busy_workers for spec in plan.make(replace(shape, experiments=("core-rates",), sets=())).specs} == {
         None
     }
 
 
 def test_a_seeded_set_is_on_the_head_before_its_run_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = a_seeded_mnist(tmp_path, monkeypatch)
-    session = plan.make(a_wish("data=mnist", topology="single"))
+    session = plan.make(a_shape("data=mnist", topology="single"))
     folder = store.create(tmp_path / "out", session)
     records = tmp_path / "records"
     records.mkdir()
@@ -82,14 +82,14 @@ def test_a_file_of_the_users_own_is_read_before_anything_starts_where_the_driver
     vectors[71, 2] = np.nan
     np.save(tmp_path / "mine.npy", vectors)
     sets = [f"input={tmp_path}/mine.npy", "points=22", "dimensions=4", "clusters=3", "jobs=5"]
-    wish = RunRequest(
+    shape = RunRequest(
         experiments=(of,),
         cpus=2,
         sets=(*sets, *(["source=local"] if of == "clustering" else [])),
         target="local",
     )
     with pytest.raises(BadInput, match=r"vector 71 \(the first is 0\) has a value that is no finite float32"):
-        plan.make(wish)
+        plan.make(shape)
     with pytest.raises(DataMissing, match="cannot be read on the node of the driver"):
-        plan.make(replace(wish, sets=(f"input={tmp_path}/other.npy", *wish.sets[1:])))
-    assert plan.make(replace(wish, target="docker")).specs  # its nodes have files of their own
+        plan.make(replace(shape, sets=(f"input={tmp_path}/other.npy", *shape.sets[1:])))
+    assert plan.make(replace(shape, target="docker")).specs  # its nodes have files of their own

@@ -35,8 +35,10 @@ def test_single_and_multi_have_equal_totals() -> None:
 
 @given(st.integers(2, 8), st.integers(1, 8))
 def test_totals_are_equal_for_every_number_of_nodes(nodes: int, cpus_each: int) -> None:
-    wish = RunRequest(experiments=(), cpus=nodes * cpus_each, nodes=nodes, memory_mib=840 * 8, object_store_mib=840 * 2)
-    single, multi = plan.topologies(wish)
+    shape = RunRequest(
+        experiments=(), cpus=nodes * cpus_each, nodes=nodes, memory_mib=840 * 8, object_store_mib=840 * 2
+    )
+    single, multi = plan.topologies(shape)
     assert single.totals == multi.totals
 
 
@@ -71,7 +73,7 @@ def test_three_nodes_share_what_can_be_shared_equally() -> None:
         ({"sets": ("batch=1000", "inputs=10")}, BadInput, "does not fit"),
     ],
 )
-def test_bad_wishes_are_refused_before_anything_starts(
+def test_bad_requests_are_refused_before_anything_starts(
     changes: dict[str, object], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
@@ -160,8 +162,8 @@ def test_no_run_of_a_profile_is_expected_to_pass_its_deadline(name: str) -> None
 
 def test_more_work_is_guessed_to_take_longer() -> None:
     def guess(inputs: int) -> float:
-        wish = RunRequest(experiments=("inference",), cpus=2, blocks=1, sets=("batch=1", f"inputs={inputs}"))
-        return plan.estimate_seconds(plan.make(wish))
+        shape = RunRequest(experiments=("inference",), cpus=2, blocks=1, sets=("batch=1", f"inputs={inputs}"))
+        return plan.estimate_seconds(plan.make(shape))
 
     assert guess(1_000_000) > 100 * guess(100)
 

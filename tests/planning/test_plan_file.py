@@ -63,10 +63,10 @@ def a_value(parameter: params.Parameter) -> st.SearchStrategy[Value]:
 
 
 @st.composite
-def wishes(draw: st.DrawFn) -> tuple[RunRequest, Given, Path]:
+def shapes(draw: st.DrawFn) -> tuple[RunRequest, Given, Path]:
     names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True))
     nodes = draw(st.integers(2, 4))
-    wish = RunRequest(
+    shape = RunRequest(
         experiments=tuple(names),
         levels={name: draw(levels(name)) for name in names},
         topology=draw(st.sampled_from(("both", "single", "multi"))),
@@ -82,16 +82,16 @@ def wishes(draw: st.DrawFn) -> tuple[RunRequest, Given, Path]:
     link_rate, context = draw(st.none() | TEXTS), draw(st.none() | TEXTS)
     said = {"link_rate": link_rate, "context": context, "dev": draw(st.booleans()) or None}
     given = {name: value for name, value in said.items() if value is not None}
-    return wish, given, Path(f"r{draw(TEXTS)}")
+    return shape, given, Path(f"r{draw(TEXTS)}")
 
 
 @pytest.mark.parametrize("name", ["plan.toml", "plan.yaml"])
-@given(wishes())
+@given(shapes())
 @example((RunRequest(experiments=("inference",), levels={"inference": {}}, target="auto"), {}, Path("r\x85")))
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=25)
 def test_a_saved_plan_asks_for_what_the_command_line_did(name: str, wanted: tuple[RunRequest, Given, Path]) -> None:
-    wish, given, out = wanted
-    assert as_request(read(name, plan_file.written(plan_file.plan_of(wish, given, out), name))) == (wish, given, out)
+    shape, given, out = wanted
+    assert as_request(read(name, plan_file.written(plan_file.plan_of(shape, given, out), name))) == (shape, given, out)
 
 
 @pytest.mark.parametrize("name", ["plan.toml", "plan.yaml"])
@@ -99,10 +99,10 @@ def test_a_saved_plan_asks_for_what_the_command_line_did(name: str, wanted: tupl
 @settings(deadline=None, max_examples=8)
 def test_a_saved_plan_gives_the_same_session(name: str, batch: set[int], seed: int, blocks: int) -> None:
     sets = (f"batch={','.join(map(str, batch))}", "inputs=40")
-    wish = RunRequest(experiments=("inference",), sets=sets, cpus=2, seed=seed, blocks=blocks)
-    text = plan_file.written(plan_file.plan_of(wish, {}, Path("results")), name)
+    shape = RunRequest(experiments=("inference",), sets=sets, cpus=2, seed=seed, blocks=blocks)
+    text = plan_file.written(plan_file.plan_of(shape, {}, Path("results")), name)
     again, _, _ = as_request(read(name, text))
-    sessions = [plan.make(each, now=NOW, suffix="0000") for each in (wish, again)]
+    sessions = [plan.make(each, now=NOW, suffix="0000") for each in (shape, again)]
     assert sessions[0] == sessions[1]
     assert {spec.params["batch"] for spec in sessions[0].specs} == batch
 
@@ -379,8 +379,8 @@ def test_a_plan_of_thousands_of_lines_is_refused_before_it_is_read(name: str) ->
 
 
 def test_set_goes_before_the_plan_and_only_for_the_parameter_that_it_names() -> None:
-    wish = RunRequest(experiments=("inference",), cpus=2, levels={"inference": {"batch": (1, 10), "inputs": (40,)}})
-    chosen = plan.chosen_levels(replace(wish, sets=("batch=5",)), "inference")
+    shape = RunRequest(experiments=("inference",), cpus=2, levels={"inference": {"batch": (1, 10), "inputs": (40,)}})
+    chosen = plan.chosen_levels(replace(shape, sets=("batch=5",)), "inference")
     assert chosen == {"batch": (5,), "inputs": (40,)}
 
 
@@ -398,8 +398,8 @@ EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_is_a_plan_of_several_cells_or_experiments_with_blocks_enough_for_a_verdict(path: Path) -> None:
-    wish, _, _ = as_request(plan_file.load(path))
-    session = plan.make(replace(wish, cpus=wish.cpus or 4), now=NOW, suffix="0000")
+    shape, _, _ = as_request(plan_file.load(path))
+    session = plan.make(replace(shape, cpus=shape.cpus or 4), now=NOW, suffix="0000")
     assert len({(spec.experiment, spec.cell) for spec in session.specs}) > 1
     assert max(spec.block for spec in session.specs) >= 6
 

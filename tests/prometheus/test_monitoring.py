@@ -48,8 +48,8 @@ def test_a_pod_keeps_off_the_measured_nodes_where_it_may(deployment: Mapping[str
     assert spec["tolerations"] == [
         {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"}
     ]
-    (wish,) = spec["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
-    assert wish["preference"]["matchExpressions"][0]["key"] == "node-role.kubernetes.io/control-plane"
+    (shape,) = spec["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert shape["preference"]["matchExpressions"][0]["key"] == "node-role.kubernetes.io/control-plane"
 
 
 def test_prometheus_may_read_pods_of_its_namespace_and_nothing_else() -> None:

@@ -14,9 +14,9 @@ from bench.reports.drawing.picture import Picture
 from bench.reports.sections import invocations
 
 
-def drawn(factor: float, **wish: object) -> Picture:
+def drawn(factor: float, **shape: object) -> Picture:
     """The picture of every invocation, where the ceiling is `factor` times what it is made up to be (9 times the subject)."""
-    session, runs = made_up(cells=1, blocks=8, **wish)
+    session, runs = made_up(cells=1, blocks=8, **shape)
 
     def changed(run: Run) -> Run:
         samples = tuple(

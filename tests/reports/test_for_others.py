@@ -22,8 +22,8 @@ MLLOG = re.compile(r"^:::MLLOG (\{.*\})$")
 CREATED = 1767607200.0  # 2026-01-05T10:00:00Z
 
 
-def rendered(format, change=lambda runs: runs, **wish):
-    session, runs = made_up(**wish)
+def rendered(format, change=lambda runs: runs, **shape):
+    session, runs = made_up(**shape)
     runs = change(runs)
     report = analysis.build(session, runs)
     return report, runs, render(format, report, runs)

@@ -48,8 +48,8 @@ class Page(HTMLParser):
         return sum(name == tag for name, _ in self.tags)
 
 
-def a_page(change=lambda session, runs: (session, runs), **wish) -> tuple[analysis.Report, str]:
-    session, runs = change(*made_up(**wish))
+def a_page(change=lambda session, runs: (session, runs), **shape) -> tuple[analysis.Report, str]:
+    session, runs = change(*made_up(**shape))
     report = analysis.build(session, runs)
     return report, reports.render("html", report, runs)
 
@@ -169,7 +169,7 @@ def test_what_scrolls_can_be_reached_by_keyboard_and_heads_are_heads():
 
 
 @pytest.mark.parametrize(
-    ("wish", "title"),
+    ("shape", "title"),
     [
         ({"cells": 2}, "The headline of every cell"),
         ({"cells": 1}, "Throughput of every invocation"),
@@ -181,8 +181,8 @@ def test_what_scrolls_can_be_reached_by_keyboard_and_heads_are_heads():
         ({"cells": 1}, "Block 1 over time: throughput"),
     ],
 )
-def test_each_kind_of_picture_is_there_where_there_is_something_to_draw(wish, title):
-    _, text = a_page(with_everything, **wish)
+def test_each_kind_of_picture_is_there_where_there_is_something_to_draw(shape, title):
+    _, text = a_page(with_everything, **shape)
     assert title in Page(text).words
 
 

@@ -15,11 +15,11 @@ FEW = {"metrics": (*METRICS[:2], METRICS[-1]), "arms": (ARMS[0], ARMS[2], ARMS[3
 
 
 @pytest.mark.parametrize(
-    ("name", "wish"),
+    ("name", "shape"),
     [("two-topologies", {"cells": 2, "blocks": 12}), ("one-topology", {"cells": 1, "topologies": (SINGLE,)})],
 )
-def test_a_report_in_markdown_reads_like_its_golden_file(name, wish):
-    report = analysis.build(*made_up(**FEW, **wish))
+def test_a_report_in_markdown_reads_like_its_golden_file(name, shape):
+    report = analysis.build(*made_up(**FEW, **shape))
     check_golden(as_markdown.render(report), GOLDEN / f"{name}.md")
 
 

@@ -19,8 +19,8 @@ GOLDEN = Path(__file__).with_name("golden")
 FEW = {"metrics": (*METRICS[:2], METRICS[-1]), "arms": (ARMS[0], ARMS[2], ARMS[3], ARMS[5])}
 
 
-def rendered(change=None, *, width=as_text.WIDTH, colour=False, **wish):
-    session, runs = made_up(**wish)
+def rendered(change=None, *, width=as_text.WIDTH, colour=False, **shape):
+    session, runs = made_up(**shape)
     return as_text.render(analysis.build(session, change(runs) if change else runs), width=width, colour=colour)
 
 
@@ -73,8 +73,8 @@ GOLDENS = {
 
 @pytest.mark.parametrize("name", GOLDENS)
 def test_a_report_reads_like_its_golden_file(name):
-    change, wish = GOLDENS[name]
-    check_golden(rendered(change, **FEW, **wish), GOLDEN / f"{name}.txt")
+    change, shape = GOLDENS[name]
+    check_golden(rendered(change, **FEW, **shape), GOLDEN / f"{name}.txt")
 
 
 def test_question_answer_and_caveats_stand_above_the_numbers():
@@ -84,9 +84,9 @@ def test_question_answer_and_caveats_stand_above_the_numbers():
     assert page.index("How to read this") > page.index("inference c02")
 
 
-@pytest.mark.parametrize("wish", [{}, {"blocks": 3}, {"cells": 0}, {"topologies": (SINGLE,)}])
-def test_no_line_is_too_long_for_a_terminal_and_none_is_cut_off(wish):
-    page = rendered(**wish)
+@pytest.mark.parametrize("shape", [{}, {"blocks": 3}, {"cells": 0}, {"topologies": (SINGLE,)}])
+def test_no_line_is_too_long_for_a_terminal_and_none_is_cut_off(shape):
+    page = rendered(**shape)
     assert max(map(len, page.splitlines())) <= 120
     assert "…" not in page
 
