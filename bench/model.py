@@ -17,7 +17,7 @@ import msgspec
 from bench.meanings import UNITS, ArmMeaning, Meaning
 from bench.options import RunRequest
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 STEADY_TURNS = 5  # no fewer are left of an invocation whose first turns are discarded beyond those declared
 
 WORK_TOLERANCE = 0.01  # of the headline's own count: what is rounded, or cut off at the end of an interval
@@ -371,7 +371,7 @@ class Run:
     samples: tuple[Sample, ...] = ()
     usage: tuple[NodeUsage, ...] = ()
     digests: Mapping[str, str] = field(default_factory=dict)  # what must be equal over cells and arms: its checksum
-    reconciled: bool | None = None  # window and record agreed; None: not asked
+    reconciled: bool | None = None  # Prometheus and the record agreed; None: not asked
     alerts: tuple[str, ...] = ()  # "Throttled: head was ...": alert rules that held while it went
     log_end: str = ""
     quiet_check: QuietCheck | None = None

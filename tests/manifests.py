@@ -17,7 +17,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def deployment(topology: str) -> list[dict[str, Any]]:
-    """The objects of k8s/<topology>, the window on the record left out."""
+    """The objects of k8s/<topology>, monitoring left out."""
     objects = [
         each for name in ("namespace", "network-policy", "raycluster") for each in read(K8S / f"base/{name}.yaml")
     ]

@@ -1,4 +1,4 @@
-"""What `bench doctor` asks the windows: is every page scraped, and does every panel have something to show."""
+"""What `bench doctor` asks Prometheus and Grafana: is every page scraped, and does every panel have something to show."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def findings(
     shortest_sample_seconds: float,
     chosen: Mapping[str, str] | None = None,
 ) -> Iterator[Finding]:
-    """Everything about the windows of a cluster whose pages are `pages`; nothing, where it has no windows."""
+    """Everything about the monitoring of a cluster whose pages are `pages`; nothing, where it has none."""
     try:
         if prometheus_url:
             yield from targets(Prometheus(prometheus_url), pages)
@@ -48,7 +48,7 @@ def findings(
         if grafana_url:
             yield from boards(Grafana(grafana_url), chosen or {})
     except (http_client.RequestException, TargetFailed) as error:
-        yield Finding("windows", "bad", f"they do not answer: {error}", "Run `bench up` again.")
+        yield Finding("monitoring", "bad", f"they do not answer: {error}", "Run `bench up` again.")
 
 
 def targets(prometheus: Prometheus, pages: Sequence[Page]) -> Iterator[Finding]:

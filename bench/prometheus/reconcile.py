@@ -1,4 +1,4 @@
-"""Does the window agree with the record: what Prometheus is shown of a run, beside the run's own samples."""
+"""Compares what Prometheus was shown of a run with the run's own samples."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def differences(spec: Spec, samples: Iterable[Sample], page: str) -> list[str]:
             elif series.name == "bench_run_samples":
                 count = series.value
     found = [
-        f"{metric} of {' '.join(filter(None, where))}: the record has {expected.get(key)}, the window {shown.get(key)}"
+        f"{metric} of {' '.join(filter(None, where))}: the record has {expected.get(key)}, Prometheus {shown.get(key)}"
         for key in sorted(expected.keys() | shown.keys())
         if expected.get(key) != shown.get(key)
         for metric, *where in [key]
     ]
     if count != len(samples):
-        found.append(f"the record has {len(samples)} samples, the window {count:.0f}")
+        found.append(f"the record has {len(samples)} samples, Prometheus {count:.0f}")
     return found

@@ -1,4 +1,4 @@
-"""Asks the window about a run: does Prometheus show what the record has, and which alert rules held while the run went."""
+"""Asks Prometheus about a run: does Prometheus show what the record has, and which alert rules held while the run went."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bench.prometheus.reconcile import differences
 
 SETTLE_SECONDS = 5 * scraping.SCRAPE_SECONDS  # until the last samples have been scraped
 MEMORY = "1h"  # how far back the last value of a run may be, whose cluster is gone
-DISAGREE = "RecordAndWindowDisagree"  # as the rule is called that sees it from inside
+DISAGREE = "RecordAndPrometheusDisagree"  # as the rule is called that sees it from inside
 MOST_DIFFERENCES = 3  # named; the rest is counted
 IDENTITY = ("session", "run", "cluster")  # a rule's answer that has another of these is about another run
 
@@ -45,10 +45,12 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What the window says of a run."""
+    """What Prometheus says of a run."""
 
     reconciled: bool | None  # None: it could not be asked
-    alerts: tuple[str, ...] = ()  # a rule's name, and in words what held; where window and record differ, that too
+    alerts: tuple[
+        str, ...
+    ] = ()  # a rule's name, and in words what held; where Prometheus and the record differ, that too
     span: Span | None = None  # None: Prometheus does not know the run
 
 
@@ -129,7 +131,7 @@ def alerts_of(prometheus: Prometheus, span: Span | None, rules: Sequence[Rule]) 
     somebody else's, and a run that is shorter than two evaluations is not missed.
     """
     if span is None:
-        yield f"{DISAGREE}: the window does not know this run, and no alert rule could be evaluated on it"
+        yield f"{DISAGREE}: Prometheus does not know this run, and no alert rule could be evaluated on it"
         return
     own = {name: span.labels[name] for name in IDENTITY if name in span.labels}
     for rule in rules:

@@ -69,7 +69,7 @@ def entrypoint(specs: Sequence[Spec]) -> str:
 
 
 def _is_needed(each: Object) -> bool:
-    """The window on the record is not part of a job."""
+    """Monitoring is not part of a job."""
     labels = each["metadata"].get("labels", {})
     return bool(labels.get("app.kubernetes.io/component") != "monitoring")
 

@@ -117,7 +117,7 @@ class Progress:
         self._ended += 1
         self._guessed_done += self._guesses[spec.folder]
         why = f": {result.reasons[0]}" if result.reasons else ""
-        window = {True: "", False: "; the window does not agree with the record", None: ""}[result.reconciled]
+        window = {True: "", False: "; Prometheus does not agree with the record", None: ""}[result.reconciled]
         count = f"{self._ended}/{len(self._todo)}"
         self._tell(f"{count} {spec.folder}: {result.status}{why}{window} ({self._eta()})", is_step=True)
 

@@ -1,4 +1,4 @@
-"""The window on the record, and the way home."""
+"""The page for Prometheus, and the transfer of results."""
 
 from __future__ import annotations
 

@@ -149,11 +149,11 @@ def test_a_run_without_an_extract_has_nothing_to_check(tmp_path: Path) -> None:
 
 def test_an_extract_of_other_samples_is_named_with_what_differs(tmp_path: Path) -> None:
     path, run = a_run(tmp_path, as_shown(value=[(12.0, 2.6)]))
-    with pytest.raises(RecordDamaged, match=r"the record has 2\.5, the window 2\.6"):
+    with pytest.raises(RecordDamaged, match=r"the record has 2\.5, Prometheus 2\.6"):
         extract.check(path, run)
     extract.check(path, replace(run, reconciled=False))  # the run says so itself
     path, run = a_run(tmp_path, as_shown(count=[(12.0, 3.0)]))
-    with pytest.raises(RecordDamaged, match="the record has 2 samples, the window 3"):
+    with pytest.raises(RecordDamaged, match="the record has 2 samples, Prometheus 3"):
         extract.check(path, run)
 
 

@@ -13,7 +13,7 @@ import yaml
 
 from bench.prometheus import boards as committed
 from bench.prometheus.scraping import MONITORING, PORTS, pages, rules, static_config
-from bench.targets.docker import monitoring as docker_windows
+from bench.targets.docker import monitoring as docker_monitoring
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [
@@ -80,7 +80,7 @@ def test_grafana_has_no_user_unless_a_secret_says_so() -> None:
         "GF_AUTH_BASIC_ENABLED": "false",
     }
     assert not closed.keys() & {each["name"] for each in container["env"]}
-    assert closed.items() <= docker_windows._GRAFANA.items(), "beside Docker it is as closed"
+    assert closed.items() <= docker_monitoring._GRAFANA.items(), "beside Docker it is as closed"
 
 
 def test_grafana_fetches_nothing() -> None:

@@ -184,7 +184,7 @@ def test_a_run_that_prometheus_shows_otherwise_is_not_reconciled_and_it_says_whe
     found = run_view.settled_differences(watched.prometheus, watched.good.spec, more, settle_seconds=0)
     assert len(found) == 2
     assert "the record has 5.0" in found[0]
-    assert f"the record has {len(more)} samples, the window {len(more) - 1}" in found[1]
+    assert f"the record has {len(more)} samples, Prometheus {len(more) - 1}" in found[1]
 
 
 def test_a_window_that_does_not_answer_is_none_and_no_failure(watched: Watched) -> None:

@@ -20,7 +20,7 @@ from bench.model import Topology, from_json
 from bench.targets import create
 from bench.targets.docker import Options, plan
 from bench.targets.docker import engine as docker_engine
-from bench.targets.docker import monitoring as docker_windows
+from bench.targets.docker import monitoring as docker_monitoring
 from bench.targets.docker import target as docker
 from bench.targets.docker.engine import File
 from bench.targets.local import ray_node
@@ -73,8 +73,8 @@ def test_ports_are_open_to_this_machine_only_and_on_the_head_only() -> None:
     head, worker = (plan.node_settings(a_plan(), index) for index in (0, 1))
     assert head["ports"] == {"8265/tcp": ("127.0.0.1", None), "8090/tcp": ("127.0.0.1", None)}
     assert "ports" not in worker
-    for window in docker_windows.windows("a", ("head",)):
-        assert {address for address, _ in window.settings("a")["ports"].values()} == {"127.0.0.1"}
+    for service in docker_monitoring.services("a", ("head",)):
+        assert {address for address, _ in service.settings("a")["ports"].values()} == {"127.0.0.1"}
 
 
 def test_a_published_port_is_read_off_what_the_engine_says() -> None:
@@ -86,8 +86,8 @@ def test_a_published_port_is_read_off_what_the_engine_says() -> None:
 def test_everything_carries_the_deployments_label_and_the_nodes_their_topology() -> None:
     planned = a_plan()
     nodes = [plan.node_settings(planned, index) for index in (0, 1)]
-    windows = [window.settings("a") for window in docker_windows.windows("a", planned.nodes)]
-    for settings in (*nodes, plan.exporter_settings(planned, "1"), *windows):
+    services = [service.settings("a") for service in docker_monitoring.services("a", planned.nodes)]
+    for settings in (*nodes, plan.exporter_settings(planned, "1"), *services):
         assert settings["labels"][docker_engine.DEPLOYMENT] == "a"
         assert settings["name"].startswith("raymeter-a-")
         assert settings["cap_drop"] == ["ALL"]
@@ -132,17 +132,19 @@ def test_an_archive_has_the_files_and_leaves_folders_as_they_are() -> None:
 
 
 def test_prometheus_watches_the_nodes_that_there_are() -> None:
-    one, two = (docker_windows.prometheus_files("a", nodes) for nodes in (("head",), ("head", "worker-1")))
+    one, two = (docker_monitoring.prometheus_files("a", nodes) for nodes in (("head",), ("head", "worker-1")))
     config = "/etc/prometheus/prometheus.yml"
     assert b"worker-1:8080" not in one[config].content
     for address in (b"head:8080", b"worker-1:8080", b"head:8090", b"scrape_interval: 2s"):
         assert address in two[config].content
-    prometheus = [docker_windows.windows("a", nodes)[0].settings("a") for nodes in (("head",), ("head", "worker-1"))]
+    prometheus = [
+        docker_monitoring.services("a", nodes)[0].settings("a") for nodes in (("head",), ("head", "worker-1"))
+    ]
     assert prometheus[0] == prometheus[1]  # so that it goes on, and is told of the new nodes
 
 
 def test_grafana_needs_no_login_to_look() -> None:
-    grafana = docker_windows.windows("a", ("head",))[1]
+    grafana = docker_monitoring.services("a", ("head",))[1]
     assert grafana.environment["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer"
     assert "/etc/grafana/provisioning/datasources/prometheus.yaml" in grafana.files
 

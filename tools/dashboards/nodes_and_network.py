@@ -33,7 +33,7 @@ def build() -> Dashboard:
     return made.with_panel(
         number(
             "Alerts in the board's time",
-            "Lost nodes, memory kills, throttling over 1 %, records and windows that disagree. 0 is good.",
+            "Lost nodes, memory kills, throttling over 1 %, runs whose record and Prometheus disagree. 0 is good.",
             "short",
             at_end('count(count by (alertname) (last_over_time(ALERTS{alertstate="firing"}[$__range]))) or vector(0)'),
         )

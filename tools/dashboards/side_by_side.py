@@ -19,7 +19,7 @@ def build() -> Dashboard:
         board(
             "side-by-side",
             "raymeter: Side by side",
-            "One node beside many, for each cell of a session. A window on the record; the report decides.",
+            "One node beside many, for each cell of a session. Prometheus shows the record; the report decides.",
             since="now-3h",
             refresh="10s",
         )

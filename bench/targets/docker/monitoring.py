@@ -22,7 +22,7 @@ from bench.targets.docker.plan import (
     published,
     published_url,
     resource_name,
-    window_settings,
+    service_settings,
 )
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ _GRAFANA = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Window:
+class Service:
     """One of the two: what it is made of."""
 
     name: str
@@ -66,7 +66,7 @@ class Window:
 
     def settings(self, deployment: str) -> dict[str, Any]:
         """What the engine is told of it; a label says what it was made of."""
-        settings = window_settings(deployment, self.name) | {
+        settings = service_settings(deployment, self.name) | {
             "image": self.image,
             "environment": dict(self.environment),
             "ports": published(self.port),
@@ -75,19 +75,19 @@ class Window:
         return {**settings, "labels": {**settings["labels"], _CONFIG: hashlib.sha256(made_of).hexdigest()[:16]}}
 
 
-def windows(deployment: str, nodes: Sequence[str]) -> tuple[Window, ...]:
-    """What is to run beside `nodes`: nothing where this is no checkout, as what the windows show is in files there."""
+def services(deployment: str, nodes: Sequence[str]) -> tuple[Service, ...]:
+    """What is to run beside `nodes`: nothing where this is no checkout, as what the services show is in files there."""
     config, boards = prometheus_files(deployment, nodes), grafana_files(BOARDS)
     if not config or not boards:
         return ()
-    prometheus = Window(
+    prometheus = Service(
         name="prometheus",
         image=PROMETHEUS_IMAGE,
         port=PORTS["prometheus"],
         other_files=config,
         is_reloaded=True,
     )
-    grafana = Window(
+    grafana = Service(
         name="grafana",
         image=GRAFANA_IMAGE,
         port=PORTS["grafana"],
@@ -121,23 +121,23 @@ def grafana_files(folder: Path) -> dict[str, File]:
 def ensure(client: DockerClient, deployment: str, nodes: Sequence[str]) -> None:
     """Prometheus and Grafana run, and watch `nodes`; what runs as it should goes on."""
     there = find(client, deployment)
-    for window in windows(deployment, nodes):
-        settings = window.settings(deployment)
-        container = there.get(window.name)
+    for service in services(deployment, nodes):
+        settings = service.settings(deployment)
+        container = there.get(service.name)
         if container is not None and _is_as_it_should_be(container, settings):
-            if window.is_reloaded:
-                with engine.translate_errors(f"a new configuration of {window.name}"):
-                    container.put_archive("/", engine.archive(window.other_files))
+            if service.is_reloaded:
+                with engine.translate_errors(f"a new configuration of {service.name}"):
+                    container.put_archive("/", engine.archive(service.other_files))
                     container.kill("HUP")
         else:
-            engine.remove(client, {**labels(deployment, "window"), NODE: window.name})
-            _have_image(client, window.image)
-            engine.start(client, settings, aliases=(window.name,), files={**window.files, **window.other_files})
+            engine.remove(client, {**labels(deployment, "monitoring"), NODE: service.name})
+            _have_image(client, service.image)
+            engine.start(client, settings, aliases=(service.name,), files={**service.files, **service.other_files})
 
 
 def wait(client: DockerClient, deployment: str, nodes: Sequence[str]) -> None:
     """Return once Prometheus and Grafana answer. Raises TargetFailed."""
-    names = [window.name for window in windows(deployment, nodes)]
+    names = [service.name for service in services(deployment, nodes)]
 
     def missing() -> list[str]:
         there = urls(find(client, deployment))
@@ -165,15 +165,15 @@ def _does_not_answer(name: str, container: Container | None) -> TargetFailed:
 
 
 def find(client: DockerClient, deployment: str) -> dict[str, Container]:
-    """The windows of a deployment that are there, by name."""
-    wanted = engine.by_label(labels(deployment, "window"))
+    """The services of a deployment that are there, by name."""
+    wanted = engine.by_label(labels(deployment, "monitoring"))
     with engine.translate_errors("a list of what it runs"):
         found = client.containers.list(all=True, filters=wanted, ignore_removed=True)
     return {each.labels[NODE]: each for each in found}
 
 
 def urls(there: Mapping[str, Container]) -> dict[str, str | None]:
-    """Where windows are reached, by the names of Cluster's fields."""
+    """Where services are reached, by the names of Cluster's fields."""
     return {
         f"{name}_url": (published_url(there[name].attrs, port) or None) if name in there else None
         for name, port in PORTS.items()

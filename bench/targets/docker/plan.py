@@ -16,7 +16,7 @@ from bench.targets import node_names
 from bench.targets.docker import Options
 from bench.targets.docker.engine import DEPLOYMENT, USER, File, folder_files
 
-PART = "io.raymeter.part"  # of the deployment: cluster, or window
+PART = "io.raymeter.part"  # of the deployment: cluster, or service
 NODE = "io.raymeter.node"
 TOPOLOGY = "io.raymeter.topology"
 OPTIONS = "io.raymeter.options"
@@ -113,11 +113,11 @@ def exporter_settings(plan: Plan, head_id: str) -> dict[str, Any]:
     }
 
 
-def window_settings(deployment: str, part: str) -> dict[str, Any]:
+def service_settings(deployment: str, part: str) -> dict[str, Any]:
     """What the engine is told of Prometheus and Grafana alike."""
     return {
         "name": resource_name(deployment, part),
-        "labels": {**labels(deployment, "window"), NODE: part},
+        "labels": {**labels(deployment, "monitoring"), NODE: part},
         "network": resource_name(deployment),
         "cpu_shares": _LEAST_SHARES,
         "mem_limit": 2 * _EXPORTER_BYTES,

@@ -12,7 +12,7 @@ from bench.targets.k8s.kubectl import Kubectl, Object
 
 READY_SECONDS = 120.0  # their images may have to be pulled
 POLL_SECONDS = 0.3
-LOOK_SECONDS = 5.0  # between two looks at the pods: asking costs more than the answer of a window
+LOOK_SECONDS = 5.0  # between two looks at the pods: asking costs more than the answer of one
 
 
 def wait(kubectl: Kubectl, deployment: str, *, prometheus_url: str | None, grafana_url: str | None) -> None:

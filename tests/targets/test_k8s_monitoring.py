@@ -13,11 +13,11 @@ from fakes import running
 from kubernetes_objects import a_container, a_pod
 
 from bench.errors import TargetFailed
-from bench.targets.k8s import monitoring as k8s_windows
+from bench.targets.k8s import monitoring as k8s_monitoring
 
 
 class Pods:
-    """kubectl, for these pods of the windows."""
+    """kubectl, for these pods of Prometheus and Grafana."""
 
     def __init__(self, *pods: dict[str, Any]) -> None:
         self.pods = list(pods)
@@ -48,12 +48,12 @@ def answering(*paths: str, after: threading.Event | None = None) -> Iterator[str
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(k8s_windows, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(k8s_windows, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(k8s_monitoring, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(k8s_monitoring, "LOOK_SECONDS", 0.1)
 
 
 def wait(pods: Pods, url: str) -> None:
-    k8s_windows.wait(pods, "a", prometheus_url=url, grafana_url=url)  # type: ignore[arg-type]
+    k8s_monitoring.wait(pods, "a", prometheus_url=url, grafana_url=url)  # type: ignore[arg-type]
 
 
 def test_it_returns_when_both_answer_and_not_before() -> None:
@@ -76,6 +76,6 @@ def test_a_window_whose_image_cannot_be_had_is_named_long_before_the_deadline() 
 
 
 def test_at_the_deadline_the_late_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(k8s_windows, "READY_SECONDS", 0.3)
+    monkeypatch.setattr(k8s_monitoring, "READY_SECONDS", 0.3)
     with answering("/api/health") as url, pytest.raises(TargetFailed, match="no answer from prometheus"):
         wait(Pods(), url)
