@@ -33,7 +33,7 @@ def a_cell(hours: Mapping[str, Mapping[int, float]], *, metric: Metric = HOURS) 
 
 
 def lines(cell: Any) -> list[list[str]]:
-    ((_, table),) = projections.scaling_series(cell, ["single", "multi"])
+    ((_, table),) = projections.step_tables(cell, ["single", "multi"])
     return [[each.words for each in row.cells] for row in table.rows]
 
 
@@ -58,7 +58,7 @@ def test_factors_are_of_the_blocks_that_have_both() -> None:
     assert factor(found[1][2]) == pytest.approx(4.0)  # not 2.67, the ratio of the medians
 
 
-def test_a_cell_without_a_projection_has_no_scaling_series() -> None:
+def test_a_cell_without_a_projection_has_no_steps() -> None:
     other = Metric(name="hours", unit="h", better="lower", kind="time")
-    assert list(projections.scaling_series(a_cell({"ray": MONTHS, "pool": MONTHS}, metric=other), ["single"])) == []
-    assert list(projections.scaling_series(a_cell({"ray": MONTHS}), ["single"])) == []
+    assert list(projections.step_tables(a_cell({"ray": MONTHS, "pool": MONTHS}, metric=other), ["single"])) == []
+    assert list(projections.step_tables(a_cell({"ray": MONTHS}), ["single"])) == []
