@@ -11,8 +11,8 @@ import pytest
 from readme import ROOT, commands
 
 BY_CI = {  # what .ci/run does, since a test cannot run the tests: the line of it that shows so
-    "pip install go-task-bin && task bench": 'step "task bench" run_task bench',
-    "pip install go-task-bin && task test": 'step "task test" run_task test',
+    "uvx --from go-task-bin task bench": 'step "task bench" run_task bench',
+    "task test": 'step "task test" run_task test',
     "task bench": 'step "task bench" run_task bench',
     "task image": 'step "task image" run_task image',
     "task up TARGET=docker": 'step "task up TARGET=docker" run_task up TARGET=docker',
@@ -39,7 +39,7 @@ def is_for_others(command: str) -> bool:
 def test_what_is_left_to_ci_is_in_ci() -> None:
     script = (ROOT / ".ci/run").read_text()
     shown = set(commands())
-    assert {"pip install go-task-bin && task bench", "pip install go-task-bin && task test"} <= shown
+    assert {"uvx --from go-task-bin task bench", "task test"} <= shown
     for command in BY_CI.keys() & shown:
         assert BY_CI[command] in script, command
     assert "go-task-bin" in script
