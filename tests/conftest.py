@@ -13,6 +13,8 @@ from importlib.util import find_spec
 import pytest
 from hypothesis import settings
 
+pytest_plugins = ["chains", "local_context"]  # fixtures and rules that more than one tier needs
+
 # Without it a local `ray.init()` writes a token into the home folder and turns authentication on for what comes after.
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"

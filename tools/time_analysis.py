@@ -15,9 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
-from analysis.made_up import ARMS, METRICS, made_up
+from made_up import ARMS, METRICS, made_up
 from made_up_sessions import a_session_on_disk
 
 from bench import analysis

@@ -7,7 +7,6 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import boards
@@ -15,6 +14,7 @@ import memory
 import psutil
 import pytest
 from person import Bench, ended
+from repository import ROOT
 
 from bench.errors import RunInvalid
 from bench.identity import code_hash
@@ -25,7 +25,6 @@ pytestmark = [pytest.mark.k8s, pytest.mark.slow, pytest.mark.timeout(900)]
 
 IS_A_CHAIN = True
 NAME = "raymeter-e2e"
-ROOT = Path(__file__).resolve().parents[2]
 K8S = ROOT / "k8s"
 HERE = ("--target", "k8s", "--name", NAME)
 SMALL = (

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_up import MULTI, RATE, SINGLE, SessionShape, made_up
+
+from bench import analysis
+from bench.analysis.table import Table
+from bench.analysis.usage import ArmUsage, Uses, node_rows, overlap, quantities
+from bench.model import Interval, NodeUsage, Sample
+
+
+def a_usage(node="head", **changes):
+    fields = {"node": node, "arm": "ray", "turn": 1, "warmup": False, "interval": Interval(0.0, 10.0)}
+    return NodeUsage(**(fields | changes))
+
+
+def a_run(*usage, rate=100.0):
+    _, runs = made_up(SessionShape(cells=1, blocks=1, topologies=(SINGLE,)))
+    sample = Sample(metric=RATE.name, value=rate, interval=Interval(0.0, 10.0), arm="ray", turn=1)
+    return replace(runs[0], samples=(sample,), usage=usage)
+
+
+def a_use(*usage):
+    return Uses(ArmUsage(Table([a_run(*usage)]), "ray", RATE), [0])
+
+
+def read(use, name):
+    return next(q for q in quantities("input") if q.metric.name == name).read(use)[0]
+
+
+def test_bytes_are_counted_once_less_the_idle_baseline():
+    use = a_use(
+        a_usage("head", sent_bytes=50_000, received_bytes=30_000, work=600.0),
+        a_usage("worker-1", sent_bytes=30_000, received_bytes=50_000, work=400.0),
+        a_usage("head", arm="idle", interval=Interval(-2.0, 0.0), sent_bytes=2_000),
+        a_usage("worker-1", arm="idle", interval=Interval(-2.0, 0.0), sent_bytes=1_000),
+    )
+    # 80,000 sent, less 10 s of 1,000 B/s and 500 B/s, for 1,000 inputs
+    assert read(use, "wire_bytes_per_input") == pytest.approx(65.0)
+
+
+def test_what_was_not_counted_on_one_node_is_not_known_of_all():
+    use = a_use(a_usage("head", sent_bytes=5, work=1.0), a_usage("worker-1", work=1.0))
+    assert use.read("beyond idle", "sent_bytes") == [None]
+    assert use.per_unit("beyond idle", "sent_bytes") == [None]
+    assert use.read("throttled share") == [None]
+
+
+def test_warm_ups_other_arms_and_what_lies_outside_the_samples_do_not_count():
+    use = a_use(
+        a_usage(cpu_seconds=4.0, work=8.0),
+        a_usage(cpu_seconds=100.0, warmup=True, work=1.0),
+        a_usage(cpu_seconds=100.0, arm="pool", work=1.0),
+        a_usage(cpu_seconds=100.0, turn=0, interval=Interval(-20.0, -5.0)),
+    )
+    assert read(use, "cpu_seconds_per_input") == pytest.approx(0.5)
+
+
+def test_where_nobody_says_who_did_the_work_it_is_the_rate_times_the_time():
+    assert a_use(a_usage(cpu_seconds=4.0)).work == pytest.approx([1000.0])
+
+
+def test_throttling_is_a_share_of_the_periods():
+    assert a_use(a_usage(periods=100, throttled_periods=40)).read("throttled share") == pytest.approx([0.4])
+    assert a_use(a_usage(periods=0, throttled_periods=0)).read("throttled share") == [0.0]
+
+
+def test_peaks_of_a_node_are_greatest_and_those_of_nodes_add_up():
+    use = a_use(
+        a_usage("head", peak_memory_bytes=5),
+        a_usage("head", peak_memory_bytes=7),
+        a_usage("worker-1", peak_memory_bytes=1),
+    )
+    assert read(use, "peak_memory_bytes") == 8
+
+
+def test_work_is_shared_out_by_node():
+    use = a_use(a_usage("head", work=750.0), a_usage("worker-1", work=250.0))
+    shares = {row.node: row.share_of_work for row in node_rows("multi", use)}
+    assert shares == {"head": 0.75, "worker-1": 0.25}
+    assert read(use, "evenness_of_work") == pytest.approx(0.8)
+
+
+def test_bytes_per_input_of_nodes_add_up_to_those_of_the_topology():
+    session, runs = made_up(cells=1)
+    cell = analysis.build(session, runs).cells[0]
+    total = (
+        next(row for row in cell.usage if row.metric.name == "wire_bytes_per_input").sides[MULTI.name].estimate.value
+    )
+    nodes = [row.sent_bytes_per_unit for row in cell.nodes if row.topology == MULTI.name]
+    assert sum(nodes) == pytest.approx(total, rel=1e-3)
+    assert total == pytest.approx(480, rel=0.01)
+
+
+def test_a_run_without_usage_has_nothing_and_not_zero():
+    use = a_use()
+    assert all(quantity.read(use) == [None] for quantity in quantities("input"))
+
+
+INTERVALS = st.builds(lambda begin, seconds: Interval(begin, begin + seconds), st.integers(0, 20), st.integers(0, 5))
+
+
+def intervals(run, those):
+    return np.full(len(those), run), *(np.array([getattr(each, name) for each in those]) for name in ("begin", "end"))
+
+
+@given(st.lists(INTERVALS, max_size=8), st.lists(INTERVALS, max_size=4), INTERVALS)
+def test_rows_count_that_overlap_a_sample_of_their_run_however_these_lie(others, of_next_run, one):
+    plainly = any(other.begin < one.end and one.begin < other.end for other in others)
+    every = [np.concatenate(parts) for parts in zip(intervals(1, others), intervals(2, of_next_run), strict=True)]
+    assert overlap(intervals(1, [one]), every).tolist() == [plainly]

@@ -1,0 +1,414 @@
+"""Every job is done once and counted once, wherever its input comes from and however the jobs are split."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from outcomes import a_journal
+from repository import SUPPORT
+
+from bench.errors import BadInput
+from bench.experiments import clustering, load
+from bench.experiments.clustering import Params, kernels, split, work
+from bench.experiments.clustering import reference as reference_module
+from bench.experiments.clustering.metrics import Account
+from bench.experiments.clustering.params import job_of
+from bench.experiments.clustering.points import RESNET18
+from bench.experiments.clustering.reference import Reference
+from bench.experiments.clustering.run import given_by
+from bench.experiments.clustering.work import Job, Outcome
+from bench.experiments.clustering.workspace import FileServer
+from bench.experiments.toolkit.journal import Journal
+from bench.model import Sample
+from bench.record.store import DONE
+
+EMPTY = job_of(Params(job="empty"), seed=1)
+SMALL = job_of(Params(points=200, dimensions=4, clusters=5, iterations=4), seed=1)
+
+
+def done(job: Job, jobs: int, jobs_per_part: int) -> Account:
+    account = Account()
+    for part in split.parts(jobs, jobs_per_part):
+        account.add(work.perform(job, part, work.vectors_of(job, part, None), say=print))
+    return account
+
+
+def values(samples: Sequence[Sample], metric: str, arm: str = "ray", node: str | None = None) -> list[float | None]:
+    return [s.value for s in samples if (s.metric, s.arm, s.node) == (metric, arm, node)]
+
+
+# the split
+
+
+@given(st.integers(1, 30_000_000), st.integers(1, 20_000))
+def test_every_job_is_in_a_layer(jobs: int, jobs_per_part: int) -> None:
+    assert sum(split.jobs_by_layer(jobs)) == jobs
+    assert split.count(jobs, jobs_per_part) >= jobs / jobs_per_part
+
+
+@given(st.integers(1, 3_000), st.integers(1, 50))
+def test_parts_are_numbered_in_order_and_hold_every_job_once(jobs: int, jobs_per_part: int) -> None:
+    parts = list(split.parts(jobs, jobs_per_part))
+    assert [part.number for part in parts] == list(range(split.count(jobs, jobs_per_part)))
+    assert [job for part in parts for job in range(part.first, part.first + part.jobs)] == list(range(jobs))
+    assert all(part.jobs <= jobs_per_part for part in parts)
+    assert [part.layer for part in parts] == sorted(part.layer for part in parts)
+
+
+def test_the_layers_are_those_of_resnet_18() -> None:
+    # torchvision's resnet18 has 11,689,512 parameters: 9,600 of them in batch normalisation, and 1,000 biases.
+    assert sum(layer.weights for layer in RESNET18) == 11_689_512 - 9_600 - 1_000
+
+
+def test_a_part_lasts_a_second_fits_and_leaves_each_worker_some() -> None:
+    assert split.chosen(10**6, job_seconds=0.01, job_bytes=0, most_bytes=1, workers=2) == 100
+    assert split.chosen(10**6, job_seconds=0.001, job_bytes=2**20, most_bytes=64 * 2**20, workers=2) == 64
+    assert split.chosen(48, job_seconds=0.02, job_bytes=0, most_bytes=1, workers=2) == 3
+    assert split.chosen(1_500, job_seconds=0.01, job_bytes=0, most_bytes=1, workers=2) == 23
+    assert split.chosen(1, job_seconds=5.0, job_bytes=0, most_bytes=1, workers=2) == 1
+    assert split.chosen(8 * 10**6, job_seconds=1e-9, job_bytes=0, most_bytes=1, workers=2) == 20_000
+
+
+# the work
+
+
+@given(st.integers(1, 2_000), st.integers(1, 500))
+def test_sums_over_all_jobs_are_known_without_doing_any(jobs: int, jobs_per_part: int) -> None:
+    account = done(EMPTY, jobs, jobs_per_part)
+    assert (account.jobs, account.squares, account.digest) == (jobs, work.squares_of(jobs), work.cubes_of(jobs))
+
+
+def test_how_the_jobs_are_split_does_not_change_what_they_come_to() -> None:
+    one, other = done(SMALL, 20, 20), done(SMALL, 20, 3)
+    assert one.digest == other.digest
+    order = b"".join(one.results[number] for number in sorted(one.results))
+    assert order == b"".join(other.results[number] for number in sorted(other.results))
+
+
+def test_a_job_that_fails_is_tried_three_times_and_set_aside_and_the_rest_is_done() -> None:
+    said: list[str] = []
+    part = split.Part(number=0, layer=0, first=10, jobs=4)
+    failing = replace(EMPTY, failing=(12,))
+    outcome = work.perform(failing, part, work.vectors_of(failing, part, None), say=said.append)
+    assert outcome.jobs == 3
+    assert [(each.job, each.layer) for each in outcome.aside] == [(12, "conv1")]
+    assert "job 12 fails by plan" in outcome.aside[0].error
+    assert len(said) == 3
+
+
+def test_a_job_that_fails_once_is_done_at_the_second_try() -> None:
+    part = split.Part(number=0, layer=0, first=0, jobs=2)
+    left = [True]
+
+    def vectors(number: int) -> Any:
+        if number == 1 and left.pop():
+            left.append(False)
+            raise OSError("the disk hiccuped")
+        return work.vectors_of(SMALL, part, None)(number)
+
+    outcome = work.perform(SMALL, part, vectors, say=lambda _: None)
+    assert (outcome.jobs, outcome.aside) == (2, ())
+
+
+def test_input_from_a_disk_is_what_a_worker_would_make_itself(tmp_path: Path) -> None:
+    part = split.Part(number=4, layer=2, first=7, jobs=3)
+    assert work.write_block(tmp_path, SMALL, part) == 3 * 200 * 4 * 4
+    read, made = work.vectors_of(SMALL, part, tmp_path), work.vectors_of(SMALL, part, None)
+    assert all(np.array_equal(read(number), made(number)) for number in (7, 8, 9))
+
+
+# with Ray
+
+
+def run(context: Any, **fields: Any) -> list[Sample]:
+    if "chaos" in fields:
+        context.inject(fields["chaos"], clustering.EXPERIMENT.tolerates)
+    return list(clustering.run(Params(**fields), context))
+
+
+@pytest.mark.ray
+def test_every_arm_does_every_job_to_the_same_end(context: Any) -> None:
+    context.passes = 1
+    samples = run(context, jobs=12, points=400, clusters=5, iterations=4)
+    assert not context.is_invalid, context.reasons
+    for arm in ("ray", "tasks", "pool", "serial"):
+        (rate,) = values(samples, "jobs_per_second", arm)
+        assert rate
+        assert rate > 0
+        assert sum(share for share in values(samples, "share_of_jobs", arm, "head") if share) == pytest.approx(1.0)
+    assert values(samples, "parts_handed_over_again") == [0.0]
+    assert {name for given in context.credits.values() for credit in given for name in credit} == {"head"}
+    assert context.steps[-1] == (12, 12)
+    results = np.fromfile(context.folder / "results-1-1.f64")
+    assert len(results) == 12
+    assert (results > 0).all()
+    assert "jobs in" in (context.folder / "log-head.txt").read_text()
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("source", ["local", "pulled"])
+def test_where_the_input_comes_from_changes_the_bytes_and_not_the_results(
+    two_halves: Any, tmp_path: Path, source: str
+) -> None:
+    two_halves.folder, two_halves.passes = tmp_path, 1
+    samples = run(two_halves, jobs=8, points=300, clusters=5, iterations=3, source=source, peers="none")
+    two_halves.folder = tmp_path / "made"
+    two_halves.folder.mkdir()
+    made = run(two_halves, jobs=8, points=300, clusters=5, iterations=3, peers="none")
+    assert not two_halves.is_invalid, two_halves.reasons
+    size = 8 * 300 * 16 * 4
+    read, pulled = (size, 0) if source == "local" else (0, size)
+    assert (values(samples, "read_bytes"), values(samples, "pulled_bytes")) == ([read], [pulled])
+    assert values(made, "read_bytes") == [0.0]
+    assert all(share for name in ("head", "worker-1") for share in values(samples, "share_of_jobs", node=name))
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize(("source", "peers"), [("local", "all"), ("pulled", "none")])
+def test_a_file_of_ones_own_is_clustered_wherever_it_is_read(
+    two_halves: Any, tmp_path: Path, source: str, peers: str
+) -> None:
+    path = tmp_path / "mine.npy"
+    np.save(path, np.random.default_rng(3).standard_normal((8 * 100, 4)))  # float64
+    two_halves.passes = 1
+    small = {"jobs": 8, "points": 100, "dimensions": 4, "clusters": 3, "iterations": 4}
+    samples = run(two_halves, **small, source=source, input=str(path), peers=peers)
+    assert not two_halves.is_invalid, two_halves.reasons
+    assert two_halves.sets == {str(path): sha256(path.read_bytes()).hexdigest()}
+    assert values(samples, "checked_share") == [1.0]
+    found = np.fromfile(two_halves.folder / "results-1-1.f64")
+    windows = np.load(path).astype(np.float32).reshape(8, 100, 4)
+    alone = [kernels.cluster("broadcast", each, clusters=3, iterations=4).inertia for each in windows]
+    assert found == pytest.approx(alone, rel=1e-3)
+    assert "of mine.npy: " in (two_halves.folder / "log-worker-1.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("vectors", "refusal"),
+    [
+        (np.zeros((70, 4)), "7 jobs of 10, not 8"),
+        (np.full((80, 4), np.nan), "is no finite float32"),
+        (np.full((80, 4), 1e300), "is no finite float32"),
+        (np.zeros((80, 5)), "vectors of 5 values, not 4"),
+        (np.zeros((80, 4), dtype=np.int64), "values of type int64"),
+        (np.array([[{}] * 4] * 80, dtype=object), "values of type object"),
+    ],
+)
+def test_a_file_that_will_not_do_is_refused_before_any_worker_starts(
+    tmp_path: Path, vectors: Any, refusal: str
+) -> None:
+    np.save(tmp_path / "mine.npy", vectors)
+    params = Params(jobs=8, points=10, clusters=2, dimensions=4, source="local", input=str(tmp_path / "mine.npy"))
+    context: Any = SimpleNamespace(nodes=(), seed=1, data=pytest.fail)
+    with pytest.raises(BadInput, match=refusal):
+        next(clustering.run(params, context))
+
+
+def test_two_files_of_one_name_in_two_folders_are_two_sets(tmp_path: Path) -> None:
+    told: list[tuple[str, str]] = []
+    context: Any = SimpleNamespace(data=lambda *set_: told.append(set_))
+    for number, name in enumerate(("one", "two")):
+        path = tmp_path / name / "mine.npy"
+        path.parent.mkdir()
+        np.save(path, np.full((80, 4), float(number)))
+        given_by(Params(jobs=8, points=10, clusters=2, dimensions=4, source="local", input=str(path)), context)
+    assert len({name for name, _ in told}) == len({digest for _, digest in told}) == 2
+
+
+def test_a_node_with_another_file_under_that_path_has_not_the_one_that_was_given(tmp_path: Path) -> None:
+    path = tmp_path / "mine.npy"
+    np.save(path, np.zeros((8, 4)))
+    there = FileServer(SMALL, node="head", folder=str(tmp_path / "depot"))
+    meant = work.Given(path=str(path), sha256=sha256(path.read_bytes()).hexdigest())
+    assert there.has(meant)
+    np.save(path, np.ones((8, 4)))
+    assert not there.has(meant)
+    path.unlink()
+    assert not there.has(meant)
+
+
+# the reference
+
+
+def test_a_wrong_result_of_any_job_shows_where_all_are_compared() -> None:
+    reference = Reference(job=SMALL, jobs=9, jobs_per_part=2)
+    results = done(SMALL, 9, 2).results
+    assert reference.share == 1.0
+    assert list(reference.wrong(results)) == []
+    for number, held in results.items():
+        for place in range(len(held) // 8):
+            wrong = np.frombuffer(held).copy()
+            wrong[place] *= 1.01
+            (reason,) = reference.wrong({**results, number: wrong.tobytes()})
+            assert "by float64" in reason
+    del results[0]
+    assert next(reference.wrong(results)).startswith("part 0 has 0 results of ")
+
+
+def test_results_in_the_wrong_order_show() -> None:
+    results = done(SMALL, 9, 9).results
+    turned = {number: np.frombuffer(held)[::-1].tobytes() for number, held in results.items()}
+    assert list(Reference(job=SMALL, jobs=9, jobs_per_part=9).wrong(turned))
+
+
+@given(st.integers(1, 5_000), st.floats(0.001, 100.0))
+def test_the_jobs_that_are_done_again_are_as_many_as_there_is_time_for_and_spread(jobs: int, seconds: float) -> None:
+    study = job_of(Params(), seed=1)
+    found = reference_module.chosen(study, jobs, seconds)
+    assert min(3, jobs) <= len(found) <= max(3, seconds / 0.0384) + 1
+    assert (found[0], found[-1]) == (0, jobs - 1)
+    gaps = [after - before for before, after in pairwise(found)]
+    assert not gaps or max(gaps) - min(gaps) <= 1
+
+
+def test_tiny_is_checked_whole() -> None:
+    assert Reference(job=job_of(Params(), seed=1), jobs=48, jobs_per_part=1).share == 1.0
+
+
+@pytest.mark.ray
+def test_jobs_that_fail_are_set_aside_with_all_it_takes_to_try_them(context: Any) -> None:
+    context.passes = 1
+    samples = run(context, jobs=9, points=300, clusters=5, iterations=3, failing=2, peers="none")
+    (reason,) = context.reasons
+    assert "2 jobs were set aside" in reason
+    aside = [json.loads(line) for line in (context.folder / "set-aside.jsonl").read_text().splitlines()]
+    assert [each["job"] for each in aside] == [2, 6]
+    assert "fails by plan" in aside[0]["error"]
+    assert np.load(context.folder / "set-aside-2.npy").shape == (300, 16)
+    assert values(samples, "jobs_per_second")[0]
+
+
+@pytest.mark.ray
+def test_what_chaos_cost_is_told_by_kind(context: Any) -> None:
+    context.passes = 1
+    samples = run(context, jobs=500, job="sleep", job_ms=20, jobs_per_part=5, peers="none", chaos="worker:2")
+    assert not context.is_invalid, context.reasons
+    (recovery,) = [each for each in samples if each.metric == "recovery_seconds"]
+    assert recovery.point == "worker"
+    assert recovery.value is not None
+    assert 0 < recovery.value < 60
+    (wasted,) = values(samples, "wasted_work")
+    assert wasted is not None
+    assert 0 < wasted <= 2 * 5 / (500 + 2 * 5) * 1.5  # two parts of five, some of which took longer than others
+    assert values(samples, "jobs_missing") == [0.0]
+
+
+@pytest.mark.ray
+def test_what_chaos_cost_is_told_where_there_are_warm_ups_too(context: Any, tmp_path: Path) -> None:
+    context.passes = context.warmups = 1
+    work_ = {"jobs": 400, "job": "sleep", "job_ms": 5, "jobs_per_part": 5, "peers": "none"}
+    samples = run(context, **work_, chaos="worker:1")
+    assert not context.is_invalid, context.reasons
+    found = [each for each in samples if each.metric == "recovery_seconds"]
+    assert [(each.point, each.turn, each.warmup) for each in found] == [("worker", 2, False)]
+    assert found[0].value
+    # An attempt that was ended late in the turn after the warm-up: the next one is back with the first part of that turn.
+    rows = (context.folder / DONE).read_bytes().splitlines(keepends=True)
+    (tmp_path / "first").mkdir()
+    (tmp_path / "first" / DONE).write_bytes(b"".join(rows[:-20]))
+    context.earlier, context.folder = (tmp_path / "first" / DONE,), tmp_path / "second"
+    context.folder.mkdir()
+    samples = run(context, **work_, chaos="driver:1")
+    assert not context.is_invalid, context.reasons
+    (back,) = [each for each in samples if each.metric == "recovery_seconds"]
+    assert (back.point, back.warmup) == ("driver", False)
+    assert back.value
+
+
+@pytest.mark.ray
+def test_a_row_that_the_disk_has_bent_is_done_again(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    append = Journal.append
+    bent: list[int] = []
+
+    def append_and_bend(self: Journal[Outcome], round_: str, outcomes: Sequence[Outcome]) -> None:
+        append(self, round_, outcomes)
+        path = context.folder / DONE
+        if not bent and path.read_bytes().count(b"\n") > 2:
+            bent.append(outcomes[-1].part)
+            path.write_bytes(path.read_bytes()[:-9] + b"XXXXXXXX\n")
+
+    monkeypatch.setattr(Journal, "append", append_and_bend)
+    context.passes = 1
+    run(context, jobs=40, job="empty", jobs_per_part=1, peers="none")
+    assert not context.is_invalid, context.reasons
+    lines = (context.folder / DONE).read_bytes().splitlines()
+    assert len(bent) == 1
+    assert len(lines) == 41  # the row that was bent, and the same part again
+
+
+DRIVER = """
+import json, sys
+from dataclasses import replace
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import ray
+from conftest import LocalContext
+from bench.experiments import clustering
+from bench.context import NodeSlot
+
+address, folder, params, earlier = sys.argv[2], Path(sys.argv[3]), json.loads(sys.argv[4]), sys.argv[5:]
+ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+nodes = [NodeSlot(name="head", node_id=ray.nodes()[0]["NodeID"], cpus=2, threads=2)]
+context = LocalContext(nodes=nodes, folder=folder, earlier=[Path(each) for each in earlier], passes=1)
+context.inject(params["chaos"], clustering.EXPERIMENT.tolerates)
+samples = list(clustering.run(clustering.Params(**params), context))
+said = {sample.metric: sample.value for sample in samples if sample.arm == "ray" and sample.node is None}
+(folder / "said.json").write_text(json.dumps({"reasons": context.reasons, **said}))
+"""
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_a_million_jobs_survive_three_drivers_and_five_workers_that_are_killed(
+    local_ray: Sequence[Any], tmp_path: Path
+) -> None:
+    import ray
+
+    params = {"jobs": 1_000_000, "job": "empty", "jobs_per_part": 5_000, "peers": "none", "chaos": "driver:3+worker:5"}
+    address = ray.get_runtime_context().gcs_address
+    earlier: list[str] = []
+    codes: list[int] = []
+    while not codes or codes[-1] != 0:
+        folder = tmp_path / str(len(codes))
+        folder.mkdir()
+        words = [str(SUPPORT), address, str(folder), json.dumps(params), *earlier]
+        done = subprocess.run([sys.executable, "-c", DRIVER, *words], check=False, timeout=120, capture_output=True)
+        codes.append(done.returncode)
+        assert codes[-1] in (0, -signal.SIGKILL), done.stderr[-2000:]
+        earlier.append(str(folder / DONE))
+    assert codes == [-signal.SIGKILL] * 3 + [0]
+    account, rows = Account(), 0
+    for path in map(Path, earlier):
+        rows += path.read_bytes().count(b"\n")
+    name = json.loads(Path(earlier[0]).read_bytes().split(b" ", 1)[1].split(b"\n")[0])["work"]
+    with a_journal(tmp_path, list(map(Path, earlier)), work=name) as journal:
+        for outcome in journal.done("1/1"):
+            account.add(outcome)  # which raises at a part that is counted twice
+    assert (account.jobs, account.squares, account.digest) == (
+        1_000_000,
+        work.squares_of(1_000_000),
+        work.cubes_of(1_000_000),
+    )
+    assert rows == len(account.parts) == split.count(1_000_000, 5_000)  # none was even written twice
+    said = json.loads((tmp_path / "3" / "said.json").read_text())
+    assert said["reasons"] == []
+    assert said["jobs_kept"] > 0
+    assert said["parts_handed_over_again"] <= 5 * 2  # what five workers had in hand
+
+
+def test_the_index_knows_clustering_and_its_headline() -> None:
+    assert load("clustering").metrics[0].name == "jobs_per_second"

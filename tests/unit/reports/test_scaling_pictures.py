@@ -1,0 +1,116 @@
+"""The scaling card as pictures, drawn from a law whose numbers are known."""
+
+from __future__ import annotations
+
+import random
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import pytest
+from made_up import MULTI, SINGLE, made_up
+
+from bench import analysis
+from bench.analysis.scaling_series import ScalingSeries
+from bench.analysis.stats import scaling
+from bench.model import Metric
+from bench.reports import as_html
+from bench.reports.sections import scaling as scaling_section
+
+RATE = Metric(name="throughput_inputs_per_second", unit="inputs/s", better="higher", kind="rate")
+STEPS = (1, 2, 3, 4, 6, 8, 12, 16)
+
+
+def a_scaling_series(
+    topology: str, *, contention: float, coherency: float, steps=STEPS, noise: float = 0.01
+) -> ScalingSeries:
+    draw = random.Random(topology)
+    values = {
+        n: {
+            block: scaling.usl(n, rate=100.0, contention=contention, coherency=coherency) * draw.gauss(1, noise)
+            for block in range(1, 7)
+        }
+        for n in steps
+    }
+    return ScalingSeries(
+        experiment="inference",
+        parameter="actors",
+        params={"batch": 10},
+        topology=topology,
+        arm="ray",
+        metric=RATE,
+        card=scaling.card(values, cpus=8),
+    )
+
+
+def a_report(*scaling_series: ScalingSeries) -> analysis.Report:
+    session, runs = made_up(cells=1, topologies=(SINGLE, MULTI))
+    return replace(analysis.build(session, runs), scaling_series=scaling_series)
+
+
+BOTH = (
+    a_scaling_series("single", contention=0.05, coherency=0.005),
+    a_scaling_series("multi", contention=0.1, coherency=0.02),
+)
+
+
+def test_the_curve_of_a_law_is_the_law_from_the_fewest_to_the_most_inside_its_band():
+    card = BOTH[0].card
+    curve = card.law.curve
+    assert (curve[0].workers, round(curve[-1].workers, 9)) == (1, 16)
+    assert all(point.low <= point.rate <= point.high for point in curve)
+    for point in curve:
+        true = scaling.usl(point.workers, rate=100.0, contention=0.05, coherency=0.005)
+        assert point.rate == pytest.approx(true, rel=0.03)
+
+
+def test_both_topologies_are_in_one_picture_with_marks_lines_and_bands():
+    rates, serial = scaling_section.pictures(a_report(*BOTH), "inference")
+    assert rates.title == "Throughput against actors, ray, batch=10"
+    root = ET.fromstring(str(rates.svg))  # noqa: S314, our own
+    kinds = [element.get("class") for element in root.iter()]
+    assert kinds.count("mark") == 2 * len(STEPS) + 2  # and the legend
+    assert (kinds.count("range"), kinds.count("l")) == (2, 2)
+    assert "From 12 on there are more workers than CPUs." in rates.reads
+    assert "USL" in rates.says
+    assert serial.title.startswith("Serial fraction against actors")
+    assert ET.fromstring(str(serial.svg)) is not None  # noqa: S314, our own
+
+
+def test_what_is_said_of_the_serial_fraction_is_what_the_card_has():
+    serial = list(scaling_section.pictures(a_report(*BOTH), "inference"))[1]
+    for series in BOTH:
+        last = series.card.points[-1]
+        assert f"to {last.serial_fraction:.3f} at {last.workers}" in serial.says
+
+
+def test_with_too_few_points_there_are_marks_and_no_line():
+    report = a_report(a_scaling_series("single", contention=0.05, coherency=0.005, steps=(1, 2, 4)))
+    rates = next(iter(scaling_section.pictures(report, "inference")))
+    assert "no law" in rates.says
+    assert 'class="range"' not in str(rates.svg)
+
+
+def test_the_page_has_the_pictures_in_the_chapter_on_scaling():
+    page = as_html.render(a_report(*BOTH))
+    chapter = page[page.rindex("inference: how it grows with actors") :]
+    assert "Serial fraction against actors" in chapter
+    names = re.findall(r'<title id="([^"]+)"', page)
+    assert len(set(names)) == len(names)
+
+
+def test_a_report_without_scaling_series_has_none():
+    assert list(scaling_section.pictures(a_report(), "inference")) == []
+
+
+def test_the_most_that_the_cpus_can_do_is_drawn_and_said_where_it_was_measured():
+    report = a_report(*(replace(series, ceiling=900.0) for series in BOTH))
+    rates, serial = scaling_section.pictures(report, "inference")
+    assert rates.says.count("inputs/s of 900 inputs/s, the most that the CPUs can do, along USL") == 2
+    assert str(rates.svg).count('class="reach"') == 2
+    assert "Dotted: the ceiling" in rates.reads
+    without, _ = scaling_section.pictures(a_report(*BOTH), "inference")
+    assert "Dotted" not in without.reads
+    assert "most that the CPUs" not in without.says
+    assert "reach" not in str(without.svg)
+    assert "reach" not in str(serial.svg)
