@@ -2,53 +2,36 @@
 
 from __future__ import annotations
 
+import platform
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.metadata import version
 from io import TextIOWrapper
+from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 from typer.main import get_command
 
-from bench import process_environment
+from bench import commands, process_environment
 from bench.errors import BadInput, BenchError, CannotWrite, Stopped
-from bench.sanitize import clean_line
+from bench.sanitize import clean_line, clean_text
 from bench.terminal.asking import asking
+from bench.terminal.help import PanelCommand, PanelGroup
 from bench.terminal.output import Level, set_level
 from bench.terminal.streams import outlive_readers
 
-NAMES = (
-    *(
-        "run",
-        "plan",
-        "pilot",
-        "resume",
-        "report",
-        "compare",
-        "list",
-        "show",
-        "history",
-        "rm",
-        "export",
-        "verify",
-        "replay",
-    ),
-    *(
-        "up",
-        "down",
-        "status",
-        "manifest",
-        "doctor",
-        "selfcheck",
-        "image",
-        "baseline",
-        "data",
-    ),
-)
-"""Each command is a module of bench.commands that has a `command`, or an `app` of several."""
+PANELS: Mapping[str, tuple[str, ...]] = {
+    "Measure": ("run", "plan", "resume", "pilot", "selfcheck"),
+    "Results": ("report", "compare", "show", "list", "history", "baseline", "rm"),
+    "Share": ("export", "verify", "replay"),
+    "Cluster": ("up", "down", "status", "doctor", "manifest", "image", "data"),
+}
+"""The commands by panel of the help. Each is a module of bench.commands, whose docstring is the command's help."""
+NAMES = tuple(name for names in PANELS.values() for name in names)
 
 HOW: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": None}
 
@@ -64,7 +47,7 @@ class _Commands(Mapping[str, Any]):
             raise KeyError(name)
         if name not in self._made:
             module = import_module(f"bench.commands.{name}")
-            self._made[name] = get_command(getattr(module, "app", None) or _alone(name, module.command))
+            self._made[name] = get_command(getattr(module, "app", None) or _alone(name, module))
             self._made[name].name = name
         return self._made[name]
 
@@ -75,10 +58,17 @@ class _Commands(Mapping[str, Any]):
         return len(NAMES)
 
 
-def _alone(name: str, command: Callable[..., None]) -> typer.Typer:
-    made = typer.Typer(add_completion=False, **HOW)
-    made.command(name)(asking(command))
-    return made
+def _alone(name: str, module: ModuleType) -> typer.Typer:
+    """The app of a module with one command."""
+    app = typer.Typer(add_completion=False, **HOW)
+    app.command(name, cls=PanelCommand, help=module.__doc__)(asking(module.command))
+    return app
+
+
+def summary(name: str) -> str:
+    """The first line of a command's help, read from its file: to import all commands takes half a second."""
+    with (Path(commands.__file__).parent / f"{name}.py").open(encoding="utf-8") as file:
+        return file.readline().strip().strip('"').rstrip(".")
 
 
 _UsageError: Any = typer.BadParameter.__mro__[1]
@@ -104,7 +94,10 @@ def _typed(context: Any) -> str:
     return f"{_typed(context.parent)} {context.info_name}" if context.parent else "bench"
 
 
-class _Group(TyperGroup):
+class _Group(PanelGroup):
+    def summaries(self) -> Mapping[str, Mapping[str, str]]:
+        return {panel: {name: summary(name) for name in names} for panel, names in PANELS.items()}
+
     def __init__(self, **said: Any) -> None:
         super().__init__(**said)
         self.commands = _Commands()  # type: ignore[assignment]  # nothing is added to it
@@ -121,23 +114,39 @@ class _Group(TyperGroup):
 app = typer.Typer(
     name="bench",
     cls=_Group,
-    help="Measure Ray on one node and on many, side by side, and say what the numbers mean.",
+    help="Measure Ray on one node and on several, and compare the results.\n\nExample: bench run inference --profile tiny",
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     **HOW,
 )
-Debug = Annotated[bool, typer.Option("--debug", help="Show the whole trace of a failure.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing beside the answer, but what went wrong.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say every step, and what each run is about to do.")]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"raymeter {version('raymeter')}, Ray {version('ray')}, Python {platform.python_version()}")
+        raise typer.Exit
+
+
+Debug = Annotated[bool, typer.Option("--debug", help="Print the traceback of a failure.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the results and errors.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print every step and the parameters of each run.")]
+Version = Annotated[
+    bool,
+    typer.Option("--version", is_eager=True, callback=_print_version, help="Print the versions of raymeter and Ray."),
+]
 
 
 @app.callback()
 def settings(  # noqa: D103, its docstring would take the place of the app's help
-    debug: Debug = False, quiet: Quiet = False, verbose: Verbose = False
+    debug: Debug = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    show_version: Version = False,  # noqa: ARG001, its callback has printed it
 ) -> None:
     global _debug  # noqa: PLW0603, read once by main, after typer has gone
     _debug = debug
     if quiet and verbose:
-        raise BadInput("--quiet and --verbose cannot both be meant.", "Say one of them.")
+        raise BadInput("--quiet and --verbose exclude each other.", "Use one of them.")
     set_level(Level.QUIET if quiet else Level.VERBOSE if verbose else Level.USUAL)
 
 
@@ -157,6 +166,8 @@ def main() -> None:
         if _debug:
             raise
         typer.echo(f"bench: {clean_line(str(error))}", err=True)
+        for line in error.details:
+            typer.echo(clean_text(line), err=True)
         sys.exit(error.exit_code)
     except OSError as error:  # a disk, a folder or a socket that refuses, wherever that is met
         if _debug:

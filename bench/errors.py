@@ -15,11 +15,12 @@ class BenchError(Exception):
 
     exit_code = 1
 
-    def __init__(self, what: str, way_out: str = "") -> None:
+    def __init__(self, what: str, way_out: str = "", *, details: tuple[str, ...] = ()) -> None:
         what = _TWO_STOPS.sub(".", what)
         super().__init__(" ".join(part for part in (what, way_out) if part))
         self.what = what
         self.way_out = way_out
+        self.details = details  # lines that the command line prints below the message
 
 
 class BadInput(BenchError):

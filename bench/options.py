@@ -41,15 +41,26 @@ class OfTargets:
     only: tuple[str, ...] = ()
 
 
+WORK, SESSION, CLUSTER, REPORT = "What to measure", "Session", "Cluster", "Report"
+DEPLOYMENT = "Deployment"
+"""Panels of the help. An option without a panel is listed last."""
+
 TargetOptions = Annotated[Mapping[str, _Value], OfTargets()]
 """What was given of all options of all targets, by name."""
 DeploymentOptions = Annotated[Mapping[str, _Value], OfTargets(only=("name", "context"))]
 """What was given of those that say which deployment is meant."""
 
-Seed = Annotated[int, Option(min=0, help="Seed of the order, the data and the weights.")]
+Seed = Annotated[
+    int, Option(min=0, metavar="N", rich_help_panel=WORK, help="Seed of the run order, the data and the weights.")
+]
 TargetName = Annotated[
     str,
-    Option("--target", help=f"Where to run: {', '.join(TARGETS)}, or auto: the one that is up."),
+    Option(
+        "--target",
+        metavar="TARGET",
+        rich_help_panel=DEPLOYMENT,
+        help=f"Where to run: {', '.join(TARGETS)}, or auto: the running one.",
+    ),
     OneOf(("auto", *TARGETS)),
 ]
 
@@ -58,10 +69,18 @@ TargetName = Annotated[
 class Workload:
     """Which work is done."""
 
-    profile: Annotated[str, Option(help="Preset of cells and sizes: tiny, lab or full.")] = "tiny"
+    profile: Annotated[
+        str,
+        Option(metavar="PROFILE", rich_help_panel=WORK, help="Preset of parameters and sizes: tiny, lab or full."),
+    ] = "tiny"
     sets: Annotated[
         tuple[str, ...],
-        Option("--set", metavar="NAME=V1,V2", help="Vary a parameter over these values, e.g. batch=1,10."),
+        Option(
+            "--set",
+            metavar="NAME=V1,V2",
+            rich_help_panel=WORK,
+            help="Values of a parameter, each measured, e.g. batch=1,10.",
+        ),
     ] = ()
     seed: Seed = 1
 
@@ -71,30 +90,48 @@ class ClusterOptions:
     """The nodes, and what all of them have together."""
 
     topology: Annotated[
-        Literal["both", "single", "multi"], Option(help="One node, many, or both in turn: single, multi, both.")
+        Literal["both", "single", "multi"],
+        Option(
+            metavar="TOPOLOGY", rich_help_panel=CLUSTER, help="single (one node), multi (several), or both in turn."
+        ),
     ] = "both"
-    nodes: Annotated[int, Option(min=1, help="Number of nodes of `multi`.")] = 2
-    cpus: Annotated[int | None, Option(metavar="CPUS", help="CPUs of all nodes together. [default: all there are]")] = (
-        None
-    )
-    memory_mib: Annotated[int, Option(metavar="MIB", help="Memory of all nodes together.")] = 4096
+    nodes: Annotated[int, Option(min=1, metavar="N", rich_help_panel=CLUSTER, help="Number of nodes of multi.")] = 2
+    cpus: Annotated[
+        int | None,
+        Option(metavar="CPUS", rich_help_panel=CLUSTER, help="CPUs of all nodes together, e.g. 8. [default: all]"),
+    ] = None
+    memory_mib: Annotated[
+        int, Option(metavar="MIB", rich_help_panel=CLUSTER, help="Memory of all nodes together, in MiB.")
+    ] = 4096
     object_store_mib: Annotated[
-        int, Option(metavar="MIB", help="Object store of all nodes together, part of the memory.")
+        int,
+        Option(metavar="MIB", rich_help_panel=CLUSTER, help="Object stores of all nodes, part of the memory, in MiB."),
     ] = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions:
-    """What a report makes of a session's numbers."""
+    """How a report judges a session."""
 
     allow_noise: Annotated[
-        bool, Option("--allow-noise", help="Use blocks that others disturbed too; the report says so.")
+        bool,
+        Option("--allow-noise", rich_help_panel=REPORT, help="Use blocks with interference too; the report says so."),
     ] = False
     allow_unequal: Annotated[
-        bool, Option("--allow-unequal", help="Give verdicts despite unequal facts (not data); the report says so.")
+        bool,
+        Option(
+            "--allow-unequal",
+            rich_help_panel=REPORT,
+            help="Give verdicts though facts of the nodes differ; the report says so.",
+        ),
     ] = False
     price_per_cpu_hour: Annotated[
-        str, Option(metavar="PRICE", help="Price of one CPU, e.g. 0.04EUR: reports then have the cost of work.")
+        str,
+        Option(
+            metavar="PRICE",
+            rich_help_panel=REPORT,
+            help="Price of one CPU for an hour, e.g. 0.04EUR; adds costs to the report.",
+        ),
     ] = ""
 
 
@@ -107,31 +144,59 @@ class RunRequest(ReportOptions, ClusterOptions, Workload):
     ] = ()
     levels: Annotated[
         Mapping[str, Mapping[str, tuple[_Value, ...]]],
-        Option("--plan", metavar="FILE", help="Plan file, TOML or YAML, for all that is not given here."),
+        Option(
+            "--plan",
+            metavar="FILE",
+            rich_help_panel=WORK,
+            help="Plan file (.toml, .yaml); options given here override it.",
+        ),
     ] = field(default_factory=dict)  # of each experiment, the values over which its parameters are varied
     chaos: Annotated[
         str,
-        Option(metavar="PLAN", help="Faults to inject, e.g. worker:5+driver:3; see docs/experiments/clustering.md."),
+        Option(metavar="FAULTS", rich_help_panel=WORK, help="Faults to inject, e.g. worker:5+driver:3."),
     ] = ""
-    blocks: Annotated[int | None, Option(metavar="N", help="Repetitions of the whole. [default: the profile's]")] = None
+    blocks: Annotated[
+        int | None,
+        Option(
+            metavar="N",
+            rich_help_panel=SESSION,
+            help="Repetitions of all runs; 6 or more give a verdict. [default: the profile's]",
+        ),
+    ] = None
     samples: Annotated[
         int | None,
-        Option(metavar="N", help="Samples of a cell in each run; see `bench pilot`. [default: the profile's]"),
+        Option(
+            metavar="N",
+            rich_help_panel=SESSION,
+            help="Samples in each run; see `bench pilot`. [default: the profile's]",
+        ),
     ] = None
     target: TargetName = "auto"
     budget: Annotated[
-        str, Option(metavar="TIME", help="Time limit of the session, e.g. 20m; what does not fit is named.")
+        str,
+        Option(
+            metavar="TIME", rich_help_panel=SESSION, help="Time limit, e.g. 20m or 1h30m; what is left out is named."
+        ),
     ] = ""
     precision: Annotated[
-        str, Option(metavar="PERCENT", help="Stop when every headline's interval is within, e.g. 3%.")
+        str,
+        Option(metavar="PERCENT", rich_help_panel=SESSION, help="Stop when all intervals are this narrow, e.g. 3%."),
     ] = ""
     primary: Annotated[
         str,
-        Option(metavar="CELLS", help="Cells in question, at most 5, e.g. c01,c03. [default: all of 5 or fewer]"),
+        Option(
+            metavar="CELLS",
+            rich_help_panel=SESSION,
+            help="Cells in question, at most 5, e.g. c01,c03. [default: all, up to 5]",
+        ),
     ] = ""
     profile_with: Annotated[
         str,
-        Option(metavar="PROFILER", help=f"Profile driver and workers, at a cost: {', '.join(PROFILERS)}."),
+        Option(
+            metavar="PROFILER",
+            rich_help_panel=SESSION,
+            help=f"Profile driver and workers with {', '.join(PROFILERS)}; slows the run.",
+        ),
         OneOf(tuple(PROFILERS)),
     ] = ""
     options: Mapping[str, _Value] = field(default_factory=dict)  # of the target, those that are not at their default
@@ -178,10 +243,10 @@ def share_of(text: str) -> float:
     return share
 
 
-Out = Annotated[Path, Option(metavar="FOLDER", help="Folder of the sessions.")]
-AsJson = Annotated[bool, Option("--json", help="Print JSON, unrounded.")]
-Force = Annotated[bool, Option("--force", help="Even if a session runs on the deployment. It will fail.")]
-SessionName = Annotated[str, Argument(metavar="SESSION", help="Its id, the beginning of it, a folder, or latest.")]
+Out = Annotated[Path, Option(metavar="FOLDER", help="Folder that holds the sessions.")]
+AsJson = Annotated[bool, Option("--json", help="Print JSON with unrounded numbers.")]
+Force = Annotated[bool, Option("--force", help="Proceed though a session runs on the deployment; it will fail.")]
+SessionName = Annotated[str, Argument(metavar="SESSION", help="Session id or the start of one, a folder, or latest.")]
 _WHOLE_DATE = "0001-01-01T00:00:00"
 _DATE_LENGTHS = (0, 4, 7, 10, 13, 16, 19, 25)  # as far as the year, the month and so on, the last with its zone
 
@@ -198,7 +263,9 @@ def _check_since(said: str) -> str:
     return said
 
 
-Since = Annotated[str, Option(metavar="DATE", callback=_check_since, help="Sessions since then, e.g. 2026-01-31.")]
+Since = Annotated[
+    str, Option(metavar="DATE", callback=_check_since, help="Only sessions since this date, e.g. 2026-01-31.")
+]
 
 
 def declared(group: type[Any]) -> dict[str, Any]:

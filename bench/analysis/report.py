@@ -116,7 +116,7 @@ def build(
     """
     as_recorded = attempts_that_count(runs)
     whole, session = session, _as_far_as_begun(session, as_recorded)
-    topologies = _topologies(session)
+    topologies = by_size(session)
     recorded = Table(tuple(as_recorded.values()))
     seen = exclusions.conditions(recorded)
     excluded = exclusions.decide_exclusions(  # by the turns that were declared: which are discarded depends on values, and an exclusion must not
@@ -246,7 +246,7 @@ def _stamps(evidence: Evidence, seen: Sequence[Facts]) -> Iterator[str]:
         yield "unequal"
 
 
-def _topologies(session: Session) -> tuple[Topology, ...]:
+def by_size(session: Session) -> tuple[Topology, ...]:
     """By number of nodes: `single`, the baseline, first."""
     seen = {spec.topology.name: spec.topology for spec in session.specs}
     return tuple(sorted(seen.values(), key=lambda topology: topology.nodes))

@@ -1,4 +1,9 @@
-"""`bench baseline`: names for sessions that others are compared with."""
+"""Name sessions to compare others with.
+
+`bench compare` takes such a name wherever it takes a session.
+
+Example: bench baseline set main latest
+"""
 
 from __future__ import annotations
 
@@ -10,20 +15,17 @@ from bench.history import baselines
 from bench.options import DEFAULT_OUT, AsJson, Out, SessionName
 from bench.terminal.answers import say_json
 from bench.terminal.asking import asking
+from bench.terminal.help import PanelGroup
 from bench.terminal.output import say
 
-HELP = """Names for sessions to compare with: `bench compare` takes a name wherever it takes a session.
-
-Example: bench baseline set main latest
-"""
-app = typer.Typer(help=HELP, no_args_is_help=True)
-Name = Annotated[str, typer.Argument(metavar="NAME", help="What to call it: main, v1.2.")]
+app = typer.Typer(cls=PanelGroup, help=__doc__, no_args_is_help=True, rich_markup_mode=None)
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the baseline, e.g. main or v1.2.")]
 
 
 @app.command("set")
 @asking
 def put(name: Name, session: SessionName, as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
-    """Call a session by a name, in place of the one that had it.
+    """Set a name to a session, in place of an earlier one.
 
     Example: bench baseline set main latest
     """
@@ -37,7 +39,7 @@ def put(name: Name, session: SessionName, as_json: AsJson = False, out: Out = DE
 @app.command("list")
 @asking
 def show(as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
-    """Print each name, and its session.
+    """Print each name and its session.
 
     Example: bench baseline list
     """
@@ -48,7 +50,7 @@ def show(as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
         )
         return
     for name, session in names.items():
-        typer.echo(f"{name:20} {session}{'' if (out / session).is_dir() else ' (which is gone)'}")
+        typer.echo(f"{name:20} {session}{'' if (out / session).is_dir() else ' (deleted)'}")
     if not names:
         say(f"No baseline in {out}. Set one with `bench baseline set NAME SESSION`.")
 
@@ -56,7 +58,7 @@ def show(as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
 @app.command("rm")
 @asking
 def take_away(name: Name, as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
-    """Forget a name. The session stays.
+    """Remove a name; its session stays.
 
     Example: bench baseline rm main
     """

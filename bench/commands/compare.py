@@ -1,4 +1,10 @@
-"""`bench compare`: a stored session beside a baseline."""
+"""Compare a session with a baseline.
+
+It checks that both sessions were measured alike, then prints ratios with confidence intervals and verdicts. --fail-on
+sets the verdicts that end with exit code 12.
+
+Example: bench compare main latest --fail-on slower:5%
+"""
 
 from __future__ import annotations
 
@@ -67,10 +73,6 @@ def command(
     as_json: AsJson = False,
     out: Out = DEFAULT_OUT,
 ) -> None:
-    """Compare a session with an earlier one, the baseline: what must be equal first, then ratios, intervals, verdicts.
-
-    Example: bench compare main latest --fail-on slower:5%
-    """
     if as_json:
         refuse_beside_json(format, output)
     from bench import reports

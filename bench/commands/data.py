@@ -1,4 +1,7 @@
-"""`bench data`: the data sets there are, and how a person's downloaded files become one of them."""
+"""List data sets, or import downloaded files.
+
+Example: bench data list
+"""
 
 from __future__ import annotations
 
@@ -11,24 +14,21 @@ from bench.errors import DataMissing
 from bench.options import AsJson
 from bench.terminal.answers import say_json
 from bench.terminal.asking import asking
+from bench.terminal.help import PanelGroup
 
 if TYPE_CHECKING:
     from bench.data.images import Source
 
-HELP = """The data sets: which there are, and how to seed one from downloaded files.
+app = typer.Typer(cls=PanelGroup, help=__doc__, no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
-Example: bench data list
-"""
-app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode=None)
-
-Name = Annotated[str, typer.Argument(metavar="NAME", help="mnist or cifar10.")]
-From = Annotated[Path, typer.Argument(metavar="PATH", help="The downloaded file, or the folder that has the files.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Data set: mnist or cifar10.")]
+From = Annotated[Path, typer.Argument(metavar="PATH", help="Downloaded file, or the folder with the files.")]
 
 
 @app.command("list")
 @asking
 def list_sets(as_json: AsJson = False) -> None:
-    """List the data sets, where each comes from, and whether it is here.
+    """List the data sets, their origin and checksum.
 
     Example: bench data list
     """
@@ -46,9 +46,9 @@ def list_sets(as_json: AsJson = False) -> None:
 @app.command("seed")
 @asking
 def seed(name: Name, path: From, as_json: AsJson = False) -> None:
-    """Check a person's downloaded files against the pinned SHA-256s, and keep them as the set NAME.
+    """Import downloaded files as a data set.
 
-    mnist takes train-images-idx3-ubyte.gz and its three kin, or mnist.npz; cifar10 takes cifar-10-binary.tar.gz or
+    They are checked against pinned SHA-256 checksums. mnist takes train-images-idx3-ubyte.gz and the three files beside it, or mnist.npz; cifar10 takes cifar-10-binary.tar.gz or
     cifar-10-python.tar.gz. Nothing is downloaded.
 
     Example: bench data seed mnist ~/Downloads

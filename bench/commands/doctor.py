@@ -1,4 +1,9 @@
-"""`bench doctor`: is this machine, and what stands on it, fit to measure on."""
+"""Check whether the machine is fit to measure on.
+
+It checks the machine and the running deployment, and prints for each finding what to do.
+
+Example: bench doctor
+"""
 
 from __future__ import annotations
 
@@ -10,10 +15,6 @@ from bench.terminal.answers import say_json
 
 
 def command(deployment: o.DeploymentOptions, target: o.TargetName = "auto", as_json: o.AsJson = False) -> None:
-    """Look at the machine and at what is up; say of each thing whether it is fit, and what to do if not.
-
-    Example: bench doctor
-    """
     from bench import doctor
     from bench.errors import TargetFailed
 

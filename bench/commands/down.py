@@ -1,4 +1,9 @@
-"""`bench down`: end all that a deployment started."""
+"""Stop a deployment and remove all its parts.
+
+It works after a crash too. Refused while a session runs on the deployment.
+
+Example: bench down
+"""
 
 from __future__ import annotations
 
@@ -18,10 +23,6 @@ def command(
     force: o.Force = False,
     as_json: o.AsJson = False,
 ) -> None:
-    """End all that a deployment started, after a crash too; nothing of it is left. Refused while a session runs on it.
-
-    Example: bench down
-    """
     name = str(deployment.get("name", targets.Options.name))
     names = targets.NAMES if target == "auto" else (target,)
 

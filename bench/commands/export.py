@@ -1,4 +1,10 @@
-"""`bench export`: a session in one file, for others to check."""
+"""Pack a session into one file, a capsule.
+
+A capsule holds the plan, raw samples, facts, pins, report and the extract of Prometheus, so that others can verify
+them. Prints the path of the file.
+
+Example: bench export latest
+"""
 
 from __future__ import annotations
 
@@ -32,10 +38,6 @@ def command(
     as_json: AsJson = False,
     out: Out = DEFAULT_OUT,
 ) -> None:
-    """Pack a session into one file that others can check: plan, raw samples, facts, pins, report, and what Prometheus had of it. Prints its path.
-
-    Example: bench export latest
-    """
     if otava is not None:
         tables = series_tables.add(store.find(out, session), otava)
         if as_json:

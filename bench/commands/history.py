@@ -1,4 +1,10 @@
-"""`bench history`: how a metric went from session to session."""
+"""Print a metric over all sessions.
+
+Sessions with the same parameters are listed together, the oldest first; from 10 sessions on, changes of level are
+marked. `bench compare` names the facts that differ between two sessions.
+
+Example: bench history throughput_inputs_per_second --since 2026-01-01
+"""
 
 from __future__ import annotations
 
@@ -23,12 +29,6 @@ Experiment = Annotated[str, typer.Option(help="Of this experiment alone.")]
 def command(
     metric: MetricName, experiment: Experiment = "", since: Since = "", as_json: AsJson = False, out: Out = DEFAULT_OUT
 ) -> None:
-    """Print a metric of every session, the same params together, oldest first, and from 10 sessions on where it changed.
-
-    What else changed at the time, it cannot tell: `bench compare` names the facts of two sessions that differ.
-
-    Example: bench history throughput_inputs_per_second --since 2026-01-01
-    """
     store.check_there(out)
 
     def reading(sessions: int) -> None:

@@ -1,4 +1,9 @@
-"""`bench image`: build the image that the targets docker and k8s use."""
+"""Build the container image of the nodes.
+
+It holds Ray and this checkout's code. Prints its tags, size and digest.
+
+Example: bench image
+"""
 
 from __future__ import annotations
 
@@ -18,10 +23,6 @@ Tag = Annotated[
 
 
 def command(tag: Tag = None, as_json: AsJson = False) -> None:
-    """Build the image of Ray and of this checkout's code, and print its size and digest.
-
-    Example: bench image
-    """
     plan = image.recipe(tag=tag)
     built = image.build(engine.connect(), plan, say=say)
     say(f"Built in {built.seconds:.0f} s.")

@@ -1,4 +1,9 @@
-"""`bench list`: the experiments, the sessions, the targets."""
+"""List experiments, sessions or targets.
+
+Experiments are listed with their parameters, metrics, arms and profiles. Name one to list it alone.
+
+Example: bench list sessions --experiment inference --since 2026-01-01
+"""
 
 from __future__ import annotations
 
@@ -48,10 +53,6 @@ def command(
     as_json: AsJson = False,
     out: Out = DEFAULT_OUT,
 ) -> None:
-    """List the experiments with their params, metrics, arms and profiles, all or one; or the sessions; or the targets.
-
-    Example: bench list sessions --experiment inference --since 2026-01-01
-    """
     if what not in ("sessions", "targets"):
         names = _experiments(what)
         if as_json:

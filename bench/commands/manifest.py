@@ -1,4 +1,10 @@
-"""`bench manifest`: an experiment as a RayJob."""
+"""Print a Kubernetes RayJob for an experiment.
+
+The RayJob runs the experiment once by itself; KubeRay's operator must be installed. The record is in /records of the
+head until the RayJob is deleted.
+
+Example: bench manifest inference --topology multi | kubectl apply --server-side -f -
+"""
 
 from __future__ import annotations
 
@@ -31,12 +37,6 @@ def command(
     shape: o.ClusterOptions = ONE_CLUSTER,
     as_json: o.AsJson = False,
 ) -> None:
-    """Print a RayJob that runs an experiment in Kubernetes by itself, once; KubeRay's operator must be there.
-
-    Its record is on the head, in /records, until the RayJob is deleted.
-
-    Example: bench manifest inference --topology multi | kubectl apply --server-side -f -
-    """
     from bench.targets.k8s.target import K8sTarget
 
     if shape.topology == "both":

@@ -1,4 +1,10 @@
-"""`bench pilot`: what a short session says of a long one, before it is run."""
+"""Recommend samples and blocks for a long session.
+
+It splits the variance of a short session into its levels. Three blocks of five samples are enough:
+`bench run inference --profile lab --blocks 3`. Give the recommended number to --samples of the long session.
+
+Example: bench pilot latest
+"""
 
 from __future__ import annotations
 
@@ -11,13 +17,6 @@ from bench.terminal.answers import say_json
 
 
 def command(session: SessionName = "latest", as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
-    """Say where a session's variance is, how many samples an invocation would be best, and what more blocks would show.
-
-    Three blocks of five samples are a pilot: `bench run inference --profile lab --blocks 3`.
-    What it says is best goes to --samples of the long session.
-
-    Example: bench pilot latest
-    """
     from bench import analysis
     from bench.reports import as_text, pilot
 

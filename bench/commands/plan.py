@@ -1,4 +1,9 @@
-"""`bench plan`: what `bench run` would do, in which order, and how long it would take."""
+"""Print what a run would do and how long it takes.
+
+Nothing is started. --save writes the plan to a file for `bench run --plan`.
+
+Example: bench plan inference --profile lab --set batch=1,10 --save plan.toml
+"""
 
 from __future__ import annotations
 
@@ -53,10 +58,7 @@ def command(
     schema: Schema = False,  # noqa: ARG001, its callback has answered
     as_json: AsJson = False,
 ) -> None:
-    """Say what would run, in which order, and how long it would take; start nothing.
-
-    Example: bench plan inference --profile lab --set batch=1,10 --save plan.toml
-    """
+    plan.check_experiments(request)
     chosen = choose(request.target, given)
     known = past_runs.known(out, chosen.target.name)
     session = budget.fit(plan.make(replace(request, target=chosen.target.name, command=typed_command())), known)

@@ -1,4 +1,10 @@
-"""`bench replay`: do the session of a capsule again, and say whether the verdicts agree."""
+"""Repeat the session of a capsule.
+
+It verifies the capsule, runs its session on this machine, and prints whether the verdicts agree. Nothing that the capsule
+names is executed or downloaded: the experiments are those of this raymeter, with parameters within their bounds.
+
+Example: bench replay 20260101-120000-inference-tiny-1a2b-0123456789abcdef0123456789abcdef.capsule.zip
+"""
 
 from __future__ import annotations
 
@@ -36,12 +42,6 @@ def command(
     as_json: o.AsJson = False,
     out: o.Out = o.DEFAULT_OUT,
 ) -> None:
-    """Verify a capsule, run its session again on this machine, and say whether the verdicts agree.
-
-    Nothing that the capsule names is run or fetched: its experiments are this raymeter's, with params inside their bounds.
-
-    Example: bench replay 20260101-120000-inference-tiny-1a2b-0123456789abcdef0123456789abcdef.capsule.zip
-    """
     from bench.capsules.checking import verify
 
     found = verify(capsule)

@@ -1,4 +1,9 @@
-"""`bench report`: what a session means."""
+"""Print the report of a session.
+
+It compares both topologies: ratios with confidence intervals, verdicts and caveats.
+
+Example: bench report latest --format html -o report.html
+"""
 
 from __future__ import annotations
 
@@ -44,10 +49,6 @@ def command(
     decimal_comma: DecimalComma = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print what a session means: both topologies side by side, intervals, verdicts and caveats.
-
-    Example: bench report latest --format html -o report.html
-    """
     from bench import analysis, reports
     from bench.history import report_file, summaries
 

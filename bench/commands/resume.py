@@ -1,4 +1,10 @@
-"""`bench resume`: go on with a session that was stopped."""
+"""Run what a stopped or failed session lacks.
+
+These are the runs that were never started, were stopped, failed or are damaged, and those left out when the session
+ended early. Changes of code or versions since then are printed first. A session whose plan was edited is refused.
+
+Example: bench resume latest
+"""
 
 from __future__ import annotations
 
@@ -17,12 +23,6 @@ from bench.terminal.output import say
 
 
 def command(session: SessionName, as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
-    """Run exactly what a session lacks: what was never begun, stopped, failed or damaged, or left out when it ended early.
-
-    Says first what has changed since: code, versions. A plan that was changed is refused.
-
-    Example: bench resume latest
-    """
     folder = store.find(out, session)
     planned = store.load_session(folder)
     work = remaining(folder, planned)

@@ -1,4 +1,9 @@
-"""`bench rm`: take sessions away, after asking."""
+"""Delete sessions.
+
+All that was measured in them is deleted. The command asks first; --yes skips the question.
+
+Example: bench rm 20260101-120000-inference-tiny-1a2b
+"""
 
 from __future__ import annotations
 
@@ -25,10 +30,6 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
 def command(sessions: Names, yes: Yes = False, as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
-    """Take sessions away for good, with all that was measured in them. Asks first.
-
-    Example: bench rm 20260101-120000-inference-tiny-1a2b
-    """
     folders = list(dict.fromkeys(store.find(out, name) for name in sessions))
     for folder in folders:
         with _at_rest(folder):

@@ -1,4 +1,10 @@
-"""`bench run`: plan, stand clusters up, measure, say what it means."""
+"""Measure experiments and print the report.
+
+Each experiment runs on one node and on several, in blocks, and the report compares the two. Without arguments it lists
+the experiments. --plan reads the request from a file that `bench plan --save` wrote.
+
+Example: bench run inference --profile tiny --blocks 6
+"""
 
 from __future__ import annotations
 
@@ -14,12 +20,7 @@ from bench.terminal.asking import typed_command
 
 
 def command(request: RunRequest, given: TargetOptions, out: Out = DEFAULT_OUT, as_json: AsJson = False) -> None:
-    """Measure experiments on one node and on many, side by side, and print what the numbers mean.
-
-    With --plan, what is to be done comes from a file, as `bench plan --save` writes it.
-
-    Example: bench run inference --profile tiny --blocks 6
-    """
+    plan.check_experiments(request)
     chosen = choose(request.target, given)
     target = chosen.target
     resolved = replace(request, target=target.name, options=chosen.options.given(), command=typed_command())

@@ -1,4 +1,10 @@
-"""`bench selfcheck`: whether this machine and this harness can be believed."""
+"""Check this machine and raymeter's measurements.
+
+It compares 20 pairs of identical runs, measures a known slow-down and a known stall, and fails where it sees a
+difference that is not there or misses one that is.
+
+Example: bench selfcheck --quick
+"""
 
 from __future__ import annotations
 
@@ -27,10 +33,6 @@ def command(
     as_json: AsJson = False,
     out: Out = DEFAULT_OUT,
 ) -> None:
-    """Compare the same with the same 20 times, look for known slow-downs and stalls, and judge harness and machine.
-
-    Example: bench selfcheck --quick
-    """
     from bench.analysis.selfcheck import judge
 
     chosen = choose(target, given)

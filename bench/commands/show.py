@@ -1,4 +1,9 @@
-"""`bench show`: a session's runs, or one run with its reasons, facts and log."""
+"""Print the runs of a session, or one run.
+
+Of one run it prints the reasons, the Spec, the facts of its nodes, the samples and the end of the driver's log.
+
+Example: bench show latest b01-multi-inference-c01
+"""
 
 from __future__ import annotations
 
@@ -22,10 +27,6 @@ RunName = Annotated[str | None, typer.Argument(metavar="RUN", help="One of its r
 
 
 def command(session: SessionName, run: RunName = None, as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
-    """Show the runs of a session, or one of them with all that is known of it.
-
-    Example: bench show latest b01-multi-inference-c01
-    """
     folder = store.find(out, session)
     runs = store.load_runs(folder, store.load_session(folder))
     holder = session_lock.running().get(str(folder.resolve()))

@@ -1,4 +1,9 @@
-"""`bench status`: what is up, and what is left of what was."""
+"""Print what is running.
+
+Changes nothing.
+
+Example: bench status
+"""
 
 from __future__ import annotations
 
@@ -10,10 +15,6 @@ from bench.terminal.answers import say_json
 
 
 def command(deployment: o.DeploymentOptions, target: o.TargetName = "auto", as_json: o.AsJson = False) -> None:
-    """Say what is up. Looks, and changes nothing.
-
-    Example: bench status
-    """
     names = targets.NAMES if target == "auto" else (target,)
     found, troubles = targets.ask_each(names, deployment, lambda each: each.status())
     if as_json:

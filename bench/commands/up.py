@@ -1,4 +1,9 @@
-"""`bench up`: stand a topology up and leave it."""
+"""Start a cluster and leave it running.
+
+`bench run` uses it, and you can open its dashboards. Refused while a session runs on the deployment.
+
+Example: bench up --target local --topology multi --link-rate 1gbit
+"""
 
 from __future__ import annotations
 
@@ -24,10 +29,6 @@ def command(
     as_json: o.AsJson = False,
     given: o.TargetOptions,
 ) -> None:
-    """Stand a topology up and leave it there, for `bench run` and for you to look at. Refused while a session runs on it.
-
-    Example: bench up --target local --topology multi --link-rate 1gbit
-    """
     if shape.topology == "both":
         raise BadInput("--topology both: one stands at a time.", "Say single or multi; `bench run` takes both in turn.")
     choice = choose(target, given, otherwise=_detected)

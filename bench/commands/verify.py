@@ -1,4 +1,9 @@
-"""`bench verify`: whether a capsule is whole, and its report follows from its samples."""
+"""Check a capsule and recompute its numbers.
+
+Every file is compared with the manifest, and every number of the report is computed from the raw samples.
+
+Example: bench verify 20260101-120000-inference-tiny-1a2b-0123456789abcdef0123456789abcdef.capsule.zip
+"""
 
 from __future__ import annotations
 
@@ -14,10 +19,6 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="What `bench export` 
 
 
 def command(capsule: File, as_json: AsJson = False) -> None:
-    """Check every file of a capsule, and compute every number of its report anew from the raw samples.
-
-    Example: bench verify 20260101-120000-inference-tiny-1a2b-0123456789abcdef0123456789abcdef.capsule.zip
-    """
     from bench.capsules.checking import verify
 
     found = verify(capsule)

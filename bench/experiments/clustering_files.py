@@ -1,4 +1,6 @@
-"""Clustering-files: how vectors are kept, through what buffer, and what that costs to write and to read.
+"""Clustering-files: write and read times of formats for vectors.
+
+It varies format, compression and buffer.
 
 Text against float32 as it is, compressed or not, against what one would pick today. Every worker has one CPU, vectors of its
 own and a file of its node; what is read is compared with what was written, to the last bit.

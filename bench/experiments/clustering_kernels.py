@@ -1,4 +1,6 @@
-"""Clustering-kernels: what one job of k-means costs by each kernel, and by the habit of counting its points first.
+"""Clustering-kernels: one k-means job by each numeric kernel.
+
+It also measures what counting the points first costs.
 
 The same jobs on the same CPUs by every kernel, each job on one thread. How many iterations there are is fixed, so that
 every kernel does the same work. Each result is checked off the clock: by itself, and where neither ties nor empty clusters

@@ -1,4 +1,6 @@
-"""Core rates: tasks, actor calls and puts per second, by the names of Ray's own microbenchmark, on one node and across nodes.
+"""Core rates: tasks, actor calls and puts per second.
+
+The names are those of Ray's own microbenchmark, on one node and across nodes.
 
 Same shapes as `ray microbenchmark`, so that people can compare; on several nodes the callers are on the first node and
 those who answer on the last. Every answer is counted and checked.

@@ -1,4 +1,6 @@
-"""Measures Tune's own overhead: Ray's three scalability tests with their own parameters, scaled to the CPUs of the nodes.
+"""Tune overhead: the time that Ray Tune adds to its trials.
+
+Ray's three scalability tests with their own parameters, scaled to the CPUs of the nodes.
 
 The names, the trainable and what counts as overhead are those of Ray's release tests; the trials sleep, so observed time
 above the minimum is Tune's, and the network's where trials are on other nodes.

@@ -13,7 +13,7 @@ from typing import Any
 
 from bench import params as parameters
 from bench.errors import BadInput, DoesNotFit, did_you_mean
-from bench.experiments import ALL_NAMES, NAMES, Experiment, Profile, load
+from bench.experiments import ALL_NAMES, NAMES, Experiment, Profile, load, summary
 from bench.identity import describe_revision
 from bench.machine.effective_cpus import effective_cpus
 from bench.model import Session, Spec, Topology, Value
@@ -55,6 +55,22 @@ def experiment(name: str) -> Experiment[Any]:
     if name not in ALL_NAMES:
         raise BadInput(f"There is no experiment {name}.", f"{did_you_mean(name, NAMES)}There are: {', '.join(NAMES)}.")
     return load(name)
+
+
+def check_experiments(request: RunRequest) -> None:
+    """Raise BadInput unless experiments are named, all of them known; where none is, with a line about each."""
+    if not request.experiments:
+        width = max(map(len, NAMES))
+        raise BadInput(
+            "No experiment named.",
+            f"Name one or more, e.g. `bench run {NAMES[0]} --profile tiny`.",
+            details=(
+                *("", "Experiments:", *(f"  {name:{width}}  {summary(name).partition(': ')[2]}" for name in NAMES)),
+                *("", "`bench list EXPERIMENT` prints its parameters, metrics and profiles."),
+            ),
+        )
+    for name in request.experiments:
+        experiment(name)
 
 
 def profile(name: str, of: str) -> Profile:
@@ -154,8 +170,7 @@ def _combinations(of: str, name: str, chosen: Levels) -> Iterator[tuple[dict[str
 
 def make(request: RunRequest, *, now: datetime | None = None, suffix: str | None = None) -> Session:
     """The Session that does what `request` asks for. Raises BadInput, DoesNotFit or DataMissing before anything starts."""
-    if not request.experiments:
-        raise BadInput("No experiment was named.", f"There are: {', '.join(NAMES)}.")
+    check_experiments(request)
     if request.blocks is not None and request.blocks < 1:
         raise BadInput(f"--blocks {request.blocks}: it takes at least 1.")
     if request.samples is not None and not 1 <= request.samples <= MOST_SAMPLES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bench.analysis.number_format import plural
 from bench.errors import Stopped
@@ -21,6 +22,9 @@ from bench.runner.session import Work, perform, remaining
 from bench.targets import Target
 from bench.terminal.output import say
 from bench.terminal.progress import Progress
+
+if TYPE_CHECKING:
+    from bench.analysis.interim import Interim
 
 
 def measure_new(out: Path, session: Session, target: Target, *notes: str) -> SessionResult:
@@ -67,7 +71,12 @@ def _perform(work: Work, target: Target) -> str:
     limits = Limits(
         session=work.session, todo=work.todo, known=known, is_precise=lambda: is_precise(work.folder, work.session)
     )
-    listener = Progress(todo=work.todo, known=known, left_seconds=lambda: limits.left_seconds)
+    listener = Progress(
+        todo=work.todo,
+        known=known,
+        left_seconds=lambda: limits.left_seconds,
+        so_far=lambda: _so_far(work),
+    )
     stop = Stop()
     context = SessionContext(folder=work.folder, session=work.session, target=target, listener=listener, stop=stop)
     with _left_as_found(target), listener, stopping(stop):
@@ -75,6 +84,13 @@ def _perform(work: Work, target: Target) -> str:
     if stop.is_asked:
         raise Stopped("Stopped; what was done is kept.", f"Go on with: bench resume {work.session.id}")
     return ended
+
+
+def _so_far(work: Work) -> Interim:
+    """What the blocks until now say."""
+    from bench.analysis.interim import interim
+
+    return interim(work.session, store.load_runs(work.folder, work.session))
 
 
 @contextmanager

@@ -50,6 +50,8 @@ class Listener(Protocol):
 
     def run_ended(self, spec: Spec, result: RunResult) -> None: ...
 
+    def block_ended(self, block: int) -> None: ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class SessionContext:

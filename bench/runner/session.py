@@ -62,7 +62,7 @@ def perform(context: SessionContext, todo: Sequence[Spec], limits: Limits) -> st
     quiet_checks: dict[int, QuietCheck] = {}
     cluster: Cluster | None = None
     deployed: object = None
-    for spec in todo:
+    for spec, following in zip(todo, [*todo[1:], None], strict=False):
         if spec.block not in quiet_checks:
             if why := limits.enough(spec):
                 return why  # before a wait that would be for nothing
@@ -79,6 +79,8 @@ def perform(context: SessionContext, todo: Sequence[Spec], limits: Limits) -> st
         context.listener.run_ended(spec, result)
         if result.status != "ok" or spec.breaks_cluster:
             cluster = None  # what broke the run may have broken its cluster
+        if result.status != "stopped" and (following is None or following.block != spec.block):
+            context.listener.block_ended(spec.block)
     return ""
 
 

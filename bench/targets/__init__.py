@@ -12,7 +12,7 @@ from typer import Option
 
 from bench.errors import BadInput, BenchError, did_you_mean
 from bench.model import IdleLoad, Topology, Value
-from bench.options import TARGETS, declared
+from bench.options import DEPLOYMENT, TARGETS, declared
 from bench.targets.bounds import check_name
 
 A = TypeVar("A")
@@ -28,7 +28,13 @@ class Options:
     """What every target takes. A target declares what else it takes in its package, as `Options` that inherit from these."""
 
     name: Annotated[
-        str, Option("--name", help="Deployment name; deployments with different names are independent.")
+        str,
+        Option(
+            "--name",
+            metavar="NAME",
+            rich_help_panel=DEPLOYMENT,
+            help="Deployment name; deployments with different names are independent.",
+        ),
     ] = "raymeter"
 
     def __post_init__(self) -> None:
@@ -43,11 +49,21 @@ class Options:
 class ContainerOptions(Options):
     """What a target takes whose nodes are containers."""
 
-    image: Annotated[str | None, Option(help="Container image of all nodes. [default: what `bench image` builds]")] = (
-        None
-    )
+    image: Annotated[
+        str | None,
+        Option(
+            metavar="IMAGE",
+            rich_help_panel="Targets docker and k8s",
+            help="Container image of all nodes. [default: built by `bench image`]",
+        ),
+    ] = None
     dev: Annotated[
-        bool, Option("--dev", help="Send the code of this checkout to the containers; the record says so.")
+        bool,
+        Option(
+            "--dev",
+            rich_help_panel="Targets docker and k8s",
+            help="Send this checkout's code to the containers; the report says so.",
+        ),
     ] = False
 
 

@@ -6,11 +6,14 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from bench.model import Line, RunResult, Spec, Topology
 from bench.planning.plan import Known, cluster_seconds, format_duration, run_seconds
 from bench.terminal.output import Level, level, say
+
+if TYPE_CHECKING:
+    from bench.analysis.interim import Interim
 
 TELL_SECONDS = 10.0  # between two lines on the same work, where there is no bar
 
@@ -52,9 +55,12 @@ class Progress:
         *,
         todo: tuple[Spec, ...],
         known: Known,
+        so_far: Callable[[], Interim],
         left_seconds: Callable[[], float | None] = lambda: None,
     ) -> None:
         self._todo = todo
+        self._so_far = so_far  # what the blocks until now say
+        self._first_block = todo[0].block if todo else 0
         self._left_seconds = left_seconds  # of the budget
         self._ended = 0
         self._samples = 0
@@ -121,6 +127,19 @@ class Progress:
         count = f"{self._ended}/{len(self._todo)}"
         self._tell(f"{count} {spec.folder}: {result.status}{why}{window} ({self._eta()})", is_step=True)
 
+    def block_ended(self, block: int) -> None:
+        """Show what the blocks so far say; after the last one the report does."""
+        if level() == Level.QUIET or self._ended == len(self._todo):
+            return
+        from bench.reports import interim  # heavy: the command line must start at once
+
+        found = self._so_far()
+        done = f"block {block} of {found.blocks} done, {self._eta()}"
+        if block == self._first_block:
+            self._tell("\n".join([f"{done}:", *(f"  {line}" for line in interim.values(found))]), is_result=True)
+        else:
+            self._tell(f"{done}: {interim.ratios(found)}", is_result=True)
+
     def _eta(self) -> str:
         """What is left, by the guesses, corrected by how they have held so far."""
         clusters = {(spec.block, spec.topology.name) for spec in self._todo}
@@ -142,11 +161,11 @@ class Progress:
     def _in_hand(self) -> str:
         return self._work.words or f"{self._samples} samples"
 
-    def _tell(self, text: str, *, is_step: bool = False, at: Level = Level.USUAL) -> None:
+    def _tell(self, text: str, *, is_step: bool = False, is_result: bool = False, at: Level = Level.USUAL) -> None:
         if level() < at:
             return
         if self._bar:
-            self._bar.console.print(text, style="dim", highlight=False, markup=False)
+            self._bar.console.print(text, style=None if is_result else "dim", highlight=False, markup=False)
             self._bar.update(self._task, completed=self._ended, eta=self._eta())
-        elif is_step or self._ended == 0 or level() == Level.VERBOSE:
+        elif is_step or is_result or self._ended == 0 or level() == Level.VERBOSE:
             say(text)

@@ -238,6 +238,7 @@ class Heard:
     begun: list[str] = field(default_factory=list)
     waits: list[tuple[int, str]] = field(default_factory=list)
     silences: list[str] = field(default_factory=list)
+    blocks: list[int] = field(default_factory=list)  # that have ended
 
     def host_is_busy(self, block: int, what: str) -> None:
         self.waits.append((block, what))
@@ -256,6 +257,9 @@ class Heard:
 
     def run_ended(self, spec: Spec, result: Any) -> None:
         self.ended.append((spec.folder, result.status))
+
+    def block_ended(self, block: int) -> None:
+        self.blocks.append(block)
 
 
 def run_all(

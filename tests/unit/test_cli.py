@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from fakes import FakeHead, FakeTarget, a_fake_target, good_driver
 from filelock import FileLock
 from made_up import a_facts
 
-from bench import cli, identity, targets
+from bench import cli, experiments, identity, targets
 from bench.cluster.recorder import Recorder
 from bench.commands import run
 from bench.errors import TargetFailed
@@ -434,6 +435,52 @@ def test_every_command_has_help_and_an_example() -> None:
         assert f"Example: bench {name}" in (command.help or ""), name
         for option in command.params:
             assert getattr(option, "help", None), f"{name} {option.name}"
+
+
+def _help_of(bench: Typed, *words: str) -> str:
+    code, out, err = bench(*words)
+    assert (code, err) == (0, "")
+    return out
+
+
+def test_the_help_lists_every_command_in_a_panel_with_an_uncut_summary(bench: Typed) -> None:
+    lines = _help_of(bench, "--help").splitlines()
+    for panel, names in cli.PANELS.items():
+        start = lines.index(f"{panel}:") + 1
+        for line, name in zip(lines[start : start + len(names)], names, strict=True):
+            assert line.split(maxsplit=1) == [name, cli.summary(name)]
+            assert len(cli.summary(name)) <= 50
+    assert max(map(len, lines)) < 80
+
+
+@pytest.mark.parametrize("name", cli.NAMES)
+def test_the_summary_of_a_command_is_the_first_line_of_its_help(bench: Typed, name: str) -> None:
+    first = next(line for line in _help_of(bench, name, "-h").splitlines()[1:] if line)
+    assert first.strip() == f"{cli.summary(name)}."
+
+
+def test_options_are_listed_by_panel_and_those_without_one_last(bench: Typed) -> None:
+    lines = _help_of(bench, "run", "-h").splitlines()
+    titles = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert titles[0] == "Arguments:"
+    assert titles[-1] == "Options:"
+    assert {"What to measure:", "Session:", "Cluster:", "Report:", "Deployment:", "Target k8s:"} < set(titles)
+    deployment = lines[lines.index("Deployment:") + 1 : lines.index("Target local:")]
+    assert [line.split()[0] for line in deployment if line.startswith("  --")] == ["--target", "--name"]
+
+
+def test_the_version_names_raymeter_and_ray(bench: Typed) -> None:
+    said = _help_of(bench, "--version")
+    assert said.startswith(f"raymeter {metadata.version('raymeter')}, Ray {metadata.version('ray')}, Python 3.")
+
+
+def test_a_run_without_arguments_lists_the_experiments_and_is_a_usage_error(bench: Typed) -> None:
+    code, out, err = bench("run")
+    lines = err.splitlines()
+    assert (code, out) == (2, "")
+    assert lines[0] == "bench: No experiment named. Name one or more, e.g. `bench run inference --profile tiny`."
+    assert [line.split()[0] for line in lines if line.startswith("  ")] == list(experiments.NAMES)
+    assert max(map(len, lines[1:])) <= 80
 
 
 def test_the_options_of_a_target_come_back_from_a_session() -> None:

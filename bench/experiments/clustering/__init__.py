@@ -1,4 +1,4 @@
-"""Clustering: many small jobs of k-means, of which none is lost and none is counted twice."""
+"""Clustering: many small k-means jobs, none lost, none counted twice."""
 
 from bench.experiments import Experiment
 from bench.experiments.clustering.arms import ARMS

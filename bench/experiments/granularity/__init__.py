@@ -1,4 +1,7 @@
-"""Granularity: how long a task must last for Ray to keep the CPUs busy, and how many small jobs to put into one."""
+"""Granularity: how long a task must last to keep the CPUs busy.
+
+It also measures how many small jobs to put into one task.
+"""
 
 from bench.experiments import Experiment
 from bench.experiments.granularity.arms import ARMS

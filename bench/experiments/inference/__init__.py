@@ -1,4 +1,4 @@
-"""Inference: a small neural network in a pool of actors answers many inputs."""
+"""Inference: a small neural network, served by a pool of actors."""
 
 from bench.experiments import Experiment
 from bench.experiments.inference.arms import ARMS

@@ -1,4 +1,7 @@
-"""Network: what the network costs, and what Ray adds to it. The same bytes between two processes, by every transport."""
+"""Network: throughput and latency between nodes by each transport.
+
+The same bytes go between two processes through Ray and past it.
+"""
 
 from bench.experiments import Experiment
 from bench.experiments.network.arms import ARMS

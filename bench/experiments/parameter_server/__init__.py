@@ -1,4 +1,7 @@
-"""Parameter server: synchronous and asynchronous gradient descent with torch, on Ray and without it."""
+"""Parameter server: synchronous and asynchronous training with torch.
+
+Gradient descent on Ray and, as peers, without it.
+"""
 
 from bench.experiments import Experiment
 from bench.experiments.parameter_server.arms import ARMS

@@ -1,4 +1,7 @@
-"""Tune: hyperparameter search on handwritten digits with TensorFlow, by Ray Tune."""
+"""Tune: hyperparameter search on handwritten digits with Ray Tune.
+
+The models are trained with TensorFlow.
+"""
 
 from bench.experiments import Experiment
 from bench.experiments.tune.arms import ARMS

@@ -9,20 +9,31 @@ from typer import Option
 
 from bench.targets import ContainerOptions
 
+PANEL = "Target k8s"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options(ContainerOptions):
     """What the target k8s takes."""
 
-    context: Annotated[str | None, Option(help="Context of kubectl to use. [default: one of kind or minikube]")] = None
+    context: Annotated[
+        str | None,
+        Option(
+            metavar="CONTEXT",
+            rich_help_panel=PANEL,
+            help="kubectl context to use. [default: one of kind or minikube]",
+        ),
+    ] = None
     load_with: Annotated[
-        str | None, Option(metavar="COMMAND", help="Command that loads {image} onto the Kubernetes nodes.")
+        str | None,
+        Option(metavar="COMMAND", rich_help_panel=PANEL, help="Command that loads {image} onto the Kubernetes nodes."),
     ] = None
     operator_manifests: Annotated[
         str | None,
         Option(
             metavar="FOLDER",
+            rich_help_panel=PANEL,
             envvar="RAYMETER_OPERATOR_MANIFESTS",
-            help="KubeRay's config/default, if not from its repository.",
+            help="Copy of KubeRay's config/default. [default: download it]",
         ),
     ] = None

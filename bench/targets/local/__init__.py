@@ -9,6 +9,8 @@ from typer import Option
 
 from bench import targets
 
+PANEL = "Target local"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options(targets.Options):
@@ -16,8 +18,18 @@ class Options(targets.Options):
 
     isolation: Annotated[
         Literal["auto", "namespace", "loopback"],
-        Option("--isolation", help="Network of local nodes: auto, namespace or loopback."),
+        Option(
+            "--isolation",
+            metavar="NETWORK",
+            rich_help_panel=PANEL,
+            help="Network between the nodes: auto, namespace or loopback.",
+        ),
     ] = "auto"
     link_rate: Annotated[
-        str | None, Option(metavar="RATE", help="Rate of each local node's link, e.g. 1gbit, 100mbit. [default: any]")
+        str | None,
+        Option(
+            metavar="RATE",
+            rich_help_panel=PANEL,
+            help="Bandwidth of each node's link, e.g. 1gbit, 100mbit. [default: no limit]",
+        ),
     ] = None

@@ -148,6 +148,16 @@ def test_the_quiet_check_is_passed_once_a_block_and_every_run_keeps_what_it_saw(
     assert "begins on a busy machine" in heard.waits[0][1]
 
 
+def test_the_end_of_each_block_is_heard_once_also_of_one_with_a_failed_run(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    head.driver = lambda spec, folder: "FAILED" if spec.id == SPECS[1].id else good_driver(spec, folder)
+    session = a_session(SPECS)
+    folder = store.create(tmp_path / "results", session)
+    assert again(folder, session, target).blocks == [1, 2]
+    assert again(folder, session, target).blocks == [1]  # resumed: the failed run alone
+
+
 def test_a_session_that_has_enough_ends_there_and_a_resumed_one_runs_no_cell_twice(
     tmp_path: Path, target: FakeTarget, head: FakeHead
 ) -> None:
