@@ -42,7 +42,7 @@ def stopping(stop: Stop) -> Iterator[None]:
 
     numbers = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # under nohup a terminal that is closed ends nothing
-        number_format.append(signal.SIGHUP)
+        numbers.append(signal.SIGHUP)
     previous = {number: signal.signal(number, handle) for number in numbers}
     try:
         yield

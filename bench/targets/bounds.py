@@ -34,7 +34,7 @@ def check_sizes(topology: Topology) -> None:
         "CPUs per node": topology.cpus_per_node,
         "threads per node": topology.threads_per_node,
     }
-    for what, number in number_format.items():
+    for what, number in numbers.items():
         if number < 1:
             raise BadInput(f"Topology {topology.name!r} has {number} {what}.", "Ask for at least 1.")
     if topology.nodes > _MOST_NODES:

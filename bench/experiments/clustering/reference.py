@@ -65,7 +65,7 @@ class Reference:
     def _compute(self) -> Iterator[tuple[int, Expected]]:
         numbers = set(chosen(self.job, self.jobs))
         for part in split.parts(self.jobs, self.jobs_per_part):
-            for number in sorted(number_format.intersection(range(part.first, part.first + part.jobs))):
+            for number in sorted(numbers.intersection(range(part.first, part.first + part.jobs))):
                 yield number, self._again(part, number)
 
     def _again(self, part: Part, number: int) -> Expected:

@@ -125,7 +125,7 @@ def interfaces(deployment_id: str, index: int) -> dict[str, tuple[int, int]]:
     found = {}
     for line in lines:
         name, numbers = line.split(":")
-        fields = number_format.split()
+        fields = numbers.split()
         found[name.strip()] = (int(fields[0]), int(fields[8]))
     return {name: value for name, value in found.items() if name in ("lo", "eth0") or any(value)}
 
