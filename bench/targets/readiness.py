@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from bench import http_client
 from bench.errors import BenchError, TargetFailed
@@ -15,8 +15,6 @@ EXPORTER = "exporter"
 TOLERANCE = 0.01  # of a node's resources: Ray takes the store's headers off, and rounds
 HEALTH = {"prometheus": "/-/ready", "grafana": "/api/health"}
 MONITORING_ASK_SECONDS = 2.0
-
-Observation = TypeVar("Observation")
 
 
 def get(url: str, token: str = "", timeout_seconds: float = 10.0) -> tuple[int, bytes]:
@@ -29,25 +27,26 @@ def get(url: str, token: str = "", timeout_seconds: float = 10.0) -> tuple[int, 
 
 
 def wait_until_ready(
-    observe: Callable[[], Observation],
+    missing: Callable[[], Sequence[str]],
     *,
-    missing: Callable[[Observation], Sequence[str]],
-    raise_for_failure: Callable[[Observation, Sequence[str]], None],
-    timeout_error: Callable[[Observation, Sequence[str]], BenchError],
+    look: Callable[[Sequence[str]], None],
+    too_late: Callable[[Sequence[str]], BenchError],
     until: float,
     poll_seconds: float,
-) -> Observation:
-    """Observe until nothing is missing, and return that last observation; at `until`, of the monotonic clock, raise.
+    look_seconds: float = 0.0,
+) -> None:
+    """Return once nothing is missing; at `until`, of the monotonic clock, raise what `too_late` makes of what is.
 
-    One observation a poll serves everything: what is missing in it, the failures in it that no waiting mends, and the error at
-    the deadline.
+    `look` is given what is missing, at most every `look_seconds`, and raises what no waiting mends.
     """
-    while late := missing(observation := observe()):
-        raise_for_failure(observation, late)
+    look_at = time.monotonic() + look_seconds
+    while late := missing():
+        if time.monotonic() >= look_at:
+            look(late)
+            look_at = time.monotonic() + look_seconds
         if time.monotonic() > until:
-            raise timeout_error(observation, late)
+            raise too_late(late)
         time.sleep(poll_seconds)
-    return observation
 
 
 def missing_nodes(

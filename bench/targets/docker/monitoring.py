@@ -139,20 +139,20 @@ def wait(client: DockerClient, appliance: str, nodes: Sequence[str]) -> None:
     """Return once Prometheus and Grafana answer. Raises TargetFailed."""
     names = [window.name for window in windows(appliance, nodes)]
 
-    def missing(containers: Mapping[str, Container]) -> list[str]:
-        addresses = urls(containers)
-        return readiness.missing_monitoring({name: addresses[f"{name}_url"] for name in names})
+    def missing() -> list[str]:
+        there = urls(find(client, appliance))
+        return readiness.missing_monitoring({name: there[f"{name}_url"] for name in names})
 
-    def raise_for_ended(containers: Mapping[str, Container], late: Sequence[str]) -> None:
+    def raise_for_ended(late: Sequence[str]) -> None:
+        there = find(client, appliance)
         for name in late:
-            if name not in containers or containers[name].status != "running":
-                raise _does_not_answer(name, containers.get(name))
+            if name not in there or there[name].status != "running":
+                raise _does_not_answer(name, there.get(name))
 
     readiness.wait_until_ready(
-        lambda: find(client, appliance),
-        missing=missing,
-        raise_for_failure=raise_for_ended,
-        timeout_error=lambda containers, late: _does_not_answer(late[0], containers.get(late[0])),
+        missing,
+        look=raise_for_ended,
+        too_late=lambda late: _does_not_answer(late[0], find(client, appliance).get(late[0])),
         until=time.monotonic() + READY_SECONDS,
         poll_seconds=POLL_SECONDS,
     )

@@ -67,19 +67,20 @@ class Watch:
     def wait(self, topology: Topology, deadline_seconds: float) -> dict[str, Container]:
         """All of it, once it is ready. Raises TargetFailed when a container ends, or at the deadline."""
 
-        def timeout_error(there: Mapping[str, Container], late: Sequence[str]) -> TargetFailed:
-            output = "; ".join(f"{name}: {_said(there[name]) if name in there else 'gone'}" for name in late)
+        def too_late(late: Sequence[str]) -> TargetFailed:
+            there = self.containers()
+            said = "; ".join(f"{name}: {_said(there[name]) if name in there else 'gone'}" for name in late)
             joined = readiness.describe_joined(topology, late)
-            return TargetFailed(f"{joined} in {deadline_seconds:.0f} s. {output}.")
+            return TargetFailed(f"{joined} in {deadline_seconds:.0f} s. {said}.")
 
-        return readiness.wait_until_ready(
-            self.containers,
-            missing=lambda there: self.missing(there, topology),
-            raise_for_failure=lambda there, _late: raise_for_ended(there),
-            timeout_error=timeout_error,
+        readiness.wait_until_ready(
+            lambda: self.missing(self.containers(), topology),
+            look=lambda _late: raise_for_ended(self.containers()),
+            too_late=too_late,
             until=time.monotonic() + deadline_seconds,
             poll_seconds=POLL_SECONDS,
         )
+        return self.containers()
 
     def _agent_answers(self, container: Container) -> bool:
         identity = str(container.id)

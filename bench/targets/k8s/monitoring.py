@@ -11,17 +11,18 @@ from bench.targets.k8s import pod_troubles
 from bench.targets.k8s.kubectl import Kubectl, Object
 
 READY_SECONDS = 120.0  # their images may have to be pulled
-POLL_SECONDS = 1.0  # each poll that finds one missing is a process of kubectl, too
+POLL_SECONDS = 0.3
+LOOK_SECONDS = 5.0  # between two looks at the pods: asking costs more than the answer of a window
 
 
 def wait(kubectl: Kubectl, appliance: str, *, prometheus_url: str | None, grafana_url: str | None) -> None:
     """Return when both answer. Raises TargetFailed with what is wrong with their pods, or at the deadline."""
 
-    def raise_for_trouble(_late: Sequence[str], late: Sequence[str]) -> None:
+    def look(late: Sequence[str]) -> None:
         if found := pod_troubles.trouble(_pods(kubectl, appliance, late), ()):
             raise found.error()
 
-    def timeout_error(_late: Sequence[str], late: Sequence[str]) -> TargetFailed:
+    def too_late(late: Sequence[str]) -> TargetFailed:
         said = pod_troubles.waiting(_pods(kubectl, appliance, late), ())
         return TargetFailed(
             f"After {READY_SECONDS:.0f} s no answer from {' and '.join(late)}. {said}".rstrip(". ") + ".",
@@ -31,11 +32,11 @@ def wait(kubectl: Kubectl, appliance: str, *, prometheus_url: str | None, grafan
     urls = {"prometheus": prometheus_url, "grafana": grafana_url}
     readiness.wait_until_ready(
         lambda: readiness.missing_monitoring(urls),
-        missing=lambda late: late,
-        raise_for_failure=raise_for_trouble,
-        timeout_error=timeout_error,
+        look=look,
+        too_late=too_late,
         until=time.monotonic() + READY_SECONDS,
         poll_seconds=POLL_SECONDS,
+        look_seconds=LOOK_SECONDS,
     )
 
 

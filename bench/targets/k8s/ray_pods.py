@@ -68,16 +68,22 @@ class RayPods:
         return _addresses(self._look()[0])
 
     def _wait(self, missing: Callable[[Sequence[Object]], Sequence[str]], until: float) -> list[Object]:
-        """The pods, once nothing is missing of them."""
-        pods, _events = readiness.wait_until_ready(
-            self._look,
-            missing=lambda seen: missing(seen[0]),
-            raise_for_failure=lambda seen, _late: self._raise_for_trouble(*seen, until=until),
-            timeout_error=lambda seen, late: _timeout_error(*seen, late=late),
+        """The pods, once nothing is missing of them. One look at the cluster serves all that is asked of it."""
+        last: tuple[list[Object], list[Object]] = ([], [])
+
+        def look_for_missing() -> Sequence[str]:
+            nonlocal last
+            last = self._look()
+            return missing(last[0])
+
+        readiness.wait_until_ready(
+            look_for_missing,
+            look=lambda _late: self._raise_for_trouble(*last, until=until),
+            too_late=lambda late: _too_late(*last, late=late),
             until=until,
             poll_seconds=POLL_SECONDS,
         )
-        return pods
+        return last[0]
 
     def trouble(self) -> pod_troubles.Trouble | None:
         """What is wrong with the pods now, or befell them since they were ready."""
@@ -144,7 +150,7 @@ class RayPods:
         )
 
 
-def _timeout_error(pods: Sequence[Object], events: Sequence[Object], *, late: Sequence[str]) -> TargetFailed:
+def _too_late(pods: Sequence[Object], events: Sequence[Object], *, late: Sequence[str]) -> TargetFailed:
     """At the deadline: what is missing, and what was last heard of it."""
     said = pod_troubles.waiting(pods, events) or ("" if pods else "The operator has made no pod: does it run?")
     return TargetFailed(f"After {READY_SECONDS:.0f} s {', '.join(late)}. {said}".rstrip(". ") + ".", pod_troubles.LOOK)

@@ -240,9 +240,8 @@ class LocalTarget:
         self._start_one(state, state.head, readiness.EXPORTER, command)
         readiness.wait_until_ready(
             lambda: self._missing(state),
-            missing=lambda late: late,
-            raise_for_failure=lambda _late, _: self._raise_for_ended(),
-            timeout_error=lambda late, _: self._timeout_error(state, late),
+            look=lambda _late: self._raise_for_ended(),
+            too_late=lambda late: self._too_late(state, late),
             until=time.monotonic() + DEADLINE_SECONDS,
             poll_seconds=POLL_SECONDS,
         )
@@ -265,7 +264,7 @@ class LocalTarget:
                     f"{name} ended while it was starting, exit code {process.returncode}: {self._last_line(name)}."
                 )
 
-    def _timeout_error(self, state: State, late: Sequence[str]) -> TargetFailed:
+    def _too_late(self, state: State, late: Sequence[str]) -> TargetFailed:
         last = "; ".join(f"{name}: {self._last_line(name)}" for name in late)
         return TargetFailed(f"{readiness.describe_joined(state.topology, late)} in {DEADLINE_SECONDS:.0f} s. {last}.")
 

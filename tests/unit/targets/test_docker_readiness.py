@@ -11,7 +11,6 @@ from builders import a_topology
 
 from bench.errors import TargetFailed
 from bench.targets import readiness
-from bench.targets.docker.plan import NODE
 from bench.targets.docker.readiness import Watch, raise_for_ended
 
 HEAD_PORTS = {"8265/tcp": [{"HostPort": "1"}], "8090/tcp": [{"HostPort": "2"}]}
@@ -80,20 +79,3 @@ def test_a_container_that_ended_is_told_of_with_its_last_words(is_full: bool, sa
     state = {"State": {"ExitCode": 3, "OOMKilled": is_full}}
     with pytest.raises(TargetFailed, match=rf"worker-1 ended while it was starting, .*{said}: the last word\."):
         raise_for_ended({"head": a_container(), "worker-1": a_container(status="exited", attrs=state)})
-
-
-def test_waiting_lists_the_containers_once_a_poll(answers: dict[str, Any]) -> None:
-    answers.update({"/api/jobs/": (200, b"[]"), "/healthz": (200, b"ok")})
-    lists: list[None] = []
-    nodes = {"head": "172.18.0.2", "worker-1": "172.18.0.3"}
-
-    def containers_of_poll(**_: Any) -> list[Any]:
-        lists.append(None)
-        if len(lists) == 3:
-            answers["/api/v0/nodes"] = ray_nodes(n172_18_0_2=1, n172_18_0_3=1)
-        return [a_container(address, labels={NODE: name}) for name, address in nodes.items()]
-
-    client = SimpleNamespace(containers=SimpleNamespace(list=containers_of_poll))
-    there = Watch(client, appliance="a", token="t").wait(a_topology("multi", nodes=2), 30)  # type: ignore[arg-type]  # as far as it is asked
-    assert list(there) == ["head", "worker-1"]
-    assert len(lists) == 3

@@ -49,6 +49,7 @@ def answering(*paths: str, after: threading.Event | None = None) -> Iterator[str
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(k8s_windows, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(k8s_windows, "LOOK_SECONDS", 0.1)
 
 
 def wait(pods: Pods, url: str) -> None:
