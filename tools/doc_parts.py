@@ -1,11 +1,12 @@
-"""The parts of README and docs/ that are said in the code: tables of commands, experiments, boards, exit codes, coverage."""
+"""Writes the parts of README and docs/ that come from the code: tables of commands, options, experiments, dashboards, exit codes, coverage."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import typer
 from typer.main import get_command
@@ -16,6 +17,13 @@ from bench.params import declared
 
 MARK = re.compile(r"(?P<begin><!-- bench docs: (?P<name>[a-z -]+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL)
 
+
+OPENING = "After this page you"
+"""The first words of every page: it opens with what its reader can do afterwards."""
+
+COMPLETION = {"--install-completion", "--show-completion"}
+UNSAID: tuple[Any, ...] = (None, "", [], (), False)
+"""Defaults that a table leaves empty: the help says what happens then."""
 
 HEADINGS = (
     "What it asks",
@@ -30,7 +38,7 @@ HEADINGS = (
 def new_page(name: str) -> str:
     """The page of an experiment as its author finds it: what the code cannot know is left to write."""
     sections = "\n\n".join(f"## {heading}" for heading in HEADINGS)
-    return f"# {name}\n\n{_summary(name)}\n\n{sections}\n\n<!-- bench docs: experiment {name} -->\n<!-- end -->\n"
+    return f"# {name}\n\n{OPENING} ...\n\n{_summary(name)}\n\n{sections}\n\n<!-- bench docs: experiment {name} -->\n<!-- end -->\n"
 
 
 def fill(text: str, app: typer.Typer) -> str:
@@ -52,8 +60,38 @@ def commands(app: typer.Typer) -> str:
     for name, command in group.commands.items():  # type: ignore[attr-defined]  # a group, typed as a command
         text = inspect.cleandoc(command.help or "")
         what, _, example = text.partition("Example: ")
-        rows.append((f"`bench {name}`", " ".join(what.split()), f"`{example.strip()}`" if example else ""))
+        rows.append((f"`bench {name}`", " ".join(what.split()), _code(example.strip())))
     return _table(("command", "what it does", "for example"), rows)
+
+
+def options(app: typer.Typer) -> str:
+    """A row for each option: the commands that have it, what it sets, its default."""
+    rows: dict[tuple[str, str, str], list[str]] = {}
+    for name, command in _each_command(app):
+        for option in command.params:
+            if option.param_type_name == "option" and not COMPLETION & set(option.opts):
+                spelled = " ".join(filter(None, (", ".join(option.opts), option.metavar)))
+                what, _, told = (option.help or "").partition(" [default: ")
+                default = told.rstrip("]") if option.default in UNSAID else str(option.default)
+                rows.setdefault((f"`{spelled}`", what, default), []).append(name)
+    return _table(
+        ("option", "what it sets", "default", "commands"),
+        [(*key, ", ".join(names)) for key, names in rows.items()],
+    )
+
+
+def _each_command(app: typer.Typer) -> Iterator[tuple[str, Any]]:
+    """Each command with its name, those of a group with the group's name before theirs."""
+    for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]  # a group, typed as a command
+        members = getattr(command, "commands", None)
+        yield from ((f"{name} {each}", member) for each, member in members.items()) if members else ((name, command),)
+
+
+def _code(text: str) -> str:
+    """`text` as code in a cell of a table, where a bar would begin the next cell."""
+    if "|" in text:
+        return f"<code>{text.replace('|', '&#124;')}</code>"
+    return f"`{text}`" if text else ""
 
 
 def exit_codes(_app: typer.Typer) -> str:
@@ -152,6 +190,7 @@ PARTS: dict[str, Callable[[typer.Typer], str]] = {
     "coverage": coverage,
     "experiments": all_experiments,
     "exit codes": exit_codes,
+    "options": options,
     "pages of experiments": pages_of_experiments,
     **{f"experiment {name}": partial(_experiment, name=name) for name in experiments.NAMES},
 }

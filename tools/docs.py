@@ -18,14 +18,14 @@ File = Annotated[list[Path], typer.Option(metavar="FILE", help="A file with mark
 PAGES = {name: Path(f"docs/experiments/{name}.md") for name in experiments.NAMES}
 FILES = [
     Path("README.md"),
-    *(Path(f"docs/{name}.md") for name in ("boards", "json", "statistics")),
+    *(Path(f"docs/{name}.md") for name in ("commands", "dashboards", "json", "statistics", "troubleshooting")),
     Path("docs/experiments/index.md"),
     *PAGES.values(),
 ]
 
 
 def command(check: Check = False, file: File = FILES) -> None:
-    """Write the tables of commands, experiments, boards and exit codes into README and docs/, from the code."""
+    """Write the tables of commands, options, experiments, dashboards and exit codes into README and docs/, from the code."""
     from bench.cli import app
     from tools.doc_parts import fill, new_page
 

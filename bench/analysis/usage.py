@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 NOT_COUNTED = "not counted here"
 IDLE = "idle"  # the arm of what is used while nothing runs
 
-Reading = Literal["total", "beyond idle", "idle rate", "peak", "greatest", "throttled share", "busiest link"]
+Reading = Literal["total", "beyond idle", "idle rate", "seconds", "peak", "greatest", "throttled share", "busiest link"]
 """How the rows of one run are read, on all nodes or on one of them:
 
 - total: the sum of a field; None where it was not counted in one row, or there are none;
 - beyond idle: that, less what the nodes would have counted in that time with nothing to do. Without a baseline nothing is
   taken off, and a caveat says so. It may come out below 0, where idle chatter varies more than the work sends;
 - idle rate: what is counted a second when nothing runs;
+- seconds: how long the intervals are together, on one node; needs no field;
 - peak: the greatest that a row of a node has, added up over nodes; None where a node has none;
 - greatest: the greatest that any row has; None where none was counted;
 - throttled share: throttled periods by periods; 0 where there is a counter and no quota;
@@ -105,6 +106,7 @@ class ArmUsage:
         import numpy as np
 
         rows = table.usage.named(arm=arm) & ~table.warm_usage
+        self.cpus_per_node = [run.spec.topology.cpus_per_node for run in table.runs]
         self._by_rate = [0.0] * len(table.runs)
         if headline is None:
             rows &= table.usage.named(point=point)
@@ -157,9 +159,13 @@ class ArmUsage:
             return self._busiest_link()
         if reading == "peak":
             return self._over_nodes(self._rows.most(self._rows.read(name)), node)
-        if reading == "idle rate":
-            return self._over_nodes(self._idle_rate(name), node)
-        return self._over_nodes(self._sum(name) if reading == "total" else self._beyond_idle(name), node)
+        by_node = {
+            "seconds": lambda _: self._rows.sum(self._rows.seconds),
+            "idle rate": self._idle_rate,
+            "total": self._sum,
+            "beyond idle": self._beyond_idle,
+        }
+        return self._over_nodes(by_node[reading](name), node)
 
     def _sum(self, name: str) -> Numbers:
         return self._rows.sum(self._rows.read(name))
@@ -267,6 +273,22 @@ class Uses:
             for amount, work in zip(amounts, self.work, strict=True)
         ]
 
+    def per_second(self, reading: Reading, name: str) -> Column:
+        """The same by second of the intervals that count."""
+        amounts = self.read(reading, name)
+        return [
+            amount / seconds if amount is not None and seconds else None
+            for amount, seconds in zip(amounts, self.read("seconds"), strict=True)
+        ]
+
+    @property
+    def cpu_share(self) -> Column:
+        """CPU time, by the time that the CPUs of one node had: 1.0 is all of them all the time."""
+        return [
+            None if busy is None else busy / self.usage.cpus_per_node[run]
+            for run, busy in zip(self.at, self.per_second("total", "cpu_seconds"), strict=True)
+        ]
+
 
 @dataclass(frozen=True, kw_only=True)
 class NodeRow:
@@ -276,6 +298,9 @@ class NodeRow:
     node: str
     n: int
     share_of_work: float | None
+    cpu_share: float | None  # of the node's CPUs, while its work was timed
+    sent_bytes_per_second: float | None  # beyond the idle baseline, like the next
+    received_bytes_per_second: float | None
     cpu_seconds_per_unit: float | None
     sent_bytes_per_unit: float | None  # beyond the idle baseline, like the next
     received_bytes_per_unit: float | None
@@ -363,6 +388,9 @@ def _node_row(topology: str, here: Uses) -> NodeRow:
         node=node,
         n=here.usage.runs_with(node, here.at),
         share_of_work=_median([_share(done, node) for done in here.work_by_node]),
+        cpu_share=_median(here.cpu_share),
+        sent_bytes_per_second=_median(here.per_second("beyond idle", "sent_bytes")),
+        received_bytes_per_second=_median(here.per_second("beyond idle", "received_bytes")),
         cpu_seconds_per_unit=_median(here.per_unit("total", "cpu_seconds")),
         sent_bytes_per_unit=_median(here.per_unit("beyond idle", "sent_bytes")),
         received_bytes_per_unit=_median(here.per_unit("beyond idle", "received_bytes")),

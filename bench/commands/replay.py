@@ -61,11 +61,11 @@ def command(
         )
         note = f"{chosen.describe()} Session {session.id}, kept in {out / session.id}."
         result = measure_new(out, session, chosen.target, note)
-        text = result.write_report()
+        result.write_report()
         results.append(result)
         reproduced.append(replaying.is_reproduced(replaying.agreements(found.report, result.report)))
         if not as_json:
-            typer.echo(text)
+            typer.echo(result.text())
             _compare(found.report, result.report)
     if as_json:
         _say(found.report, [result.report for result in results], reproduced)

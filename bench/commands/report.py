@@ -17,6 +17,7 @@ from bench.errors import BadInput, did_you_mean
 from bench.options import DEFAULT_OUT, AsJson, OneOf, Out, ReportOptions, SessionName, price_of
 from bench.record import store
 from bench.terminal.answers import refuse_beside_json, say_json
+from bench.terminal.output import page_width
 
 Format = Annotated[
     str, typer.Option("--format", help="text, markdown, json, csv, html, mllog, openmetrics, perf-metrics or junit.")
@@ -33,9 +34,11 @@ Delimiter = Annotated[
     ),
     OneOf(("comma", "semicolon", "tab")),
 ]
+Detail = Annotated[bool, typer.Option("--detail", help="Print all of it; the default fits on a screen.")]
 DecimalComma = Annotated[bool, typer.Option("--decimal-comma", help="Write 0,5 for 0.5 in CSV, between semicolons.")]
 
 
+SHORT_BY_DEFAULT = ("text", "markdown")
 AS_MEASURED = ReportOptions()
 
 
@@ -45,6 +48,7 @@ def command(
     output: Output = None,
     out: Out = DEFAULT_OUT,
     judged: ReportOptions = AS_MEASURED,
+    detail: Detail = False,
     delimiter: Delimiter = "",
     decimal_comma: DecimalComma = False,
     as_json: AsJson = False,
@@ -58,6 +62,14 @@ def command(
             f"{did_you_mean(format, reports.FORMATS)}There are: {', '.join(reports.FORMATS)}.",
         )
     layout = _layout(format, delimiter, decimal_comma=decimal_comma)
+    if format in SHORT_BY_DEFAULT:
+        layout["short"] = not detail
+    elif detail:
+        raise BadInput(
+            f"--detail is for {' and '.join(SHORT_BY_DEFAULT)}: {format} always has everything.", "Leave it out."
+        )
+    if format == "text" and output is None:
+        layout["width"] = page_width()
     if as_json:
         refuse_beside_json(format, output)
     folder = store.find(out, session)
@@ -83,7 +95,7 @@ def command(
         store.write_whole(output, text.encode())
 
 
-def _layout(format: str, delimiter: str, *, decimal_comma: bool) -> dict[str, str]:
+def _layout(format: str, delimiter: str, *, decimal_comma: bool) -> dict[str, object]:
     """How the CSV is written. Raises BadInput."""
     from bench.reports.as_csv import DELIMITERS
 

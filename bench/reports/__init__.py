@@ -29,7 +29,7 @@ OF_TWO_SESSIONS: dict[str, Callable[[TwoSessions], str]] = {
 }
 
 
-def render(format: str, report: Report, runs: Sequence[Run] = (), **layout: str) -> str:
+def render(format: str, report: Report, runs: Sequence[Run] = (), **layout: object) -> str:
     """`report` in one of FORMATS. `runs` are those it was built from: their profiles, and in some their samples too.
 
     `layout`: how it is written, where the format has more than one way.

@@ -21,22 +21,41 @@ _SIGNS: dict[Severity, str] = {
 }
 
 
-def render(report: Report, runs: Sequence[Run] = ()) -> str:
+def render(report: Report, runs: Sequence[Run] = (), *, short: bool = False) -> str:
     """The report as GitHub's Markdown: the sentences and the tables of the report for a terminal."""
-    return write(compose(report, runs))
+    return write(compose(report, runs), short=short)
 
 
-def write(content: Document) -> str:
+def write(content: Document, *, short: bool = False) -> str:
     """Any document as Markdown."""
-    return "\n".join(_lines(content)).rstrip() + "\n"
+    lines = [*_opening(content), *(_short_lines(content) if short else _lines(content))]
+    return "\n".join(lines).rstrip() + "\n"
 
 
-def _lines(content: Document) -> Iterator[str]:
+def _opening(content: Document) -> Iterator[str]:
     yield f"# {escaped(content.title)}"
     yield ""
     yield f"**{escaped(content.question)}**"
     yield ""
     yield "\\\n".join(escaped(sentence) for sentence in content.answer)
+
+
+def _short_lines(content: Document) -> Iterator[str]:
+    for section in content.short_sections:
+        if section.short:
+            yield from _heading(section.short.title)
+            yield from _table(section.short.table)
+    if content.caveats:
+        yield from _heading(document.CAVEATS)
+        shown = content.caveats[: document.MOST_CAVEATS]
+        yield from (f"- {_SIGNS[severity]}{escaped(words)}" for severity, words in shown)
+        if left := len(content.caveats) - len(shown):
+            yield f"- {left} more, less severe"
+    yield ""
+    yield from (f"- {escaped(what)}: `{command}`" for what, command in content.more)
+
+
+def _lines(content: Document) -> Iterator[str]:
     if content.caveats:
         yield from _heading(document.CAVEATS)
         yield from (f"- {_SIGNS[severity]}{escaped(words)}" for severity, words in content.caveats)

@@ -1,4 +1,4 @@
-"""Writes the report for a terminal: question, answer, caveats, then the numbers, then how to read them."""
+"""Writes the report for a terminal: its short form, which fits on a screen, or all of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from io import StringIO
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bench.analysis import Report
 from bench.model import Run
@@ -18,23 +18,26 @@ from bench.reports.tables import Table
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-WIDTH = 116
+WIDTH = 100
 _ROOM = 400  # for tables: a number that is cut off is worse than a line that is long
 _SIGNS = {"refuses": "!!", "weakens": " !", "note": "  "}
+_MEANINGS = "!! blocks the verdict, ! weakens the verdict"
 _STYLES = {"refuses": "bold red", "weakens": "yellow", "note": ""}
 _TONES = {"good": "green", "bad": "red", "open": "yellow", "strong": "bold", "": ""}
 
 
-def render(report: Report, runs: Sequence[Run] = (), *, colour: bool = False, width: int = WIDTH) -> str:
-    """The report as lines: sentences are wrapped at `width`, tables take what they need."""
-    return write(compose(report, runs), colour=colour, width=width)
+def render(
+    report: Report, runs: Sequence[Run] = (), *, short: bool = False, colour: bool = False, width: int = WIDTH
+) -> str:
+    """The report as lines no longer than `width`: all of it, or in its short form, which fits on a screen."""
+    return write(compose(report, runs), short=short, colour=colour, width=width)
 
 
-def write(content: Document, *, colour: bool = False, width: int = WIDTH) -> str:
+def write(content: Document, *, short: bool = False, colour: bool = False, width: int = WIDTH) -> str:
     """Any document as lines."""
     page = StringIO()
     console = _console(page, colour=colour)
-    for part in _parts(content, width):
+    for part in _short_parts(content, width) if short else _parts(content, width):
         console.print(part, markup=False)
     return _lines(page)
 
@@ -61,13 +64,35 @@ def _lines(page: StringIO) -> str:
     return "\n".join(line.rstrip() for line in page.getvalue().split("\n")).rstrip() + "\n"
 
 
+def _short_parts(content: Document, width: int) -> Iterator[RenderableType]:
+    yield from _opening(content, width)
+    for section in content.short_sections:
+        if section.short:
+            yield ""
+            yield from _grid(section.short.table, width, title=section.short.title)
+    if content.caveats:
+        shown = content.caveats[: document.MOST_CAVEATS]
+        left = len(content.caveats) - len(shown)
+        count = f"the worst {len(shown)} of {len(content.caveats)}; " if left else ""
+        yield ""
+        yield _title(f"{document.CAVEATS} ({count}{_MEANINGS})")
+        yield _signed(
+            [
+                (_SIGNS[severity], textwrap.shorten(words, width - 4, placeholder=" ..."), _STYLES[severity])
+                for severity, words in shown
+            ],
+            width,
+        )
+    if content.more:
+        yield ""
+        yield _entries(content.more, width)
+
+
 def _parts(content: Document, width: int) -> Iterator[RenderableType]:
-    yield from map(_title, textwrap.wrap(content.title, width))
-    yield ""
-    yield _entries([("Question", content.question), ("Answer", "\n".join(content.answer))], width)
+    yield from _opening(content, width)
     if content.caveats:
         yield ""
-        yield _title(f"{document.CAVEATS} (!! blocks the verdict, ! weakens the verdict)")
+        yield _title(f"{document.CAVEATS} ({_MEANINGS})")
         yield _signed([(_SIGNS[severity], words, _STYLES[severity]) for severity, words in content.caveats], width)
     yield ""
     yield _title(document.DESIGN)
@@ -79,6 +104,20 @@ def _parts(content: Document, width: int) -> Iterator[RenderableType]:
         yield ""
         yield _title(document.LEGEND)
         yield _entries(content.legend, width, indent=2)
+
+
+def _opening(content: Document, width: int) -> Iterator[RenderableType]:
+    """What is asked, and the answer."""
+    yield from _wrapped(content.title, width)
+    yield from map(_title, textwrap.wrap(content.question, width))
+    for sentence in content.answer:
+        yield from _wrapped(sentence, width)
+
+
+def _wrapped(words: str, width: int, indent: str = "", further: str = "") -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    yield Text(fill(_clean(words), width, initial_indent=indent, subsequent_indent=further, break_on_hyphens=False))
 
 
 def _clean(words: str) -> str:
@@ -95,30 +134,69 @@ def _title(words: str) -> RenderableType:
 def _chapter(chapter: Chapter, width: int) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    yield _title(chapter.title)
+    yield from map(_title, textwrap.wrap(chapter.title, width))
     for section in chapter.sections:
         if section.title:
             yield ""
-            yield Text(f"  {_clean(section.title)}", style="italic")
+            yield from (
+                Text(line, style="italic")
+                for line in textwrap.wrap(_clean(section.title), width, initial_indent="  ", subsequent_indent="    ")
+            )
         if section.table:
-            yield _grid(section.table, marks=not chapter.is_overview)
+            yield from _grid(section.table, width, marks=not chapter.is_overview)
         for line in document.shortened(section):
             yield Text(f"   {_clean(line)}")
         for sentence in section.notes:
-            yield Text(fill(_clean(sentence), width, initial_indent="   ", subsequent_indent="     "))
+            yield from _wrapped(sentence, width, "   ", "     ")
 
 
-def _grid(found: Table, *, marks: bool) -> RenderableType:
-    """A table; with `marks` its rows are indented, and the headline has a * in front."""
+def _grid(found: Table, width: int, *, marks: bool = False, title: str = "") -> Iterator[RenderableType]:
+    """A table; with `marks` its rows are indented, and the headline has a * in front. `title`: of the first column.
+
+    One that is too wide is written in parts, each with its first column; what is drawn with letters is left out before that.
+    """
+    columns = list(range(len(found.columns)))
+    sizes = [_size(found, column, marks=marks, title=title) for column in columns]
+    if sum(sizes) > width:
+        columns = [column for column in columns if not found.columns[column].is_picture]
+    first, *others = columns
+    part: list[int] = []
+    for column in others:
+        room = width - sizes[first] - sum(sizes[each] for each in part)
+        if part and room < (sizes[column] if found.columns[column].is_number else min(sizes[column], _WRAPPED)):
+            yield _part(found, [first, *part], width, marks=marks, title=title)
+            part = []
+        part.append(column)
+    yield _part(found, [first, *part], width, marks=marks, title=title)
+
+
+_WRAPPED = 26  # columns are enough for words that are wrapped
+_PADDING = 2  # of a cell, both sides together
+
+
+def _size(found: Table, column: int, *, marks: bool, title: str) -> int:
+    """How wide a column is."""
+    words = [found.columns[column].head, *(row.cells[column].words for row in found.rows)]
+    if column == 0:
+        words = [title, *(f"  {each}" if marks or title else each for each in words)]
+    return max(map(len, words)) + _PADDING
+
+
+def _part(found: Table, columns: Sequence[int], width: int, *, marks: bool, title: str) -> RenderableType:
+    """Some columns of a table, no wider than `width`: words that are too long for it are wrapped, numbers never are."""
     from rich.table import Table as Drawn
     from rich.text import Text
 
-    drawn = Drawn(box=None, header_style="dim", pad_edge=True, padding=(0, 1, 0, 1))
-    for column in found.columns:
-        drawn.add_column(Text(_clean(column.head)), justify="right" if column.is_number else "left", no_wrap=True)
+    wide = sum(_size(found, column, marks=marks, title=title) for column in columns) > width
+    drawn = Drawn(box=None, header_style="dim", pad_edge=True, padding=(0, 1, 0, 1), width=width if wide else None)
+    for position, column in enumerate(columns):
+        about = found.columns[column]
+        head = Text(title, style="bold not dim") if title and position == 0 else Text(_clean(about.head))
+        justify: Literal["right", "left"] = "right" if about.is_number else "left"
+        drawn.add_column(head, justify=justify, no_wrap=about.is_number or not wide, overflow="fold")
     for row in found.rows:
-        mark = ("* " if row.is_headline else "  ") if marks else ""
-        first, *others = row.cells
+        mark = "  " if title else ("* " if row.is_headline else "  ") if marks else ""
+        first, *others = [row.cells[column] for column in columns]
         drawn.add_row(
             Text(mark + _clean(first.words), style=_TONES[first.tone]),
             *(Text(_clean(cell.words), style=_TONES[cell.tone]) for cell in others),

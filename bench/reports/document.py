@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,12 +12,21 @@ from bench.analysis.caveats.evidence import Severity
 from bench.analysis.cells import CellReport
 from bench.model import Run
 from bench.reports.drawing.picture import Look, Picture
-from bench.reports.tables import Table
+from bench.reports.tables import Table, Tone
 
 CAVEATS = "Caveats"
 DESIGN = "How it was measured"
 LEGEND = "How to read this"
 LISTED = 12  # lines of a listing, where there is little room
+MOST_CAVEATS = 5  # of the short form
+
+
+@dataclass(frozen=True, kw_only=True)
+class Short:
+    """What a section is in the short form: a table of a few rows. The head of its first column is its title."""
+
+    title: str
+    table: Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +39,7 @@ class Section:
     listing: tuple[str, ...] = ()  # lines as they are; where there is little room, the first of them
     source: str = ""  # where its numbers come from; said where there is room
     draw: Callable[[], Iterable[Picture]] = tuple  # called by formats that show pictures; tuple: there are none
+    short: Short | None = None  # in the short form; None: the section is in the full form alone
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,16 +57,34 @@ class Chapter:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One number that is worth a glance: large, with what it is below it."""
+
+    value: str
+    unit: str
+    what: str
+    more: str = ""  # its interval, what it is compared with
+    tone: Tone = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Document:
-    """All that a report says."""
+    """All that a report says. Its short form has the answer, what its sections have for it, and the worst caveats."""
 
     title: str
     question: str
     answer: tuple[str, ...]
-    caveats: tuple[tuple[Severity, str], ...]
+    caveats: tuple[tuple[Severity, str], ...]  # the worst first
     design: tuple[tuple[str, str], ...]
     chapters: tuple[Chapter, ...]
     legend: tuple[tuple[str, str], ...]
+    figures: tuple[Figure, ...] = ()
+    more: tuple[tuple[str, str], ...] = ()  # what there is beside the short form, and what to type for it
+
+    @property
+    def short_sections(self) -> tuple[Section, ...]:
+        """Those of the short form, in order."""
+        return tuple(section for chapter in self.chapters for section in chapter.sections if section.short)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +94,18 @@ class CellView:
     cell: CellReport
     report: Report
     runs: Sequence[Run] = ()
+
+    @property
+    def is_shown_first(self) -> bool:
+        """Whether this cell stands for its experiment in the short form: the candidate does worst in it."""
+        return self.cell is slowest([cell for cell in self.report.cells if cell.experiment == self.cell.experiment])
+
+    @property
+    def short_name(self) -> str:
+        """The cell in a title of the short form; nothing, where it is the only one."""
+        several = len({cell.experiment for cell in self.report.cells}) > 1
+        named = f"{self.cell.experiment} {self.cell.cell}" if several else self.cell.cell
+        return f", {named}" if len(self.report.cells) > 1 else ""
 
     @property
     def look(self) -> Look:
@@ -99,6 +140,20 @@ def cell_title(cell: CellReport) -> str:
     """A cell, and what makes it what it is."""
     marks = f" ({', '.join(cell.marks)})" if cell.marks else ""
     return f"{cell.experiment} {cell.cell}" + (f": {cell.title}" if cell.title else "") + marks
+
+
+def slowest(cells: Sequence[CellReport]) -> CellReport:
+    """The cell in which the candidate does worst beside the baseline; the first, where nothing is compared."""
+    return min(cells, key=gain)
+
+
+def gain(cell: CellReport) -> float:
+    """How much better the candidate does: above 1 where it does."""
+    row = cell.headline
+    if row is None or row.comparison is None or row.comparison.ratio is None:
+        return math.inf
+    ratio = row.comparison.ratio.value
+    return ratio if row.metric.better == "higher" else 1 / ratio
 
 
 def shortened(section: Section) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bench.analysis.comparison import Comparison, Side, Verdict
-from bench.analysis.number_format import Scale, ratio, scale_for, with_interval
+from bench.analysis.number_format import Scale, plain, ratio, scale_for, with_interval
 from bench.analysis.rows import MetricRow
 from bench.model import Metric
 
@@ -87,6 +87,29 @@ def format_side(side: Side | None, scale: Scale, row: MetricRow) -> str:
     pairs = row.comparison.pairs if row.comparison else side.estimate.n
     few = f" (n {side.estimate.n})" if pairs and side.estimate.n != pairs else ""
     return with_interval(side.estimate, scale) + few
+
+
+def format_median(side: Side | None, scale: Scale, _: MetricRow) -> str:
+    """A median alone, for a table that has the interval of the ratio."""
+    return NOTHING if side is None or side.estimate is None else plain(side.estimate.value / scale.divisor)
+
+
+def at_most(found: Table, most: int) -> Table:
+    """A table without its last rows, where it has more than `most`, and how many they are."""
+    if len(found.rows) <= most:
+        return found
+    left = len(found.rows) - most + 1
+    return table(found.columns, (*found.rows[: most - 1], row([f"... {left} more"])))
+
+
+def without_unit(title: str, found: Table) -> tuple[str, Table]:
+    """A table whose rows have one unit, without the column of it, and a title that has it."""
+    at = next((number for number, column in enumerate(found.columns) if column.head == "unit"), None)
+    units = {row.cells[at].words for row in found.rows} - {""} if at is not None else set()
+    if at is None or len(units) > 1:
+        return title, found
+    rows = tuple(Row(row.cells[:at] + row.cells[at + 1 :], row.is_headline) for row in found.rows)
+    return ", ".join((title, *units)), Table(found.columns[:at] + found.columns[at + 1 :], rows)
 
 
 def ratio_and_verdict(row: MetricRow) -> list[Cell | str]:

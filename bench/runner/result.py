@@ -15,7 +15,7 @@ from bench.history import summaries
 from bench.model import Run, Session
 from bench.record import store
 from bench.terminal.answers import say_json
-from bench.terminal.output import say
+from bench.terminal.output import page_width, say
 
 if TYPE_CHECKING:
     from bench.analysis import Report
@@ -36,27 +36,32 @@ class SessionResult:
 
         return analysis.build(self.session, self.runs)
 
-    def write_report(self) -> str:
-        """The report as text, left in the session's folder too, with pictures and for programs. Raises CannotWrite."""
+    def write_report(self) -> None:
+        """Write the report into the session's folder: as text, with pictures, and for programs. Raises CannotWrite."""
         from bench import reports
         from bench.history import report_file
 
-        text = reports.render("text", self.report, self.runs)
+        text = reports.render("text", self.report, self.runs, short=True)
         store.write_whole(self.folder / "report.txt", text.encode())
         store.write_whole(self.folder / "report.html", reports.render("html", self.report, self.runs).encode())
         report_file.keep(self.folder, summaries.read(self.folder), self.report)
-        return text
+
+    def text(self) -> str:
+        """The report for the terminal."""
+        from bench import reports
+
+        return reports.render("text", self.report, self.runs, short=True, width=page_width())
 
 
 def announce(result: SessionResult, *, as_json: bool) -> None:
     """Print the report, and raise what `judge` raises. Raises DoesNotFit where nothing was run."""
     if result.session.ended and not result.runs:
         raise DoesNotFit(f"Nothing was run: {result.session.ended}.", "Give more --budget, or a smaller profile.")
-    text = result.write_report()
+    result.write_report()
     if as_json:
         say_json("report", result.report)
     else:
-        typer.echo(text)
+        typer.echo(result.text(), nl=False)
     say(f"With pictures: {result.folder / 'report.html'}")
     judge(result.session, result.runs)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from enum import IntEnum
 
 import typer
@@ -35,3 +36,8 @@ def say(text: str, *, at: Level = Level.USUAL) -> None:
     """A line of talk, where as much as that is asked for."""
     if _level >= at:
         typer.echo(clean_text(text), err=True)
+
+
+def page_width() -> int:
+    """How wide a report is printed: as wide as the terminal, 60 to 100 columns; 100 where there is none."""
+    return max(60, min(shutil.get_terminal_size((100, 40)).columns, 100))

@@ -26,6 +26,8 @@ COMMANDS = (
 )
 # What stands a cluster up is typed by the test below, and what ends one may not meet it.
 STANDING_UP = ("bench run", "bench up", "bench down")
+# What needs the checkout, a second session of the line before, or Kubernetes.
+NEEDING_MORE = ("examples/", "bench compare", "bench manifest")
 IN_PARALLEL = 2
 NAME = "hostile"
 A_CPU = ("--target", "local", "--topology", "single", "--cpus", "1", "--name", NAME)
@@ -73,10 +75,10 @@ def test_a_command_does_in_bad_surroundings_what_it_does_in_good_ones(
 
 
 def documented() -> list[str]:
-    """The README's commands that need no cluster."""
-    lines = (line.partition("  #")[0].strip() for line in readme.commands())
-    found = [line for line in lines if line.startswith(".venv/bin/bench") and not any(s in line for s in STANDING_UP)]
-    return [line.replace(".venv/bin/", "") for line in found]
+    """The commands of README and pages that need no cluster."""
+    lines = (line.partition("  #")[0].strip().replace(".venv/bin/", "") for line in readme.executed())
+    found = [line for line in lines if line.startswith("bench ")]
+    return [line for line in found if not any(words in line for words in (*STANDING_UP, *NEEDING_MORE))]
 
 
 def test_every_documented_command_works_in_the_worst_surroundings(folder: Path) -> None:

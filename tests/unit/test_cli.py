@@ -355,7 +355,7 @@ def test_resume_tells_before_it_starts_that_the_code_has_changed(
     assert (code, out) == (8, "")
     assert said in err
     assert said in bench("show", "s1")[1]
-    assert said in " ".join(bench("report", "s1")[1].split())
+    assert said in " ".join(bench("report", "s1", "--detail")[1].split())
     packed = bench("export", "s1")[1].strip()
     assert "different settings" in " ".join("".join(bench("verify", packed)[1:]).split())
     assert len(target.ups) == ups + 1

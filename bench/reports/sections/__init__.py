@@ -20,6 +20,7 @@ from bench.reports.sections import (
     curves,
     design,
     invocations,
+    key_figures,
     legend,
     metrics,
     more_cpus,
@@ -100,6 +101,11 @@ def compose(report: Report, runs: Sequence[Run] = ()) -> Document:
         design=tuple(design.entries(report)),
         chapters=_chapters(report, runs),
         legend=tuple(legend.entries(report)),
+        figures=tuple(key_figures.entries(report)),
+        more=(
+            ("Everything", f"bench report {report.session} --detail"),
+            ("With pictures", f"bench report {report.session} --format html -o report.html"),
+        ),
     )
 
 

@@ -10,12 +10,12 @@ from bench.analysis.number_format import Scale, percent, plain, plural, scale_fo
 from bench.analysis.stats.estimates import Estimate
 from bench.model import Metric
 from bench.reports import tables
-from bench.reports.document import CellView, Section
+from bench.reports.document import CellView, Section, Short
 from bench.reports.drawing import colours
 from bench.reports.drawing.axes import Axis, ticks
 from bench.reports.drawing.picture import Look, Picture
 from bench.reports.drawing.svg import LEFT, RIGHT, Canvas
-from bench.reports.tables import Cell, Table
+from bench.reports.tables import Cell, Column, Table
 
 _ROW = 34
 _BEGIN = 2 * LEFT + 24  # names of parts are longer than numbers
@@ -35,9 +35,22 @@ def sections(view: CellView) -> Iterator[Section]:
             notes=remarks,
             source="the blocks that have both topologies; what each part rests on is in its row",
             draw=partial(pictures, found, view),
+            short=short(view, found) if view.is_shown_first else None,
         )
     elif remarks:
         yield Section(notes=remarks)
+
+
+def short(view: CellView, breakdown: NetworkBreakdown) -> Short:
+    """The same table without what its rows rest on."""
+    full = table(breakdown)
+    unmeasured = sum(part.seconds is None for part in breakdown.parts)
+    rows = [tables.row(row.cells[:-1]) for row in full.rows[:-1]]
+    if unmeasured:
+        words = f"+ unexplained ({plural(unmeasured, 'part')} not measured)"
+        rows[-2] = tables.row([words, *rows[-2].cells[1:]])
+    heads = [Column(""), *full.columns[1:-1]]
+    return Short(title=f"Where the time goes{view.short_name}", table=tables.table(heads, rows))
 
 
 def title(breakdown: NetworkBreakdown) -> str:

@@ -6,27 +6,52 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from bench.analysis.cells import CellReport
-from bench.analysis.number_format import percent, quantity
+from bench.analysis.number_format import percent, plural, quantity
 from bench.analysis.usage import NodeRow
 from bench.model import Metric
 from bench.reports import tables
-from bench.reports.document import CellView, Section
+from bench.reports.document import CellView, Section, Short
 from bench.reports.drawing.picture import Picture
 from bench.reports.drawing.svg import LEFT, RIGHT, Canvas
 from bench.reports.tables import NOTHING, Table
 
 _SHADES = ("#56B4E9", "#009E73", "#CC79A7", "#F0E442", "#BBBBBB")  # of nodes; black words can be read on each
 
+_SHORT = ("cpu_share", "sent_bytes_per_second", "received_bytes_per_second", "sent_bytes_per_unit", "peak_memory_bytes")
+MOST_NODES = 3  # of a topology in the short form
+
 
 def sections(view: CellView) -> Iterator[Section]:
-    """Where there are several nodes."""
-    if len(view.cell.nodes) > 1:
+    """Where anything is known of a node."""
+    if view.cell.nodes:
         yield Section(
             title="Node by node (medians over invocations)",
             table=table(view.cell),
             source=f"usage of arm {view.cell.subject} on each node, in {view.record}",
             draw=partial(pictures, view),
+            short=short(view) if view.is_shown_first else None,
         )
+
+
+def short(view: CellView) -> Short:
+    """CPU, network and memory of each node; of many nodes of a topology the busiest and the idlest."""
+    columns = [each for each in _node_columns(view.cell.unit) if each[1] in _SHORT]
+    columns.sort(key=lambda column: _SHORT.index(column[1]))
+    lines = []
+    for topology in view.topologies:
+        rows = [row for row in view.cell.nodes if row.topology == topology]
+        between = len(rows) - MOST_NODES
+        if between > 0:
+            ordered = sorted(rows, key=lambda row: -(row.cpu_share or 0.0))
+            rows = [*ordered[: MOST_NODES - 1], ordered[-1]]
+        lines += [
+            tables.row([f"{topology} {row.node}", *(_of_node(row, field, metric) for _, field, metric in columns)])
+            for row in rows
+        ]
+        if between > 0:
+            lines.insert(-1, tables.row([f"... {plural(between, 'node')} of {topology} between"]))
+    heads = [("", False), *((head, True) for head, _, _ in columns)]
+    return Short(title=f"Nodes{view.short_name}", table=tables.table(heads, lines))
 
 
 def table(cell: CellReport) -> Table:
@@ -50,6 +75,9 @@ def _node_columns(unit: str) -> tuple[tuple[str, str, Metric | None], ...]:
     count = Metric(name="", unit="", better="lower", kind="count")
     return (
         ("work", "share_of_work", None),
+        ("CPU use", "cpu_share", None),
+        ("sent", "sent_bytes_per_second", rate),
+        ("received", "received_bytes_per_second", rate),
         (f"CPU/{unit}", "cpu_seconds_per_unit", cpu),
         (f"sent/{unit}", "sent_bytes_per_unit", size),
         (f"received/{unit}", "received_bytes_per_unit", size),

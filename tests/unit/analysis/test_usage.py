@@ -86,6 +86,20 @@ def test_work_is_shared_out_by_node():
     assert read(use, "evenness_of_work") == pytest.approx(0.8)
 
 
+def test_a_node_is_shown_with_its_share_of_its_own_cpus_and_its_bytes_by_second():
+    use = a_use(  # 10 s on nodes of 2 CPUs
+        a_usage("head", cpu_seconds=15.0, sent_bytes=50_000, received_bytes=20_000),
+        a_usage("worker-1", cpu_seconds=5.0, sent_bytes=20_000, received_bytes=50_000),
+        a_usage("head", arm="idle", interval=Interval(-2.0, 0.0), sent_bytes=2_000, received_bytes=0),
+    )
+    rows = {row.node: row for row in node_rows("single", use)}
+    assert rows["head"].cpu_share == pytest.approx(0.75)
+    assert rows["worker-1"].cpu_share == pytest.approx(0.25)
+    assert rows["head"].sent_bytes_per_second == pytest.approx(4_000)  # less 1,000 a second when idle
+    assert rows["worker-1"].received_bytes_per_second == pytest.approx(5_000)
+    assert node_rows("single", a_use(a_usage("head")))[0].cpu_share is None
+
+
 def test_bytes_per_input_of_nodes_add_up_to_those_of_the_topology():
     session, runs = made_up(cells=1)
     cell = analysis.build(session, runs).cells[0]

@@ -58,10 +58,24 @@ def test_blocks_that_others_disturbed_are_used_in_a_report_that_is_told_so(bench
     for run in runs:
         rows = tuple(replace(row, steal_seconds=row.watched_seconds) for row in run.usage)
         write_run(folder, session, replace(run, usage=rows))
-    assert "Noisy host: 2 of 2 blocks excluded" in bench("report", session.id)[1]
-    told = bench("report", session.id, "--allow-noise")[1]
+    assert "Noisy host: 2 of 2 blocks excluded" in bench("report", session.id, "--detail")[1]
+    told = bench("report", session.id, "--allow-noise", "--detail")[1]
     assert "2 of 2 blocks would be excluded, and are used all the same" in told
     assert "Noisy host" not in told
+
+
+@pytest.mark.parametrize("format", ["text", "markdown"])
+def test_a_report_is_short_and_has_everything_where_it_is_asked_for(bench: Typed, format: str) -> None:
+    short, whole = bench("report", FIRST, "--format", format)[1], bench("report", "--detail", "--format", format)[1]
+    everything = ("How it was measured", "How to read this", "Node by node")
+    assert [words in short for words in everything] == [False, False, False]
+    assert [words in whole for words in everything] == [True, True, True]
+    assert f"bench report {FIRST} --detail" in short
+
+
+def test_detail_is_refused_for_a_format_that_has_everything(bench: Typed) -> None:
+    code, _, err = bench("report", FIRST, "--format", "csv", "--detail")
+    assert (code, "--detail is for text and markdown: csv always has everything." in err) == (2, True)
 
 
 def test_a_format_that_there_is_not_is_refused(bench: Typed) -> None:

@@ -21,6 +21,7 @@ FEW = {"metrics": (*METRICS[:2], METRICS[-1]), "arms": (ARMS[0], ARMS[2], ARMS[3
 def test_a_report_in_markdown_reads_like_its_golden_file(name, shape):
     report = analysis.build(*made_up(**FEW, **shape))
     check_golden(as_markdown.render(report), GOLDEN / f"{name}.md")
+    check_golden(as_markdown.render(report, short=True), GOLDEN / f"{name}-short.md")
 
 
 def test_every_row_of_a_table_has_as_many_columns_as_its_head():

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from default_sessions import default_session
 from golden_files import check_golden
 from made_up import ARMS, METRICS, MULTI, SINGLE, a_facts, made_up
 
 from bench import analysis
 from bench.analysis.stats.estimates import Estimate
+from bench.experiments import NAMES
 from bench.model import IdleLoad, QuietCheck
 from bench.reports import as_text
 from bench.reports.sections.summary import axis_of, bar
@@ -19,9 +22,10 @@ GOLDEN = Path(__file__).with_name("golden")
 FEW = {"metrics": (*METRICS[:2], METRICS[-1]), "arms": (ARMS[0], ARMS[2], ARMS[3], ARMS[5])}
 
 
-def rendered(change=None, *, width=as_text.WIDTH, colour=False, **shape):
+def rendered(change=None, *, width=as_text.WIDTH, colour=False, short=False, **shape):
     session, runs = made_up(**shape)
-    return as_text.render(analysis.build(session, change(runs) if change else runs), width=width, colour=colour)
+    report = analysis.build(session, change(runs) if change else runs)
+    return as_text.render(report, short=short, width=width, colour=colour)
 
 
 def other_kernel(runs):
@@ -77,9 +81,49 @@ def test_a_report_reads_like_its_golden_file(name):
     check_golden(rendered(change, **FEW, **shape), GOLDEN / f"{name}.txt")
 
 
+@pytest.mark.parametrize("name", GOLDENS)
+def test_a_report_in_its_short_form_reads_like_its_golden_file(name):
+    change, shape = GOLDENS[name]
+    check_golden(rendered(change, short=True, width=80, **FEW, **shape), GOLDEN / f"{name}-short.txt")
+
+
+@pytest.mark.parametrize("experiment", NAMES)
+def test_the_default_report_of_a_default_session_fits_on_one_screen(experiment):
+    session, runs = default_session(experiment)
+    session = replace(session, id="20260105-100000-tiny-0001", created="2026-01-05T10:00:00+00:00")
+    page = as_text.render(analysis.build(session, runs), short=True)
+    check_golden(page, GOLDEN / f"default-{experiment}.txt")
+    assert len(page.splitlines()) <= 40
+    assert max(map(len, page.splitlines())) <= 100
+
+
+@pytest.mark.parametrize(("name", "cells", "rows"), [("all", 8, 8), ("some", 11, 9)])
+def test_of_many_cells_the_default_report_has_the_worst_the_best_and_a_count(name, cells, rows):
+    page = rendered(short=True, cells=cells)
+    shown = re.findall(r"^   (?:c\d\d|\.\.\.).*", page.split("Throughput")[1].split("\n\n")[0], re.MULTILINE)
+    assert len(shown) == rows
+    assert any(f"... {cells - 8} of {cells} cells between" in line for line in shown) is (name == "some")
+
+
+@pytest.mark.parametrize("shape", [{}, {"blocks": 3}, {"cells": 1}, {"topologies": (SINGLE,)}, {"link": "loopback"}])
+@pytest.mark.parametrize("short", [True, False])
+@pytest.mark.parametrize("width", [80, 100])
+def test_no_line_is_wider_than_the_terminal_and_no_number_is_lost(width, short, shape):
+    page, wide = rendered(width=width, short=short, **shape), rendered(width=400, short=short, **shape)
+    assert max(map(len, page.splitlines())) <= width
+    if short:  # each caveat is one line there, and cut at its end
+        page, wide = (each.partition("\nCaveats")[0] for each in (page, wide))
+    drawn = re.compile(r"[-o|+ ]*[-o|+][-o|+]+[-o|+ ]*|\d\.\d\d +\(\| is 1\) +\d\.\d\d")  # left out where room lacks
+    numbers = re.compile(r"\d[\d.,]*")
+    assert not Counter(numbers.findall(drawn.sub(" ", wide))) - Counter(numbers.findall(page))
+
+
 def test_question_answer_and_caveats_stand_above_the_numbers():
     page = rendered(cells=2)
-    places = [page.index(word) for word in ("Question", "Answer", "Caveats", "How it was", "inference c01")]
+    places = [
+        page.index(word)
+        for word in ("Does inference", "Ray is not", "Multi beside", "Caveats", "How it was", "inference c01")
+    ]
     assert places == sorted(places)
     assert page.index("How to read this") > page.index("inference c02")
 
@@ -87,7 +131,7 @@ def test_question_answer_and_caveats_stand_above_the_numbers():
 @pytest.mark.parametrize("shape", [{}, {"blocks": 3}, {"cells": 0}, {"topologies": (SINGLE,)}])
 def test_no_line_is_too_long_for_a_terminal_and_none_is_cut_off(shape):
     page = rendered(**shape)
-    assert max(map(len, page.splitlines())) <= 120
+    assert max(map(len, page.splitlines())) <= as_text.WIDTH
     assert "…" not in page
 
 

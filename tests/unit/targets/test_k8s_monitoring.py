@@ -17,7 +17,7 @@ from bench.targets.k8s import monitoring as k8s_monitoring
 
 
 class Pods:
-    """kubectl, for these pods of Prometheus and Grafana."""
+    """kubectl, for these pods of the windows."""
 
     def __init__(self, *pods: dict[str, Any]) -> None:
         self.pods = list(pods)

@@ -126,3 +126,10 @@ def test_no_color_takes_the_colours_of_the_bar_away_and_quiet_the_bar(
     assert not COLOUR.search(shown())
     output.set_level(Level.QUIET)
     assert shown() == ""
+
+
+@pytest.mark.parametrize(("columns", "width"), [("80", 80), ("200", 100), ("20", 60), ("", 100)])
+def test_a_report_is_as_wide_as_the_terminal_from_60_to_100_columns(bench, monkeypatch, columns, width) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert output.page_width() == width
+    assert max(map(len, bench("report", FIRST)[1].splitlines())) <= width

@@ -1,4 +1,4 @@
-"""The pages under docs/: each experiment has its own, every link leads somewhere, every command is one, the example works."""
+"""README and the pages under docs/: how they begin, how long they are, that links lead somewhere and commands exist."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 import yaml
 from documented_example import broadcast
+from readme import DOCS, README, executed, in_navigation
+from readme import commands as commands_of
 from repository import ROOT
 
 from bench import experiments
@@ -21,26 +24,65 @@ from bench.errors import RecordDamaged
 from bench.experiments import Experiment
 from tests.unit.test_ci_example import parsed
 from tools import docs
-from tools.doc_parts import HEADINGS
+from tools.doc_parts import HEADINGS, OPENING
 from tools.docs import FILES
 
 __all__ = ["broadcast"]
 
-DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 TASKS = yaml.safe_load((ROOT / "Taskfile.yml").read_text())["tasks"]
-FENCE = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
+FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+INLINE = re.compile(r"`((?:\.venv/bin/)?bench [^`]+)`")
+PART = re.compile(r"<!-- bench docs: .*?<!-- end -->", re.DOTALL)
+README_WORDS = 1500
 
 
 def commands() -> list[tuple[str, str]]:
     """Each line of each sh block, with the name of its page."""
-    return [
-        (page.relative_to(ROOT).as_posix(), line.strip())
-        for page in (ROOT / "README.md", *PAGES)
-        for block in FENCE.findall(page.read_text())
-        for line in block.splitlines()
-        if line.strip()
+    return [(page.relative_to(ROOT).as_posix(), line) for page in (README, *PAGES) for line in commands_of(page)]
+
+
+def shown_in_sentences() -> list[tuple[str, str]]:
+    """Each command that stands in a sentence or a table, with its page. A name alone, as `bench run`, is left out."""
+    found = [
+        (page.relative_to(ROOT).as_posix(), command)
+        for page in (README, *PAGES)
+        for command in INLINE.findall(FENCED.sub("", PART.sub("", page.read_text())))
     ]
+    return [(page, command) for page, command in found if len(command.split()) > 2 and "COMMAND" not in command]
+
+
+def test_the_readme_is_short_enough_to_be_read() -> None:
+    assert len(README.read_text().split()) <= README_WORDS
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_every_page_opens_with_what_its_reader_can_do_afterwards(page: Path) -> None:
+    title, blank, opening, *_ = page.read_text().splitlines()
+    assert title.startswith("# ")
+    assert blank == ""
+    assert opening.startswith(tuple(f"{OPENING} {verb} " for verb in ("can", "have", "know")))
+
+
+def test_the_quick_start_is_the_same_in_the_readme_and_on_its_page() -> None:
+    assert commands_of(DOCS / "quick-start.md")[0] == commands_of(README)[0]
+
+
+def test_all_pages_but_those_of_experiments_have_their_commands_executed() -> None:
+    pages = [page for page in PAGES if page.parent == DOCS]
+    assert set(executed()) == {line for page in (README, *pages) for line in commands_of(page)}
+    assert sorted(in_navigation()) == PAGES
+
+
+@pytest.mark.parametrize(("page", "command"), shown_in_sentences())
+def test_a_command_in_a_sentence_is_one_that_the_command_line_takes(page: str, command: str) -> None:
+    try:
+        parsed(shlex.split(command.partition("|")[0])[1:])
+    except typer.Exit:  # an option that answers by itself, as --schema
+        pass
+    except Exception as error:
+        if "Missing" not in str(error) and "requires an argument" not in str(error):  # a sentence may leave values out
+            raise AssertionError(f"{page}: {error}") from error
 
 
 @pytest.mark.parametrize("name", experiments.NAMES)
@@ -126,16 +168,6 @@ def test_the_design_names_the_experiments_that_are_done_unwatched_too() -> None:
     (line,) = (line for line in (DOCS / "design.md").read_text().splitlines() if line.startswith("| Watching costs"))
     controlled = [n for n in experiments.NAMES if any(arm.role == "control" for arm in experiments.load(n).arms)]
     assert [name for name in experiments.NAMES if f"`{name}`" in line] == controlled
-
-
-def test_the_navigation_has_each_page_once() -> None:
-    def of(item: Any) -> list[str]:
-        if isinstance(item, str):
-            return [item]
-        return [page for each in (item.values() if isinstance(item, dict) else item) for page in of(each)]
-
-    pages = of(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])
-    assert sorted(pages) == [page.relative_to(DOCS).as_posix() for page in PAGES]
 
 
 @pytest.mark.parametrize("page", [DOCS / "extending.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
