@@ -6,14 +6,17 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["chains", "local_context"]  # fixtures and rules that more than one tier needs
+pytest_plugins = ["chains", "documented_example"]  # fixtures and rules that more than one tier needs
+
+UNIT = Path(__file__).parent / "unit"
 
 # Without it a local `ray.init()` writes a token into the home folder and turns authentication on for what comes after.
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
@@ -28,6 +31,15 @@ settings.register_profile("ci", settings.get_profile("person"), derandomize=True
 settings.load_profile("ci" if os.environ.get("CI") else "person")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """No test sees the deployments of whoever runs it."""
+    folder = tmp_path_factory.mktemp("state")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder))
+        yield folder
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--require",
@@ -36,6 +48,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=sorted(LACKS),
         help="A mark whose tests must run: where its needs are not met they fail and are not skipped.",
     )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep out of tests/unit what some machine cannot run."""
+    for item in items:
+        if UNIT in item.path.parents and (needs := [mark for mark in LACKS if item.get_closest_marker(mark)]):
+            raise pytest.UsageError(f"{item.nodeid} needs {' and '.join(needs)}: move it to another tier")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -53,8 +73,11 @@ def lacks_root() -> str | None:
         return "needs Linux, for network namespaces"
     if os.geteuid() != 0:
         return "needs root, to make network namespaces"
-    missing = [command for command in ("ip", "tc") if not shutil.which(command)]
-    return f"needs the command {missing[0]}, of the package iproute2" if missing else None
+    if not shutil.which("tc"):
+        return "needs the command tc, of the package iproute2"
+    from bench.targets.local import namespaces
+
+    return namespaces.why_unavailable() or None
 
 
 @cache

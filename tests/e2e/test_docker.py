@@ -31,7 +31,7 @@ from bench.targets.docker import engine as docker_engine
 from bench.targets.docker.engine import DEPLOYMENT
 from bench.targets.docker.plan import resource_name
 
-pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
 
 LITTLE = {  # how little of an experiment will do; of the others, their tiny profile
     "inference": SMALL,

@@ -21,7 +21,7 @@ from bench.identity import code_hash
 from bench.prometheus.client import Prometheus
 from bench.targets.image import default_tag
 
-pytestmark = [pytest.mark.k8s, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.k8s, pytest.mark.timeout(900)]
 
 IS_A_CHAIN = True
 NAME = "raymeter-e2e"

@@ -1,4 +1,4 @@
-"""Whole sessions, typed as a person types them, on the real thing."""
+"""Tests that type commands as a user does, and chains of them: once one has failed, the rest is skipped."""
 
 from __future__ import annotations
 

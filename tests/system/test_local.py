@@ -14,7 +14,7 @@ from person import SMALL, Bench
 
 from bench.model import Sample
 
-pytestmark = [pytest.mark.ray, pytest.mark.root, pytest.mark.slow]
+pytestmark = [pytest.mark.ray, pytest.mark.root]
 
 LONG = (
     "--target",

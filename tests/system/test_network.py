@@ -9,7 +9,7 @@ from person import Bench
 
 from bench.model import Run
 
-pytestmark = [pytest.mark.ray, pytest.mark.root, pytest.mark.slow]
+pytestmark = [pytest.mark.ray, pytest.mark.root]
 
 SIZES = ("--set", "smallest=65536", "--set", "largest=16777216", "--set", "growth=16", "--set", "most_streams=1")
 ONCE = ("run", "network", "--blocks", "1", "--target", "local", "--isolation", "namespace")

@@ -11,7 +11,7 @@ from bench import analysis
 from bench.analysis.breakdown.network import NetworkBreakdown
 from bench.model import Run, Session
 
-pytestmark = [pytest.mark.ray, pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.ray, pytest.mark.root, pytest.mark.timeout(600)]
 
 # One actor sits on the worker: every input crosses the link, and the pool has no way around it. In batches of 100 it
 # takes 30 to 60 times as long to send an input as to do all else, which leaves little to the noise of a busy machine.

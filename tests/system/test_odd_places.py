@@ -17,7 +17,7 @@ from repository import ROOT
 from bench import experiments
 from bench.targets.local.run_folders import MOST_BYTES
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow]
+pytestmark = pytest.mark.ray
 
 LOOPBACK = ("--target", "local", "--isolation", "loopback", "--blocks", "1", "--samples", "1")
 LEAST = (

@@ -8,7 +8,7 @@ from person import SMALL, Bench
 from bench import stacks
 from bench.cluster import profiling
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow]
+pytestmark = pytest.mark.ray
 
 
 @pytest.mark.timeout(300)

@@ -51,7 +51,6 @@ def test_what_is_left_to_ci_is_in_ci() -> None:
 
 @pytest.mark.root
 @pytest.mark.ray
-@pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_the_commands_of_readme_and_pages_do_what_they_say(tmp_path: Path) -> None:
     if not shutil.which("task"):

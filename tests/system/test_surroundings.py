@@ -17,8 +17,6 @@ from made_up_sessions import a_session_on_disk
 from recording_proxy import recording_proxy
 from surroundings import BENCH, SURROUNDINGS, WORST, Ended, Surroundings, give_to_user, plain_environment, run
 
-pytestmark = pytest.mark.slow
-
 PLAIN = Surroundings(name="plain")
 COMMANDS = (
     ("report", "latest"),

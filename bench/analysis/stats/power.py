@@ -61,8 +61,13 @@ def students_effect_size(n: float) -> float:
 
 def _students_power(effect: float, n: float) -> float:
     """How often the two-sided test of n pairs finds an effect of so many SDs."""
+    return t_test_power(effect * math.sqrt(n), n - 1)
+
+
+def t_test_power(noncentrality: float, freedom: float) -> float:
+    """The power of a two-sided t-test at this noncentrality and these degrees of freedom."""
     from scipy.special import nctdtr, stdtrit
 
-    beyond = float(stdtrit(n - 1, (1 + LEVEL) / 2))
-    away = effect * math.sqrt(n)
-    return 1 - float(nctdtr(n - 1, away, beyond)) + float(nctdtr(n - 1, away, -beyond))
+    beyond = float(stdtrit(freedom, (1 + LEVEL) / 2))
+    opposite = float(nctdtr(freedom, noncentrality, -beyond))  # NaN where it is below what a float can tell from 0
+    return 1 - float(nctdtr(freedom, noncentrality, beyond)) + (0.0 if math.isnan(opposite) else opposite)

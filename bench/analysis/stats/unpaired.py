@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from bench.analysis.stats.estimates import EXACT_BELOW, LEVEL, Estimate
-from bench.analysis.stats.power import EFFICIENCY, POWER
+from bench.analysis.stats.power import EFFICIENCY, POWER, t_test_power
 
 FEWEST = 2  # values of each side that a standard deviation takes
 
@@ -126,21 +126,27 @@ def _effect_size(m: int, n: int) -> float:
     As Student's finds with 3/pi as many: its efficiency for normal values. Simulated power lies within 0.04 from 6 on.
     """
     from scipy.optimize import brentq
-    from statsmodels.stats.power import TTestIndPower
 
-    power = TTestIndPower().power
     reach = 0.25
-    while power(reach, EFFICIENCY * m, 1 - LEVEL, ratio=n / m) < POWER:
+    while students_power(reach, EFFICIENCY * m, EFFICIENCY * n) < POWER:
         reach *= 2
     least = reach / 2 if reach > 0.25 else 0.0
-    return float(brentq(lambda effect: power(effect, EFFICIENCY * m, 1 - LEVEL, ratio=n / m) - POWER, least, reach))
+    return float(brentq(lambda effect: students_power(effect, EFFICIENCY * m, EFFICIENCY * n) - POWER, least, reach))
+
+
+def students_power(effect: float, m: float, n: float) -> float:
+    """How often Student's test of m values and n others finds an effect of so many SDs, as statsmodels' `TTestIndPower`."""
+    return t_test_power(effect * math.sqrt(m * n / (m + n)), m + n - 2)
 
 
 def needed(spread: float, effect: float) -> int:
     """How many values of each side find a ratio of 1 + `effect` in 4 of 5 cases, where logarithms have this SD."""
-    from statsmodels.stats.power import TTestIndPower
+    from scipy.optimize import brentq
 
     if spread == 0 or math.log1p(effect) / spread >= _effect_size(FEWEST, FEWEST):
         return FEWEST
-    n = TTestIndPower().solve_power(effect_size=math.log1p(effect) / spread, alpha=1 - LEVEL, power=POWER)
-    return math.ceil(float(n if isinstance(n, float) else n[0]) / EFFICIENCY)
+    size = math.log1p(effect) / spread
+    enough = 2.0 * FEWEST
+    while students_power(size, enough, enough) < POWER:
+        enough *= 2
+    return math.ceil(brentq(lambda n: students_power(size, n, n) - POWER, EFFICIENCY * FEWEST, enough) / EFFICIENCY)

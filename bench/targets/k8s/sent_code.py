@@ -1,11 +1,14 @@
-"""The caller's own code, sent to the pods in place of the image's: a ConfigMap, and an init container that unpacks it."""
+"""Sends the caller's own code to the pods in place of the image's: a ConfigMap, and an init container that unpacks it.
+
+The image's data files stay: they would not fit into a ConfigMap.
+"""
 
 from __future__ import annotations
 
 import base64
 import copy
 import io
-import zipfile
+import tarfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,20 +17,24 @@ from bench.targets.k8s.kubectl import Object
 from bench.targets.k8s.rendering import pod_templates, ray_cluster
 
 CONFIG_MAP = "sent-code"
-ARCHIVE = "bench.zip"
+ARCHIVE = "bench.tar.xz"
 FOLDER = "/code"
+DATA = "*.gz"
+IMAGE_DATA = "/opt/raymeter/bench/data"  # where images/ray/Dockerfile puts it
 MOST_BYTES = 700_000  # as base64 it must fit into a ConfigMap of 1 MiB
-_WHEN = (1980, 1, 1, 0, 0, 0)  # the same code is the same archive
+_UNPACK = f"python -m tarfile -e /{CONFIG_MAP}/{ARCHIVE} {FOLDER}; cp {IMAGE_DATA}/{DATA} {FOLDER}/bench/data/"
 
 
 def pack(source: Path) -> bytes:
-    """The package in `source` as an archive. Raises BadInput where it is too large to be sent."""
+    """The package in `source` as an archive: of the same code, the same. Raises BadInput where it is too large to be sent."""
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
+    with tarfile.open(fileobj=packed, mode="w:xz") as archive:
         for path in sorted(source.rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
-                name = str(Path(source.name) / path.relative_to(source))
-                archive.writestr(zipfile.ZipInfo(name, _WHEN), path.read_bytes(), zipfile.ZIP_DEFLATED)
+            if path.is_file() and "__pycache__" not in path.parts and not path.match(DATA):
+                entry = tarfile.TarInfo(str(Path(source.name) / path.relative_to(source)))
+                entry.size = path.stat().st_size
+                with path.open("rb") as file:
+                    archive.addfile(entry, file)
     content = packed.getvalue()
     if len(content) > MOST_BYTES:
         raise BadInput(f"--dev: the code is {len(content)} bytes, and {MOST_BYTES} can be sent.", "Build the image.")
@@ -62,7 +69,7 @@ def _unpack_in(pod: Object) -> None:
             "name": "unpack-code",
             "image": ray["image"],
             "imagePullPolicy": ray["imagePullPolicy"],
-            "command": ["python", "-m", "zipfile", "-e", f"/{CONFIG_MAP}/{ARCHIVE}", FOLDER],
+            "command": ["sh", "-ec", _UNPACK],
             "securityContext": ray["securityContext"],
             "resources": {"requests": dict(limits), "limits": dict(limits)},
             "volumeMounts": [mount, {"name": CONFIG_MAP, "mountPath": f"/{CONFIG_MAP}"}],

@@ -5,12 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from documented_example import broadcast
-
-__all__ = ["broadcast"]
 
 
-@pytest.mark.ray
 def test_its_goodput_counts_every_reader(broadcast: Any, context: Any) -> None:
     samples = list(broadcast.run(broadcast.params(object_kib=64, readers=3), context))
     values = {sample.metric: sample.value for sample in samples}

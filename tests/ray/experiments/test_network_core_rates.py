@@ -30,7 +30,6 @@ def names_of_ray() -> set[str]:
     return set(re.findall(r'timeit\(\s*"([^"]+)"', source))
 
 
-@pytest.mark.ray
 def test_every_rate_has_a_name_of_ray_and_answers_all_its_calls(local_ray: Sequence[Any]) -> None:
     context = SweepContext(nodes=local_ray)
     params = Params(calls=20, put_bytes=2**20, open_loop="off")
@@ -47,7 +46,6 @@ def test_every_rate_has_a_name_of_ray_and_answers_all_its_calls(local_ray: Seque
     assert {s.arm for s in found if not s.point} == {"ray", "ray-unwatched"}
 
 
-@pytest.mark.ray
 def test_actor_calls_have_response_times_at_each_load(local_ray: Sequence[Any], tmp_path: Path) -> None:
     context = SweepContext(nodes=local_ray, folder=tmp_path)
     params = Params(calls=20, put_bytes=2**20, open_loop="both", open_loop_seconds=0.5)
@@ -66,7 +64,6 @@ def test_actor_calls_have_response_times_at_each_load(local_ray: Sequence[Any], 
     assert context.credits["ray", "50 % poisson"]["head"] == pytest.approx(offered["50 % poisson"] * 0.5, abs=1)  # type: ignore[operator]
 
 
-@pytest.mark.ray
 def test_an_answer_that_is_lost_makes_the_run_invalid(local_ray: Sequence[Any]) -> None:
     context = SweepContext(nodes=local_ray)
     rate = core_rates.Rate(name=HEADLINE, work=lambda: 9, amount=10)
@@ -76,8 +73,6 @@ def test_an_answer_that_is_lost_makes_the_run_invalid(local_ray: Sequence[Any]) 
     assert context.reasons == [f"{HEADLINE}: 9 of 10 were answered"]
 
 
-@pytest.mark.ray
-@pytest.mark.slow
 def test_rays_own_microbenchmark_agrees_within_the_intervals(
     local_ray: Sequence[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ from bench.errors import RunInvalid
 from bench.experiments.inference import mlp
 from bench.experiments.inference.peers import InferencePeers, start_peers
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.timeout(60)
 
 INPUTS = 5_050
 

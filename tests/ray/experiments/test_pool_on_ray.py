@@ -15,7 +15,7 @@ from bench.errors import RunFailed
 from bench.experiments.toolkit.placement import Place
 from bench.experiments.toolkit.pool import Answer, Counts, WorkerPool
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.timeout(60)
 
 
 class Worker:

@@ -14,7 +14,7 @@ from bench.experiments.inference import mlp
 from bench.experiments.inference.predictors import DataPath, Predictor, Predictors
 from bench.experiments.toolkit.placement import places, spans
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.timeout(60)
 
 Make = Callable[..., Predictors]
 

@@ -23,7 +23,6 @@ JOBS = {"jobs": 300, "job": "empty", "jobs_per_part": 3, "peers": "none"}
 TRIALS = {"samples": 2, "hidden_below": 48, "iteration_samples": 2_000, "max_iterations": 2, "target_accuracy": 0.8}
 
 
-@pytest.mark.ray
 @pytest.mark.timeout(200)
 @pytest.mark.parametrize(
     ("experiment", "params", "in_second_turn"),

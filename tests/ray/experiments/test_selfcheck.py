@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-import pytest
 from local_context import LocalContext
 
 from bench.context import NodeSlot
 from bench.experiments import NAMES, load, selfcheck
-
-pytestmark = pytest.mark.ray
 
 
 def test_slow_downs_and_stalls_are_those_that_were_asked_for(local_ray: Sequence[NodeSlot]) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pytest
 from builders import a_spec
 
 from bench.cluster.invocation import Invocation, NodeProbe
@@ -16,7 +15,6 @@ from bench.context import NodeSlot
 ARRAY = np.zeros(32 * 2**20, dtype=np.uint8)
 
 
-@pytest.mark.ray
 def test_a_store_that_overflows_has_spilled_what_it_had_no_room_for_and_less_where_references_are_dropped(
     local_ray: Sequence[NodeSlot], tmp_path: Path
 ) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 from bench.cluster.work_checks import unresolved
 
 
@@ -14,7 +12,6 @@ def numbers() -> Iterator[int]:
     yield 1
 
 
-@pytest.mark.ray
 def test_references_and_streams_of_ray_are_found(context: Any) -> None:
     import ray
 

@@ -23,7 +23,7 @@ from bench.experiments.tune.training import (
     train,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.timeout(180)
 
 TRAINING = TrainingSettings(
     batch=50, iteration_samples=1_000, max_iterations=12, target=0.99, judged_by="training", threads=1, seed=7

@@ -13,7 +13,7 @@ from made_up import made_up
 from bench import analysis, reports
 from bench.reports.drawing import colours
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 LIGHT, DARK = (255, 255, 255), (0x14, 0x17, 0x1B)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from statsmodels.stats.power import TTestIndPower
 
 from bench.analysis.stats import unpaired
 
@@ -82,6 +83,21 @@ def test_welch_is_scipys():
     interval = ttest_ind(AT_TERM, EARLIER, equal_var=False).confidence_interval(0.95)
     assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
     assert unpaired.welch([1.0, 1.0], [2.0, 2.0]).low == 1.0
+
+
+@pytest.mark.parametrize(
+    ("effect", "m", "n"), [(3.0, 1.9, 1.9), (1.5, 4, 9.5), (0.8, 25.8, 25.8), (0.05, 400, 60), (0.5, 900, 900)]
+)
+def test_students_power_is_that_of_statsmodels(effect, m, n):
+    wanted = TTestIndPower().power(effect, m, 1 - unpaired.LEVEL, ratio=n / m)
+    assert unpaired.students_power(effect, m, n) == pytest.approx(wanted, abs=1e-9)
+
+
+@given(st.floats(0.01, 0.5), st.floats(0.01, 0.5))
+def test_as_many_values_as_are_needed_find_the_effect(spread, effect):
+    needed = unpaired.needed(spread, effect)
+    assert unpaired.smallest_effect(spread, needed, needed) <= effect * (1 + 1e-6)
+    assert needed == unpaired.FEWEST or unpaired.smallest_effect(spread, needed - 1, needed - 1) > effect * (1 - 1e-6)
 
 
 def test_the_smallest_effect_is_the_one_of_the_power_tables():

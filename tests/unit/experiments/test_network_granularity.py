@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sweeping import SweepContext
 
 from bench.context import Measured
 from bench.errors import BadInput
-from bench.experiments import granularity
 from bench.experiments.granularity.metrics import batch_for, frontier, least_task_seconds, overhead_seconds
 from bench.experiments.granularity.params import LABEL, Params, Point
 from bench.experiments.granularity.run import Done
@@ -123,21 +120,3 @@ def test_a_frontier_that_was_not_reached_is_missing_with_its_reason() -> None:
 def test_a_lost_job_is_a_problem() -> None:
     assert Done(jobs={"head": 3, "worker-1": 4}, seconds=1).problem(7) is None
     assert Done(jobs={"head": 3}, seconds=1).problem(7) == "3 jobs were done, and 7 were asked for"
-
-
-@pytest.mark.ray
-def test_the_real_sweep_counts_every_job_and_shows_the_speed_up_as_it_is(local_ray: Sequence[Any]) -> None:
-    context = SweepContext(nodes=local_ray)
-    params = Params(shortest=0.001, longest=0.02, growth=20, most_batch=10)
-    found = list(granularity.run(params, context))  # type: ignore[arg-type]
-    assert context.reasons == []
-    points = {str(point): point for point in params.points}
-    assert set(points) == {f"1 ms x 1, {LABEL}", "1 ms x 10", "20 ms x 1"}
-    speed_ups = {s.point: s.value for s in found if s.metric == "speed_up"}
-    efficiencies = {s.point: s.value for s in found if s.metric == "efficiency"}
-    assert set(speed_ups) == set(points)
-    for name, point in points.items():
-        assert context.credits["ray-tasks", name] == {"head": point.tasks(2) * point.batch}
-        assert efficiencies[name] == pytest.approx(speed_ups[name] / 2)  # type: ignore[operator]
-        assert speed_ups[name] > 0  # type: ignore[operator]
-    assert any(s.metric == "least_task_50_seconds" and s.arm == "ray-tasks" for s in found)

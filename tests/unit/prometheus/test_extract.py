@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import itertools
-import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -120,18 +119,6 @@ def test_a_file_is_openmetrics_and_has_every_point(made: dict[tuple[str, str], l
     assert read == found
     assert (said.series, said.points) == (len(found), sum(map(len, found.values())))
     assert extract.packed(dict(reversed(found.items())), every=1)[1] == file, "in whatever order they came"
-
-
-@pytest.mark.promtool
-def test_prometheus_makes_blocks_of_an_extract(tmp_path: Path) -> None:
-    more = {
-        (("__name__", "ray_tasks"), ("Name", 'a "b" \\ c'), ("State", "RUNNING")): [(10.0, 1.0), (12.5, float("nan"))]
-    }
-    _, file = extract.packed({**as_shown(), **more}, every=1)
-    (tmp_path / "one.om").write_bytes(gzip.decompress(file))
-    command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", tmp_path / "one.om", tmp_path / "data"]
-    subprocess.run(command, check=True, timeout=60, capture_output=True)
-    assert list((tmp_path / "data").glob("*/meta.json"))
 
 
 def test_an_extract_that_shows_what_the_record_has_is_good(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ import yaml
 from repository import ROOT
 
 from bench.prometheus import boards as committed
-from bench.prometheus.scraping import MONITORING, PORTS, pages, rules, static_config
+from bench.prometheus.scraping import MONITORING, PORTS, pages, static_config
 from bench.targets.docker import monitoring as docker_monitoring
 
 DOCUMENTS = [
@@ -179,22 +178,3 @@ def _values(tree: Any, key: str) -> list[Any]:
     if isinstance(tree, Mapping):
         return [each for name, value in tree.items() for each in ([value] if name == key else _values(value, key))]
     return [each for value in tree for each in _values(value, key)] if isinstance(tree, list) else []
-
-
-@pytest.mark.promtool
-@pytest.mark.parametrize("target", ["k8s", "docker"])
-def test_promtool_has_nothing_against_configuration_and_rules(target: str, tmp_path: Path) -> None:
-    text = (MONITORING / "prometheus.yml").read_text()
-    (tmp_path / "prometheus.yml").write_text(
-        text if target == "k8s" else static_config(pages(NODES), cluster="made-up")
-    )
-    (tmp_path / "rules.yml").write_bytes(rules())
-    done = subprocess.run(
-        ["promtool", "check", "config", "--lint-fatal", tmp_path / "prometheus.yml"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "4 rules found" in done.stdout

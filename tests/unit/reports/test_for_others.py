@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 
@@ -130,15 +129,6 @@ def test_no_series_of_openmetrics_is_there_twice():
     _, _, text = rendered("openmetrics", cells=2)
     series = [line.rsplit(" ", 2)[0] for line in text.splitlines() if not line.startswith("#")]
     assert len(set(series)) == len(series) > 100
-
-
-@pytest.mark.promtool
-def test_prometheus_makes_blocks_of_it(tmp_path):
-    _, _, text = rendered("openmetrics", cells=1)
-    (tmp_path / "session.om").write_text(text)
-    command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", tmp_path / "session.om", tmp_path / "data"]
-    subprocess.run(command, check=True, timeout=60, capture_output=True)
-    assert list((tmp_path / "data").glob("*/meta.json"))
 
 
 # Cost

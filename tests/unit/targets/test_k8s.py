@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import socket
 import subprocess
 import sys
+import tarfile
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,7 +17,9 @@ from builders import a_topology
 from kubernetes_objects import a_node
 from manifests import deployment
 
+from bench.data import digits
 from bench.errors import BadInput, DoesNotFit, TargetFailed
+from bench.identity import SOURCE
 from bench.model import Topology
 from bench.targets import create, readiness
 from bench.targets.k8s import Options, kubectl
@@ -129,6 +133,16 @@ def test_the_same_code_is_the_same_archive(tmp_path: Path) -> None:
     assert pack(source) == first
     (source / "model.py").write_text("x = 2\n")
     assert pack(source) != first
+
+
+def test_all_code_of_raymeter_fits_into_a_config_map_and_its_data_stays_in_the_image(tmp_path: Path) -> None:
+    with tarfile.open(fileobj=io.BytesIO(pack(SOURCE))) as archive:
+        archive.extractall(tmp_path, filter="data")
+    sent = {path.relative_to(tmp_path / "bench") for path in tmp_path.rglob("*") if path.is_file()}
+    here = {
+        path.relative_to(SOURCE) for path in SOURCE.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert here - sent == {digits.MNIST_FILE.relative_to(SOURCE)}
 
 
 class ForeignCluster:

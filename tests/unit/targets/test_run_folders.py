@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
-import socket
 import stat
 import tempfile
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,7 @@ from hypothesis import strategies as st
 
 from bench.errors import CannotWrite
 from bench.targets.local import run_folders
-from bench.targets.local.run_folders import MOST_BYTES, SOCKET_BYTES, choose, is_plain, make
+from bench.targets.local.run_folders import MOST_BYTES, choose, is_plain, make
 
 
 @pytest.fixture
@@ -105,18 +103,3 @@ def test_a_link_that_somebody_left_there_is_not_followed(short: Path) -> None:
     (short / "mine").symlink_to(short / "theirs")
     with pytest.raises(CannotWrite, match="File exists"):
         make(short / "mine")
-
-
-@pytest.mark.ray
-def test_the_longest_name_of_rays_sockets_is_the_one_that_is_reckoned_with(short: Path) -> None:
-    """A newer Ray may have a longer one: then every path of the greatest length would fail."""
-    utils = import_module("ray.dashboard.utils")
-    module = import_module("ray.dashboard.subprocesses.module").SubprocessModule
-    names = ["plasma_store", "raylet", *(f"dash_{each.__name__}" for each in utils.get_all_modules(module))]
-    longest = max(names, key=len)
-    assert run_folders._BELOW.endswith(f"/sockets/{longest}")
-    with socket.socket(socket.AF_UNIX) as listener:
-        path = f"{short}/{'x' * 200}"[:SOCKET_BYTES]
-        assert len(path) == SOCKET_BYTES
-        with pytest.raises(OSError, match="too long"):
-            listener.bind(f"{path}xx")

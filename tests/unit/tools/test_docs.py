@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import typer
 import yaml
-from documented_example import broadcast
 from readme import DOCS, README, executed, in_navigation
 from readme import commands as commands_of
 from repository import ROOT
@@ -26,8 +25,6 @@ from tests.unit.test_ci_example import parsed
 from tools import docs
 from tools.doc_parts import HEADINGS, OPENING
 from tools.docs import FILES
-
-__all__ = ["broadcast"]
 
 PAGES = sorted(DOCS.rglob("*.md"))
 TASKS = yaml.safe_load((ROOT / "Taskfile.yml").read_text())["tasks"]
