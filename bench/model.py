@@ -69,8 +69,8 @@ class Metric:
 
     @property
     def direction(self) -> str:
-        """Which direction is better."""
-        return f"{self.better} is better" if self.better else "neither direction is better"
+        """Which direction is better; empty where neither is."""
+        return f"{self.better} is better" if self.better else ""
 
 
 @dataclass(frozen=True, kw_only=True)

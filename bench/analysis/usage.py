@@ -342,7 +342,7 @@ def quantities(unit: str) -> tuple[Quantity, ...]:
     )
     packets = count(f"wire_packets_per_{unit}", f"packets/{unit}", "sent by all nodes beyond the idle baseline")
     peak = rate("peak_bytes_per_second", "B/s", "of the busiest node", better="lower")
-    again = count("retransmits", "", "of TCP, in all samples")
+    again = count("retransmits", "segments", "of TCP, in all samples")
     cpu = seconds(
         f"cpu_seconds_per_{unit}",
         "of all processes of all nodes; steadier than wall time where others use the machine",

@@ -16,6 +16,7 @@ from bench.reports.sections import compose
 if TYPE_CHECKING:
     from jinja2 import Template
 
+_MOST_NOTES = 3  # of one table: more are folded
 _MEANINGS: dict[Severity, str] = {"refuses": "Blocks the verdict:", "weakens": "Weakens the verdict:", "note": ""}
 
 
@@ -24,7 +25,9 @@ def render(report: Report, runs: Sequence[Run] = ()) -> str:
 
     All that comes from a record is escaped; there is no script, and the page's own policy forbids any.
     """
-    return _template().render(content=compose(report, runs), titles=document, meanings=_MEANINGS)
+    return _template().render(
+        content=compose(report, runs), titles=document, meanings=_MEANINGS, most_notes=_MOST_NOTES
+    )
 
 
 def look() -> str:

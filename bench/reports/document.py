@@ -51,9 +51,9 @@ class Chapter:
     short: str = ""  # in a list of contents; empty: the title
     is_overview: bool = False
 
-    def pictures(self) -> tuple[Picture, ...]:
-        """Those of all its sections, drawn."""
-        return tuple(picture for section in self.sections for picture in section.draw())
+    def other_pictures(self) -> tuple[Picture, ...]:
+        """Those of its sections that are not in the short form, drawn."""
+        return tuple(picture for section in self.sections if not section.short for picture in section.draw())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -77,7 +77,8 @@ def ratio_head(comparison: Comparison) -> str:
 
 def row_scale(row: MetricRow) -> Scale:
     """The unit and prefix that fit all values of a row."""
-    return scale_for(row.metric, [side.estimate.value for side in row.sides.values() if side.estimate])
+    scale = scale_for(row.metric, [side.estimate.value for side in row.sides.values() if side.estimate])
+    return Scale(scale.divisor, "ratio") if row.metric.kind == "ratio" else scale
 
 
 def format_side(side: Side | None, scale: Scale, row: MetricRow) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -10,6 +12,8 @@ from bench.analysis import Report
 from bench.model import Metric
 from bench.reports.drawing import colours
 from bench.reports.drawing.svg import SHAPES, Canvas, Shape
+
+_CAPTION = 200  # characters of a list below a picture; all of it is a click away
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +27,17 @@ class Picture:
     reads: str
     source: str
     alternative: str = ""  # for those who do not see it; empty: what it says
+
+    @property
+    def caption(self) -> str:
+        """What it says in two sentences at most, and of a long list its beginning."""
+        sentences = " ".join(re.split(r"(?<=[.!?]) +(?=[A-Z])", self.says)[:2])
+        pieces = sentences.split("; ")
+        kept = list(
+            itertools.takewhile(lambda number: len("; ".join(pieces[:number])) <= _CAPTION, range(2, len(pieces) + 1))
+        )
+        shown = kept[-1] if kept else 1
+        return sentences if shown == len(pieces) else f"{'; '.join(pieces[:shown])}; and {len(pieces) - shown} more."
 
     @property
     def svg(self) -> Markup:
@@ -56,5 +71,5 @@ def upper(words: str) -> str:
 
 
 def better(metric: Metric) -> str:
-    """Which way of an axis is good."""
-    return metric.direction.capitalize()
+    """A sentence for a reader of its axis, where one direction is good."""
+    return f" {metric.direction.capitalize()}." if metric.better else ""

@@ -106,8 +106,8 @@ def _picture(found: Sequence[Curve], view: CellView) -> Picture:
         name=view.name("curve", f"{metric.name} {point}"),
         says=f"{words}.",
         reads=(
-            "The line is the median over invocations, the band reaches from the least to the greatest. "
-            f"{better(metric)}.{log_note(up)}"
+            "The line is the median over invocations, the band reaches from the least to the greatest."
+            f"{better(metric)}{log_note(up)}"
         ),
         source=f"{metric.name} in {view.runs_of()}",
     )

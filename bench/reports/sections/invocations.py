@@ -49,13 +49,13 @@ def pictures(view: CellView) -> Iterator[Picture]:
         name=view.name("pairs"),
         says=f"Medians with their intervals: {medians}.{_describe(ceilings, scale)}",
         reads=(
-            "Each small mark is one invocation; the large one is the median, and its bar the 95 % interval. "
+            "Each small mark is one invocation; the large one is the median, and its bar the 95 % interval."
             + (
-                "A line joins the two of one block: lines that all lean the same way are a difference. "
+                " A line joins the two of one block: lines that all lean the same way are a difference."
                 if is_paired
                 else ""
             )
-            + f"{better(row.metric)}; the axis does not begin at 0."
+            + f"{better(row.metric)} The axis does not begin at 0."
         ),
         source=f"{row.metric.name} of arm {row.arm} in {view.runs_of()}, one value an invocation",
     )

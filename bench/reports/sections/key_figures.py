@@ -93,8 +93,8 @@ def _peer(cell: CellReport, row: MetricRow, where: str) -> Iterator[Figure]:
         yield Figure(
             value=plain(1 / share.value),
             unit="times",
-            what=f"what {arm.arm.name} does of {cell.subject}'s work, on {last}{where}",
-            more=f"{cell.subject} does {ratio(share)} of it",
+            what=f"{label(row.metric)} of {arm.arm.name} beside {cell.subject}, on {last}{where}",
+            more=f"{cell.subject}/{arm.arm.name} {ratio(share)}",
         )
 
 

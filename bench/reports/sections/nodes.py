@@ -72,7 +72,7 @@ def _node_columns(unit: str) -> tuple[tuple[str, str, Metric | None], ...]:
     cpu = Metric(name="", unit="s", better="lower", kind="time")
     size = Metric(name="", unit="B", better="lower", kind="size")
     rate = Metric(name="", unit="B/s", better="lower", kind="rate")
-    count = Metric(name="", unit="", better="lower", kind="count")
+    count = Metric(name="", unit="segments", better="lower", kind="count")
     return (
         ("work", "share_of_work", None),
         ("CPU use", "cpu_share", None),

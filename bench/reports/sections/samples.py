@@ -64,7 +64,7 @@ def _raw(row: MetricRow, drawn: Sequence[tuple[Run, list[Sample]]], view: CellVi
         says=f"{sentence}.",
         reads=(
             "Nothing is averaged here. Pale dots are warm-ups, which do not count. Dots that drift with the order of the"
-            f" session, or that jump inside a run, are reasons for care. {better(row.metric)}.{log_note(up)}"
+            f" session, or that jump inside a run, are reasons for care.{better(row.metric)}{log_note(up)}"
         ),
         source=f"{row.metric.name} of arm {row.arm} in {view.runs_of()}",
     )

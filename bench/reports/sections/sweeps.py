@@ -159,7 +159,7 @@ def _picture(rows: Sequence[MetricRow], points: Sequence[str], view: CellView) -
         canvas=canvas,
         name=view.name("sweep", metric.name),
         says=f"{kept[0]} in {scale.unit or 'its unit'}, first and last point: {sentence}.{left_out}",
-        reads=f"A mark is a median over invocations, a line one arm on one topology.{_of_bands(drawn)} {better(metric)}.{log_note(up)}",
+        reads=f"A mark is a median over invocations, a line one arm on one topology.{_of_bands(drawn)}{better(metric)}{log_note(up)}",
         source=f"{metric.name} in {view.runs_of()}",
     )
 

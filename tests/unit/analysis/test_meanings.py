@@ -105,7 +105,7 @@ def test_a_headline_says_which_direction_is_better() -> None:
     chosen = size("chunk_bytes", "B", better=None)
     assert conflict((chosen,)) == "the headline, chunk_bytes, must say which direction is better"
     assert conflict((seconds("took_seconds"), chosen)) == ""
-    assert chosen.direction == "neither direction is better"
+    assert chosen.direction == ""
 
 
 def test_a_meaning_is_found_among_metrics() -> None:

@@ -75,17 +75,56 @@ def test_every_number_of_the_tables_is_on_the_page_as_the_text_has_it():
     assert [words for words in cells if words not in page or words not in terminal] == []
 
 
-def test_answer_and_caveats_stand_above_the_numbers():
+def test_the_page_has_the_order_of_the_default_report():
     report, text = a_page(cells=2)
-    words = Page(text).words
-    order = [report.question, *report.answer, report.caveats[0].text[5:], "The headline, cell by cell", "Pictures"]
-    places = [words.index(each) for each in order]
-    assert places == sorted(places)
+    content = sections.compose(report)
+    short = [section.short.title for section in content.short_sections]
+    assert len(short) == 4
+    contents = Page(text).words.index(" In detail ")  # the list of contents ends with it
+    above, below = Page(text).words[:contents], Page(text).words[contents + 11 :]
+    caveats = [words for _, words in content.caveats]
+    for words, order in (
+        (above, [report.question, *report.answer, content.figures[0].what, *short]),
+        (below, [*short, "Caveats", *caveats, "In detail", "inference c01: batch=1", "How it was measured"]),
+    ):
+        places = [words.index(each) for each in order]
+        assert places == sorted(places)
 
 
-def test_pictures_come_after_the_first_table_and_before_the_rest_of_them():
+def test_pictures_of_a_cell_come_after_its_first_table_and_before_the_rest():
     page = Page(a_page(cells=1)[1]).words
-    assert page.index("could show") < page.index("Pictures") < page.index("What ray used for it")
+    assert page.index("could show") < page.index("Throughput of every invocation") < page.index("What ray used for it")
+
+
+def test_what_is_long_is_folded_and_opens_by_keyboard():
+    report, text = a_page(lambda session, runs: (session, runs[1:]), cells=2)
+    page, caveats = Page(text), sections.compose(report).caveats
+    folded = [names for tag, names in page.tags if tag == "details"]
+    assert [names for names in folded if "open" in names] == [{"class": "chapter", "id": "design", "open": None}]
+    assert page.count("summary") == len(folded)
+    assert len(caveats) > 5
+    assert f" {len(caveats) - 5} more " in page.words
+
+
+def test_a_caption_is_two_sentences_at_most_and_the_rest_is_on_demand():
+    session, runs = with_everything(*made_up(cells=2))
+    content = sections.compose(analysis.build(session, runs), runs)
+    pictures = [picture for chapter in content.chapters for section in chapter.sections for picture in section.draw()]
+    assert len(pictures) > 16
+    for picture in pictures:
+        assert len(re.findall(r"[.!?](?= [A-Z]|$)", picture.caption)) in (1, 2)
+        assert len(picture.caption) < 330
+        assert picture.caption[:40] == picture.says[:40]
+    assert any(picture.caption.endswith(" more.") for picture in pictures)
+
+
+def test_key_figures_are_numbers_of_the_tables_with_their_units():
+    report, text = a_page(cells=2)
+    figures = sections.compose(report).figures
+    assert [figure.unit for figure in figures] == ["times", "k inputs/s", "times", "µs/input", "B/input"]
+    worst = min(report.cells, key=lambda cell: cell.headline.comparison.ratio.value)
+    assert figures[0].value == f"{worst.headline.comparison.ratio.value:.3f}"
+    assert all(figure.value in Page(text).words for figure in figures)
 
 
 def test_the_page_asks_nothing_of_a_network_and_runs_nothing():
@@ -153,8 +192,7 @@ def test_every_picture_says_what_it_shows_how_to_read_it_and_where_its_numbers_c
     for names in pictures:
         assert names["role"] == "img"
         assert set(names["aria-labelledby"].split()) <= set(ids)
-    for words in ("Shows:", "How to read it:"):
-        assert page.words.count(words) == len(pictures)
+    assert page.words.count("How to read it") == len(pictures)
     assert page.words.count("From:") > len(pictures)
 
 

@@ -9,10 +9,10 @@ from made_up import made_up
 
 from bench import analysis, reports
 from bench.analysis import Report
-from bench.model import Run
+from bench.model import Metric, Run
 from bench.reports import sections, tables
 from bench.reports.document import CellView, Chapter, Section
-from bench.reports.drawing.picture import Picture
+from bench.reports.drawing.picture import Picture, better
 from bench.reports.drawing.svg import Canvas
 
 WRITTEN = ("Weather on the day", "12.5 °C", "it rained on c01")
@@ -70,3 +70,25 @@ def test_pictures_are_drawn_by_formats_that_show_them_alone(monkeypatch):
     assert "raymeter report" in rendered("text")
     with pytest.raises(AssertionError):
         rendered("html")
+
+
+def test_every_row_of_a_table_with_a_column_of_units_has_one():
+    session, runs = made_up(cells=2)
+    content = sections.compose(analysis.build(session, runs), runs)
+    found = [section.table for chapter in content.chapters for section in chapter.sections if section.table]
+    units = [
+        row.cells[at].words
+        for table in found
+        for at, column in enumerate(table.columns)
+        if column.head == "unit"
+        for row in table.rows
+    ]
+    assert len(units) > 20
+    assert all(units)
+
+
+@pytest.mark.parametrize(
+    ("direction", "words"), [("lower", " Lower is better."), ("higher", " Higher is better."), (None, "")]
+)
+def test_a_direction_is_shown_only_where_there_is_one(direction, words):
+    assert better(Metric(name="learning_rate", unit="1", kind="ratio", better=direction)) == words
