@@ -17,7 +17,7 @@ PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 WIDE, HIGH = 1200, 1240
 DARK = "--blink-settings=preferredColorScheme=0"
-SHOTS = {"report-light": ("", ()), "report-dark": ("#pictures-1", (DARK,))}  # name: where on the page, options
+SHOTS = {"report-light": ("", ()), "report-dark": ("#short-3", (DARK,))}  # name: where on the page, options
 
 
 def main(session: str = "latest") -> None:
