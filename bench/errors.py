@@ -8,6 +8,20 @@ from collections.abc import Iterable, Mapping
 _TWO_STOPS = re.compile(
     r"(?<=[^\s./`])\.\.(?=\s|$)"
 )  # of a sentence that ends in another one; no `..` of a path, no ellipsis
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_LOG_PREFIX = re.compile(
+    r"^[IWEF]\d{4} [\d:.]+ +\d+ \S+:\d+\] "
+)  # of kubectl and whatever else logs as Kubernetes does
+_STACK = re.compile(r"^Stack Trace:", re.MULTILINE)
+_EMPTY = re.compile(r"^[\W\d_]*$|^: exit status \d+$|^Remaining processes will be killed\.?$")
+_WARNING = re.compile(r"^(warn(ing)?\b|W\d{4} )", re.IGNORECASE)
+_ERROR = re.compile(r"^(error|fatal)\b", re.IGNORECASE)
+_MENTIONS_ERROR = re.compile(
+    r"error|exception|fatal|fail|denied|refused|cannot|can't|could not|unable|no such|not found|invalid|exit code"
+    r"|exited|in use|no space",
+    re.IGNORECASE,
+)
+_MOST_CHARACTERS = 800
 
 
 class BenchError(Exception):
@@ -116,3 +130,32 @@ def did_you_mean(name: str, known: Iterable[str], *, meaning: Mapping[str, str] 
 
     close = get_close_matches(name, list(known), n=1)
     return f"Did you mean {(meaning or {}).get(close[0], close[0])}? " if close else ""
+
+
+def error_in_output(output: str) -> str:
+    """The part of a failed program's output that says why it failed, in one line without its full stop.
+
+    The last line alone may be a bracket, a line of a stack trace or "Remaining processes will be killed." Taken are, in this
+    order: git's `fatal:` wherever it stands, as kubectl wraps it; the last lines that begin with "error", with all that follows
+    them; the last line that mentions an error, with the one that introduces it; the last line.
+    """
+    text = _STACK.split(_COLOUR.sub("", output))[0]
+    stripped = [line.strip() for line in text.splitlines()]
+    lines = [_LOG_PREFIX.sub("", line) for line in stripped if not _EMPTY.search(line) and not _WARNING.search(line)]
+    chosen = lines[-1:]
+    if fatal := [line[at:] for line in lines if (at := line.find("fatal: ")) >= 0]:
+        chosen = fatal[-1:]
+    elif errors := [number for number, line in enumerate(lines) if _ERROR.search(line)]:
+        first = errors[-1]
+        while first - 1 in errors:
+            first -= 1
+        chosen = lines[first:]
+    elif mentions := [number for number, line in enumerate(lines) if _MENTIONS_ERROR.search(line)]:
+        last = mentions[-1]
+        introduced = last > 0 and lines[last - 1].endswith(":")
+        chosen = lines[last - introduced : last + 1]
+    reason = " ".join(" ".join(chosen).split())
+    if len(reason) > _MOST_CHARACTERS:
+        half = _MOST_CHARACTERS // 2
+        reason = f"{reason[:half]} … {reason[-half:]}"
+    return reason.rstrip(".")

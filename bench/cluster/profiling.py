@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import stacks
+from bench.errors import error_in_output
 from bench.record.files import replace_whole
 
 HOOK = f"{__name__}.in_worker"
@@ -81,8 +82,8 @@ def read(profiler: str, folder: Path) -> str:
 
 def complaint(folder: Path) -> str:
     """The last that a profiler said in `folder`, where it left nothing."""
-    said = [line for path in sorted(folder.glob("*.err")) for line in path.read_text(errors="replace").splitlines()]
-    return said[-1][:200] if said else "its profiler said nothing"
+    output = "\n".join(path.read_text(errors="replace") for path in sorted(folder.glob("*.err")))
+    return error_in_output(output) or "its profiler printed nothing"
 
 
 def _start_py_spy(beside: Path) -> Callable[[], None]:
@@ -235,9 +236,9 @@ def _why_no_py_spy() -> str:
         return f"py-spy has read nothing of a process in {TRIAL_SECONDS:.0f} s"
     if tried.returncode == 0:
         return ""
-    said = (tried.stderr.strip().splitlines() or ["without a word"])[-1]
+    reason = error_in_output(tried.stderr) or f"exit code {tried.returncode}"
     return (
-        f"py-spy may not read processes here ({said[:120]}): it needs the right to ptrace, in a container the capability"
+        f"py-spy may not read processes here ({reason}): it needs the right to ptrace, in a container the capability"
         " SYS_PTRACE; pyinstrument needs none"
     )
 

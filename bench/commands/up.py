@@ -17,6 +17,7 @@ from bench.targets import Choice, Given, TargetStatus, choose, public
 from bench.terminal.answers import say_json
 from bench.terminal.asking import typed_command
 from bench.terminal.output import say
+from bench.terminal.steps import StepDisplay
 
 ONE_CLUSTER = o.ClusterOptions(topology="multi")
 
@@ -42,7 +43,8 @@ def command(
         target_status = chosen.status()
         cluster = target_status.cluster
         if cluster is None or cluster.topology != topology or target_status.options not in (None, choice.options):
-            cluster = chosen.up(topology)
+            with StepDisplay() as display:
+                cluster = chosen.up(topology, steps=display.steps)
         else:
             say("It stands already and answers, so nothing was changed; `bench down` ends it.")
     if as_json:

@@ -9,7 +9,9 @@ from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 
-from bench.errors import BadInput
+from bench.errors import BadInput, error_in_output
+
+LOG_LINES = 20  # the end of a log, in which a failure is explained
 
 
 def replace_whole(path: Path, content: bytes, *, is_lasting: bool) -> None:
@@ -63,10 +65,10 @@ def read_plain(path: Path, *, most_bytes: int = -1) -> bytes:
         return file.read(most_bytes)
 
 
-def last_line(log: Path) -> str:
-    """The last line of a log that says something, for an error message."""
+def error_in_log(log: Path) -> str:
+    """Why a program failed, as the end of its log says it; empty where the log is empty or missing."""
     try:
         lines = log.read_text(errors="replace").splitlines()
     except OSError:
         return ""
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return error_in_output("\n".join(lines[-LOG_LINES:]))

@@ -13,6 +13,7 @@ from bench.record import store
 from bench.runner.quiet_check import wait_for_quiet
 from bench.runner.run import SessionContext, run_one
 from bench.targets import Cluster
+from bench.targets.steps import Steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +100,7 @@ def _stand_up(context: SessionContext, spec: Spec) -> Cluster:
     """A fresh cluster for `spec`; a Ctrl-C meanwhile is not waited for."""
     context.listener.cluster_wanted(spec.topology, spec.block)
     context.stop.may_interrupt = True
-    cluster = context.target.up(spec.topology, spec.ray_settings)
+    steps = Steps(started=context.listener.cluster_step_started, finished=context.listener.cluster_step_finished)
+    cluster = context.target.up(spec.topology, spec.ray_settings, steps)
     context.stop.may_interrupt = False
     return cluster

@@ -14,6 +14,7 @@ from bench.errors import BadInput, BenchError, did_you_mean
 from bench.model import IdleLoad, Topology, Value
 from bench.options import DEPLOYMENT, TARGETS, declared
 from bench.targets.bounds import check_name
+from bench.targets.steps import SILENT, Steps
 
 A = TypeVar("A")
 
@@ -120,10 +121,11 @@ class Target(Protocol):
         """Raise DoesNotFit or BadInput, before anything starts, where `topology` cannot stand here."""
         ...
 
-    def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> Cluster:
+    def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN, steps: Steps = SILENT) -> Cluster:
         """Stand `topology` up, in place of whatever this deployment had up. Raises TargetFailed.
 
         `ray_settings` are Ray's own, in force on every node: `preallocate_plasma_memory` is the variable of that name with RAY_ before it.
+        `steps` hears of each step, and of the time that it took.
         """
         ...
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.errors import BadInput, TargetFailed
+from bench.errors import BadInput, TargetFailed, error_in_output
 from bench.identity import SOURCE, code_hash, version
+from bench.record.files import LOG_LINES
 from bench.targets.docker import engine
 
 if TYPE_CHECKING:
@@ -114,18 +116,20 @@ def build(client: DockerClient, plan: Recipe, *, say: Callable[[str], None]) -> 
 
 
 def follow(events: Iterable[Mapping[str, Any]], *, say: Callable[[str], None]) -> None:
-    """Pass the steps of a build on. Raises TargetFailed where it broke, with the step and the last words."""
-    step, last = "", ""
+    """Pass the steps of a build on. Raises TargetFailed for a step that failed, with the reason in its output."""
+    step, output = "", deque[str](maxlen=LOG_LINES)
     for event in events:
         text = str(event.get("stream", "")).strip()
         if text.startswith("Step "):
             step = text
+            output.clear()
             say(f"{text[:_STEP_WIDTH]}…" if len(text) > _STEP_WIDTH else text)
         elif error := event.get("error"):
-            said = f" Before that: {last[-200:]}" if last and last not in str(error) else ""
-            raise TargetFailed(f"The image was not built. {step[:_STEP_WIDTH]}: {str(error).strip()}.{said}")
+            reason = error_in_output("\n".join(output))
+            cause = f"{reason}. " if reason and reason not in str(error) else ""
+            raise TargetFailed(f"The image was not built. {step[:_STEP_WIDTH]}: {cause}{str(error).strip()}.")
         elif text:
-            last = text.splitlines()[-1]
+            output += text.splitlines()
 
 
 def check_code(reference: str, labels: Mapping[str, str], *, is_dev: bool) -> None:

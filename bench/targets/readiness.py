@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from bench import http_client
 from bench.errors import BenchError, TargetFailed
 from bench.model import Topology
+from bench.targets.steps import Steps
 
 EXPORTER = "exporter"
 TOLERANCE = 0.01  # of a node's resources: Ray takes the store's headers off, and rounds
@@ -17,6 +19,7 @@ HEALTH = {"prometheus": "/-/ready", "grafana": "/api/health"}
 MONITORING_ASK_SECONDS = 2.0
 
 Observation = TypeVar("Observation")
+Late = TypeVar("Late", bound=Sequence[str])
 
 
 def get(url: str, token: str = "", timeout_seconds: float = 10.0) -> tuple[int, bytes]:
@@ -89,9 +92,21 @@ def describe(late: Sequence[str]) -> str:
     return f"{', '.join(late)} {'does' if len(late) == 1 else 'do'} not answer" if late else ""
 
 
-def describe_joined(topology: Topology, late: Sequence[str]) -> str:
-    """How many nodes have joined where `late` have not."""
-    return f"{topology.nodes - sum(name != EXPORTER for name in late)} of {topology.nodes} nodes joined"
+@contextmanager
+def registering(topology: Topology, steps: Steps) -> Iterator[Callable[[Late], Late]]:
+    """The step in which the nodes register. Gives what reports the names that are late, and hands them back."""
+    with steps.step("waiting for the nodes to register,", "nodes registered") as report_progress:
+
+        def report(late: Late) -> Late:
+            report_progress(describe_registered(topology, late))
+            return late
+
+        yield report
+
+
+def describe_registered(topology: Topology, late: Sequence[str]) -> str:
+    """How many nodes have registered where `late` have not."""
+    return f"{topology.nodes - sum(name != EXPORTER for name in late)} of {topology.nodes}"
 
 
 def _alive(dashboard_url: str, token: str) -> dict[str, Mapping[str, float]]:

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import psutil
 
-from bench.errors import BenchError
+from bench.errors import BenchError, error_in_output
 
 LOGS = Path("/tmp/ray/session_latest/logs")
 COMMAND = ("python", "-m", "bench.targets.worker_starts")
-MOST_CHARACTERS = 300
+TAIL_LINES = 20
 
 _STARTED = re.compile(r"Started worker process with pid (\d+) worker_id=([0-9a-f]+)")
 _LATE = re.compile(r"worker process\(\d+\) have not registered within the timeout")
@@ -40,7 +40,7 @@ def failed(logs: Path, is_alive: Callable[[int], bool] = _is_alive) -> str:
     if not ended and not late:
         return ""
     who = f"worker process {ended[-1]} ended before it had registered" if ended else late[-1].strip()
-    return f"{who}: {_last_line(_read(logs / 'raylet.err')) or 'its raylet does not say why'}"
+    return f"{who}: {error_in_output(_tail(logs / 'raylet.err')) or 'its raylet does not say why'}"
 
 
 def describe(by_node: Mapping[str, str]) -> str:
@@ -62,9 +62,8 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _last_line(text: str) -> str:
-    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
-    return lines[-1][-MOST_CHARACTERS:] if lines else ""
+def _tail(path: Path) -> str:
+    return "\n".join(_read(path).splitlines()[-TAIL_LINES:])
 
 
 if __name__ == "__main__":

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Self
 from bench.model import Line, RunResult, Spec, Topology
 from bench.planning.plan import Known, cluster_seconds, format_duration, run_seconds
 from bench.terminal.output import Level, level, say
+from bench.terminal.steps import describe_step
 
 if TYPE_CHECKING:
     from bench.analysis.interim import Interim
 
+SLOW_STEP_SECONDS = 30.0  # of making a cluster
 TELL_SECONDS = 10.0  # between two lines on the same work, where there is no bar
 
 
@@ -100,6 +102,14 @@ class Progress:
     def cluster_wanted(self, topology: Topology, block: int) -> None:
         nodes = "1 node" if topology.nodes == 1 else f"{topology.nodes} nodes"
         self._tell(f"block {block}: standing up {topology.name}, {nodes} of {topology.cpus_per_node} CPUs")
+
+    def cluster_step_started(self, doing: str) -> None:
+        if self._bar:
+            self._bar.update(self._task, description=doing, eta=self._eta())
+
+    def cluster_step_finished(self, done: str, seconds: float) -> None:
+        """A slow step is told of in every block, the others in the first one."""
+        self._tell(describe_step(done, seconds), is_step=seconds >= SLOW_STEP_SECONDS)
 
     def run_begun(self, spec: Spec) -> None:
         self._samples = 0

@@ -26,6 +26,7 @@ from bench.runner.interrupts import Stop
 from bench.runner.run import SessionContext
 from bench.runner.session import perform
 from bench.targets import RAYS_OWN, Cluster, TargetStatus
+from bench.targets.steps import SILENT, Steps
 
 TOKEN = "a-token-of-the-tests"
 Driver = Callable[[Spec, Path], str]  # gives the job's last status
@@ -182,7 +183,7 @@ class FakeTarget:
     def check(self, topology: Topology) -> None:
         pass
 
-    def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> Cluster:
+    def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN, steps: Steps = SILENT) -> Cluster:
         self.ups.append(topology.name)
         self.settings.append(dict(ray_settings))
         self.is_up = True
@@ -244,6 +245,12 @@ class Heard:
         self.waits.append((block, what))
 
     def cluster_wanted(self, topology: Topology, block: int) -> None:
+        pass
+
+    def cluster_step_started(self, doing: str) -> None:
+        pass
+
+    def cluster_step_finished(self, done: str, seconds: float) -> None:
         pass
 
     def run_begun(self, spec: Spec) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench.record.files import last_line
+from bench.record.files import error_in_log
 
 JOINED_STORE_BYTES = 80 * 2**20  # Ray asks for 75 MiB at least
 
@@ -86,10 +86,10 @@ class NodeAgent:
         self._joins.append((process, log_path))
 
     def failed_joins(self) -> list[str]:
-        """The last line of each node that was to join and ended meanwhile."""
+        """Why each node that was to join has ended."""
         ended = [(process, log_path) for process, log_path in self._joins if process.poll() is not None]
         return [
-            last_line(log_path) or f"exit code {process.returncode}, and its log is empty"
+            error_in_log(log_path) or f"exit code {process.returncode}, and its log is empty"
             for process, log_path in ended
         ]
 

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench import http_client
-from bench.errors import BadInput, TargetFailed
+from bench.errors import BadInput, TargetFailed, error_in_output
 from bench.machine.cores import Cpu, read_cpus
 from bench.machine.effective_cpus import effective_cpus
+from bench.record.files import LOG_LINES
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -159,11 +160,10 @@ def read_file(container: Container, path: str) -> bytes:
             return file.read() if file else b""
 
 
-def last_line(container: Container) -> str:
-    """The last line that a container printed, for an error message."""
+def error_in_log(container: Container) -> str:
+    """Why a container failed, as the end of its log says it; empty where it printed nothing."""
     with translate_errors(f"the log of {container.name}"):
-        lines = container.logs(tail=20).decode(errors="replace").splitlines()
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return error_in_output(container.logs(tail=LOG_LINES).decode(errors="replace"))
 
 
 def by_label(labels: Mapping[str, str]) -> dict[str, str | list[str] | bool]:

@@ -24,6 +24,7 @@ from bench.targets.docker.plan import (
     resource_name,
     service_settings,
 )
+from bench.targets.steps import Steps
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -131,8 +132,20 @@ def ensure(client: DockerClient, deployment: str, nodes: Sequence[str]) -> None:
                     container.kill("HUP")
         else:
             engine.remove(client, {**labels(deployment, "monitoring"), NODE: service.name})
-            _have_image(client, service.image)
             engine.start(client, settings, aliases=(service.name,), files={**service.files, **service.other_files})
+
+
+def pull_images(client: DockerClient, deployment: str, nodes: Sequence[str], steps: Steps) -> None:
+    """Pull the images of Prometheus and Grafana that the engine has not got. Raises TargetFailed."""
+    import docker
+
+    for service in services(deployment, nodes):
+        with engine.translate_errors(f"the image {service.image}"):
+            try:
+                client.images.get(service.image)
+            except docker.errors.ImageNotFound:
+                with steps.step(f"pulling the image {service.image}", f"image {service.image} pulled"):
+                    client.images.pull(service.image)
 
 
 def wait(client: DockerClient, deployment: str, nodes: Sequence[str]) -> None:
@@ -160,8 +173,8 @@ def wait(client: DockerClient, deployment: str, nodes: Sequence[str]) -> None:
 
 def _does_not_answer(name: str, container: Container | None) -> TargetFailed:
     status = container.status if container else "removed"
-    said = engine.last_line(container) if container else ""
-    return TargetFailed(f"{name.capitalize()} does not answer, it is {status}: {said or 'it said nothing'}.")
+    reason = engine.error_in_log(container) if container else ""
+    return TargetFailed(f"{name.capitalize()} does not answer, it is {status}: {reason or 'its log is empty'}.")
 
 
 def find(client: DockerClient, deployment: str) -> dict[str, Container]:
@@ -182,13 +195,3 @@ def urls(there: Mapping[str, Container]) -> dict[str, str | None]:
 
 def _is_as_it_should_be(container: Container, settings: Mapping[str, Any]) -> bool:
     return container.status == "running" and container.labels.get(_CONFIG) == settings["labels"][_CONFIG]
-
-
-def _have_image(client: DockerClient, image: str) -> None:
-    import docker
-
-    try:
-        client.images.get(image)
-    except docker.errors.ImageNotFound:
-        with engine.translate_errors(f"the image {image}"):
-            client.images.pull(image)

@@ -19,6 +19,7 @@ from bench.targets.docker.plan import (
     labels,
     published_url,
 )
+from bench.targets.steps import SILENT, Steps
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -64,22 +65,23 @@ class Watch:
             agent_answers=lambda name: self._agent_answers(there[name]),
         )
 
-    def wait(self, topology: Topology, deadline_seconds: float) -> dict[str, Container]:
+    def wait(self, topology: Topology, deadline_seconds: float, steps: Steps = SILENT) -> dict[str, Container]:
         """All of it, once it is ready. Raises TargetFailed when a container ends, or at the deadline."""
 
         def timeout_error(there: Mapping[str, Container], late: Sequence[str]) -> TargetFailed:
-            output = "; ".join(f"{name}: {_said(there[name]) if name in there else 'gone'}" for name in late)
-            joined = readiness.describe_joined(topology, late)
-            return TargetFailed(f"{joined} in {deadline_seconds:.0f} s. {output}.")
+            output = "; ".join(f"{name}: {_reason(there[name]) if name in there else 'gone'}" for name in late)
+            registered = readiness.describe_registered(topology, late)
+            return TargetFailed(f"{registered} nodes registered in {deadline_seconds:.0f} s. {output}.")
 
-        return readiness.wait_until_ready(
-            self.containers,
-            missing=lambda there: self.missing(there, topology),
-            raise_for_failure=lambda there, _late: raise_for_ended(there),
-            timeout_error=timeout_error,
-            until=time.monotonic() + deadline_seconds,
-            poll_seconds=POLL_SECONDS,
-        )
+        with readiness.registering(topology, steps) as report:
+            return readiness.wait_until_ready(
+                self.containers,
+                missing=lambda there: report(self.missing(there, topology)),
+                raise_for_failure=lambda there, _late: raise_for_ended(there),
+                timeout_error=timeout_error,
+                until=time.monotonic() + deadline_seconds,
+                poll_seconds=POLL_SECONDS,
+            )
 
     def _agent_answers(self, container: Container) -> bool:
         identity = str(container.id)
@@ -106,7 +108,7 @@ def why_ended(container: Container) -> str:
         return ""
     state = container.attrs["State"]
     how = "it was killed, as its memory was full" if state.get("OOMKilled") else f"exit code {state['ExitCode']}"
-    return f"{how}: {_said(container)}"
+    return f"{how}: {_reason(container)}"
 
 
 def _agent_answers(container: Container) -> bool:
@@ -114,5 +116,5 @@ def _agent_answers(container: Container) -> bool:
         return bool(container.exec_run(["python", "-c", _ASK_AGENT]).exit_code == 0)
 
 
-def _said(container: Container) -> str:
-    return engine.last_line(container).rstrip(".") or "it said nothing"
+def _reason(container: Container) -> str:
+    return engine.error_in_log(container) or "its log is empty"

@@ -20,6 +20,7 @@ from bench.targets.docker.plan import LINK, Plan
 from bench.targets.docker.readiness import Watch, raise_for_ended, why_ended
 from bench.targets.readiness import describe
 from bench.targets.state import StateFolder
+from bench.targets.steps import SILENT, Steps
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -55,16 +56,19 @@ class DockerTarget:
         self._image(client)
         _check_room(client, topology)
 
-    def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> Cluster:
+    def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN, steps: Steps = SILENT) -> Cluster:
         """Stand `topology` up, in place of whatever cluster this deployment had; Prometheus and Grafana stay."""
         check_sizes(topology)
         client = engine.connect()
         planned = replace(self._plan(client, topology), ray_settings=ray_settings)
+        monitoring.pull_images(client, planned.deployment, planned.nodes, steps)
         with self._state_folder.lock():
             self._take_name(client)
             try:
-                engine.remove(client, plan.labels(self.options.name, "cluster"))
-                return self._stand_up(client, planned)
+                if engine.remains(client, labels := plan.labels(self.options.name, "cluster")):
+                    with steps.step("ending the previous cluster", "previous cluster ended"):
+                        engine.remove(client, labels)
+                return self._stand_up(client, planned, steps)
             except BaseException:
                 self._end(client)
                 raise
@@ -191,16 +195,18 @@ class DockerTarget:
             cpus=_check_room(client, topology),
         )
 
-    def _stand_up(self, client: DockerClient, planned: Plan) -> Cluster:
+    def _stand_up(self, client: DockerClient, planned: Plan, steps: Steps) -> Cluster:
         token = secrets.token_hex(32)
         watch = Watch(client, planned.deployment, token)
         try:
-            self._start(client, planned, token)
-            there = watch.wait(planned.topology, DEADLINE_SECONDS)
+            with steps.step("starting the containers", "containers started"):
+                self._start(client, planned, token)
+            there = watch.wait(planned.topology, DEADLINE_SECONDS, steps)
         except TargetFailed:
             raise_for_ended(watch.containers())  # it says more than that another one cannot join its network
             raise
-        monitoring.wait(client, planned.deployment, planned.nodes)
+        with steps.step("waiting for Prometheus and Grafana", "Prometheus and Grafana ready"):
+            monitoring.wait(client, planned.deployment, planned.nodes)
         environment = {} if self.options.dev else {CALLERS_CODE: code_hash()}
         return replace(_cluster(client, there, planned.topology, token), environment=environment)
 

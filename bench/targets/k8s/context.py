@@ -11,6 +11,7 @@ from bench.targets.k8s import Options, kind
 from bench.targets.k8s.kubectl import Kubectl, command, contexts, laptop_context
 from bench.targets.k8s.state import State
 from bench.targets.state import StateFolder
+from bench.targets.steps import Steps
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,10 @@ class Where:
             f"{did_you_mean(asked, known)}There are: {', '.join(known) or 'none'}.",
         )
 
-    def cluster(self) -> Kubectl:
+    def cluster(self, steps: Steps) -> Kubectl:
         """A cluster that answers, made if need be; in the state before it is made."""
         context = self.context()
-        return self._new_of_kind() if context is None else self._of_user(context)
+        return self._new_of_kind(steps) if context is None else self._of_user(context)
 
     def check_kind(self) -> None:
         """Raise TargetFailed where no cluster can be made."""
@@ -54,6 +55,8 @@ class Where:
                 "Start a cluster, install them, or use another target: --target local.",
             )
         kind.check_engine()
+        kind.check_versions()
+        kind.check_inotify(len(kind.roles(self.kind_configuration)))
         name, made = self.options.name, self.state_folder.read()
         if name in kind.clusters() and (made is None or made.kind_cluster != name):
             raise TargetFailed(
@@ -81,18 +84,20 @@ class Where:
             self.state_folder.write(State(context=context, kubeconfig=os.environ.get("KUBECONFIG")))
         return Kubectl(context)
 
-    def _new_of_kind(self) -> Kubectl:
+    def _new_of_kind(self, steps: Steps) -> Kubectl:
         self.check_kind()
         name = self.options.name
         context = kind.context(name)
         self.state_folder.write(State(context=context, kubeconfig=os.environ.get("KUBECONFIG"), kind_cluster=name))
         if name in kind.clusters():
-            kind.delete(name)
+            with steps.step(f"deleting the kind cluster {name}, which does not answer", f"kind cluster {name} deleted"):
+                kind.delete(name)
         _, previous = contexts()
-        kind.create(name, self.kind_configuration)
-        if previous:
-            command("kubectl", "config", "use-context", previous)  # kind makes its own the current one
-        wait_for_nodes(Kubectl(context))
+        with steps.step(f"making the kind cluster {name}", f"kind cluster {name} made"):
+            kind.create(name, self.kind_configuration)
+            if previous:
+                command("kubectl", "config", "use-context", previous)  # kind makes its own the current one
+            wait_for_nodes(Kubectl(context))
         return Kubectl(context)
 
 

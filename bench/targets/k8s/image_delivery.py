@@ -6,13 +6,16 @@ import json
 import shlex
 import shutil
 import tempfile
+import time
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.errors import DoesNotFit, TargetFailed
+from bench.errors import TargetFailed
 from bench.targets.k8s import kind
 from bench.targets.k8s.kubectl import Kubectl, Object, command, minikube_profile
+from bench.targets.steps import Steps
 
 LOAD_SECONDS = 1200.0  # 4 GB, twice, on a slow disk
 BUILD = "Build it: task image"
@@ -29,16 +32,17 @@ class Image:
     size_bytes: int = 0
 
 
-def deliver(kubectl: Kubectl, reference: str, nodes: Sequence[str], *, load_with: str | None) -> None:
-    """See to it that nodes that cannot pull have the image, and carry it only to those that lack it."""
+def deliver(kubectl: Kubectl, reference: str, nodes: Sequence[str], *, load_with: str | None, steps: Steps) -> None:
+    """Load the image onto the nodes that cannot pull it and do not have it."""
     if load_with is not None:
         if not _have(kubectl.get("nodes"), nodes, reference):
             words = [word.replace("{image}", reference) for word in shlex.split(load_with)]
-            command(*words, timeout_seconds=LOAD_SECONDS)
+            with steps.step(f"loading the image by {words[0]}", f"image loaded by {words[0]}"):
+                command(*words, timeout_seconds=LOAD_SECONDS)
     elif (cluster := kind.cluster_of(kubectl.context)) is not None:
-        _into_kind(cluster, nodes, reference)
+        _into_kind(cluster, nodes, reference, steps)
     elif (profile := minikube_profile(kubectl.context)) is not None:
-        _into_minikube(profile, reference)
+        _into_minikube(profile, reference, steps)
 
 
 def check_loadable(reference: str, *, load_with: str | None) -> None:
@@ -87,44 +91,56 @@ def is_same(here: Image, there: Image | None) -> bool:
     return here.id == there.id or (bool(here.labels) and here.labels == there.labels)
 
 
-def _into_kind(cluster: str, nodes: Sequence[str], reference: str) -> None:
+def _into_kind(cluster: str, nodes: Sequence[str], reference: str, steps: Steps) -> None:
     here = of_engine(reference)
     if here is None:
         if reference.startswith(BUILT_HERE) and not all(of_kind_node(node, reference) for node in nodes):
             raise TargetFailed(f"Neither the Docker engine nor every node of kind has the image {reference}.", BUILD)
         return  # the nodes have it, or pull it
     if lacking := [node for node in nodes if not is_same(here, of_kind_node(node, reference))]:
-        _load(cluster, lacking, reference, here)
+        _load(cluster, lacking, reference, here, steps)
         if missing := [node for node in lacking if not is_same(here, of_kind_node(node, reference))]:
             raise TargetFailed(f"kind has loaded {reference}, and {', '.join(missing)} has not got it.", "Try again.")
 
 
-def _load(cluster: str, nodes: Sequence[str], reference: str, here: Image) -> None:
-    folder, needed = tempfile.gettempdir(), here.size_bytes
-    free = shutil.disk_usage(folder).free
-    if needed > free:
-        raise DoesNotFit(
-            f"`kind load` writes {reference} to {folder} first, which takes {needed / 2**30:.1f} GiB,"
-            f" and {free / 2**30:.1f} GiB are free.",
-            "Make room, or set TMPDIR.",
-        )
-    # A forgotten --name is what is behind most images that "cannot be pulled".
-    target = ("--name", cluster, "--nodes", ",".join(nodes))
-    try:
-        command("kind", "load", "docker-image", reference, *target, timeout_seconds=LOAD_SECONDS)
-    except TargetFailed as error:
-        if "digest" not in error.what:
-            raise
-        # An image of several platforms, of which the engine has one: only its archive for that one can be loaded.
-        with tempfile.TemporaryDirectory() as temporary:
-            archive = str(Path(temporary) / "image.tar")
-            platform = f"linux/{here.architecture}"
-            save = ("docker", "image", "save", "--platform", platform, "--output", archive, reference)
-            command(*save, timeout_seconds=LOAD_SECONDS)
-            command("kind", "load", "image-archive", archive, *target, timeout_seconds=LOAD_SECONDS)
+def _load(cluster: str, nodes: Sequence[str], reference: str, here: Image, steps: Steps) -> None:
+    """Save the image to a file once, and load that onto all nodes at a time."""
+    kind.check_disk(here.size_bytes, len(nodes))
+    with tempfile.TemporaryDirectory() as temporary:
+        archive = str(Path(temporary) / "image.tar")
+        with steps.step("saving the image to a file", f"image saved to a file of {here.size_bytes / 1e9:.1f} GB"):
+            _save(reference, archive)
+        try:
+            _load_archive(cluster, nodes, archive, steps)
+        except TargetFailed as error:
+            if "digest" not in error.what:
+                raise
+            # An image of several platforms, of which the engine has one: only its archive for that one can be loaded.
+            _save(reference, archive, "--platform", f"linux/{here.architecture}")
+            _load_archive(cluster, nodes, archive, steps)
 
 
-def _into_minikube(profile: str, reference: str) -> None:
+def _save(reference: str, archive: str, *options: str) -> None:
+    command("docker", "image", "save", *options, "--output", archive, reference, timeout_seconds=LOAD_SECONDS)
+
+
+def _load_archive(cluster: str, nodes: Sequence[str], archive: str, steps: Steps) -> None:
+    def load(node: str) -> float:
+        start = time.monotonic()
+        # A forgotten --name is what is behind most images that "cannot be pulled".
+        target = ("--name", cluster, "--nodes", node)
+        command("kind", "load", "image-archive", archive, *target, timeout_seconds=LOAD_SECONDS)
+        return time.monotonic() - start
+
+    with ThreadPoolExecutor(max_workers=len(nodes)) as threads:
+        steps.started(f"loading the image onto {len(nodes)} nodes")
+        for number, loaded in enumerate(as_completed([threads.submit(load, node) for node in nodes]), start=1):
+            steps.finished(f"image loaded onto node {number} of {len(nodes)}", loaded.result())
+            if number < len(nodes):
+                steps.started(f"loading the image onto {len(nodes)} nodes, {number} done")
+
+
+def _into_minikube(profile: str, reference: str, steps: Steps) -> None:
     """Load the image into the nodes of this profile: without its name minikube takes whichever is active."""
     if not shutil.which("minikube"):
         if reference.startswith(BUILT_HERE):
@@ -140,7 +156,8 @@ def _into_minikube(profile: str, reference: str) -> None:
         if reference.startswith(BUILT_HERE):
             raise TargetFailed(f"Neither the Docker engine nor minikube's profile {profile} has {reference}.", BUILD)
         return  # its nodes pull it
-    command("minikube", "image", "load", reference, f"--profile={profile}", timeout_seconds=LOAD_SECONDS)
+    with steps.step(f"loading the image into minikube's profile {profile}", f"image loaded into {profile}"):
+        command("minikube", "image", "load", reference, f"--profile={profile}", timeout_seconds=LOAD_SECONDS)
     if not _is_listed(profile, reference):  # it is known to fail without a word
         raise TargetFailed(
             f"`minikube image load` ended well, and minikube's profile {profile} has no {reference}.",

@@ -17,15 +17,13 @@ from typing import Any
 
 import yaml
 
-from bench.errors import TargetFailed
+from bench.errors import TargetFailed, error_in_output
 from bench.targets.docker.engine import PermissionDenied
 
 Object = dict[str, Any]
 """A Kubernetes object as JSON has it."""
 
 ANSWER_SECONDS = 30.0
-_MOST_CHARACTERS = 500
-_WORD = re.compile(r"[^\W\d_]")
 _DENIED = re.compile(r"permission denied.*docker|docker.*permission denied", re.IGNORECASE)
 MINIKUBE = "minikube.sigs.k8s.io"  # who wrote an entry of the user's configuration
 
@@ -132,21 +130,8 @@ def command(program: str, *arguments: str, stdin: str | None = None, timeout_sec
     if done.returncode != 0:
         if _DENIED.search(done.stderr):
             raise PermissionDenied
-        raise TargetFailed(f"`{said}` failed: {complaint(done.stderr) or f'exit code {done.returncode}'}.")
+        raise TargetFailed(f"`{said}` failed: {error_in_output(done.stderr) or f'exit code {done.returncode}'}.")
     return done.stdout
-
-
-def complaint(text: str) -> str:
-    """What a program that failed says of why, in one line without its full stop.
-
-    That is its last line. But kubectl may wrap an error that has several lines in `err=<` and `>`, with the error of
-    the program that it ran somewhere in the middle, and that program's exit status after it.
-    """
-    lines = [line.strip() for line in text.splitlines()]
-    if fatal := [line[at:] for line in lines if (at := line.find("fatal: ")) >= 0]:
-        return fatal[-1][:_MOST_CHARACTERS].rstrip(".")
-    telling = [line for line in lines if _WORD.search(line) and not line.startswith(": exit status")]
-    return telling[-1][:_MOST_CHARACTERS].rstrip(".") if telling else ""
 
 
 def _verb(arguments: Sequence[str]) -> list[str]:

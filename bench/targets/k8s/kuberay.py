@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from platformdirs import user_cache_dir
+
 from bench.errors import BadInput, TargetFailed
-from bench.record.files import expand_home
+from bench.record.files import expand_home, replace_whole
+from bench.targets import readiness
+from bench.targets.k8s import pod_troubles
 from bench.targets.k8s.kubectl import Kubectl, Object, kustomize
 
 OLDEST = (1, 6)  # of which the manifests know the fields
 DEFINITION = "rayclusters.ray.io"
 DEADLINE_SECONDS = 60.0
+READY_SECONDS = 180.0  # its image may have to be pulled
+PATIENCE_SECONDS = 5.0  # a new node may refuse pods for a moment
+POLL_SECONDS = 1.0
 OURS = {"raymeter.io/installed": "true"}  # on all of an operator that `up` has installed, its definitions left out
 KINDS = "rayclusters.ray.io,rayjobs.ray.io,rayservices.ray.io"
 _REPOSITORY = re.compile(r"^(\s*-\s*)https://github\.com/ray-project/kuberay/\S+$", re.MULTILINE)
@@ -54,15 +64,16 @@ def check_version(where: str, version: tuple[int, int, int] | None) -> None:
 
 
 def manifests(folder: Path, instead: str | None) -> list[Object]:
-    """The operator's objects: from its repository, or from the folder `instead`."""
+    """The operator's objects: from its repository, fetched once and then cached, or from the folder `instead`."""
     if instead is None:
-        try:
-            return kustomize(folder)
-        except TargetFailed as error:
-            raise TargetFailed(
-                f"KubeRay's manifests cannot be fetched: {error.what}",
-                "Name a folder that has its config/default: --operator-manifests.",
-            ) from error
+        cached = _cache_file(folder)
+        with suppress(OSError, ValueError):
+            return list(json.loads(cached.read_bytes()))
+        objects = _fetch(folder)
+        with suppress(OSError):  # without a cache they are fetched each time
+            cached.parent.mkdir(parents=True, exist_ok=True)
+            replace_whole(cached, json.dumps(objects).encode(), is_lasting=False)
+        return objects
     source = Path(expand_home(instead))
     if not (source / "kustomization.yaml").is_file():
         raise BadInput(f"--operator-manifests {instead}: there is no kustomization.yaml in it.")
@@ -73,6 +84,59 @@ def manifests(folder: Path, instead: str | None) -> list[Object]:
         relative = os.path.relpath(source.resolve(), copy)
         plan.write_text(_REPOSITORY.sub(lambda match: match[1] + relative, plan.read_text()))
         return kustomize(copy)
+
+
+def _cache_file(folder: Path) -> Path:
+    """Where the objects of these very manifests are kept: other versions or patches have another name."""
+    contents = b"".join(path.read_bytes() for path in sorted(folder.glob("*.yaml")))
+    return Path(user_cache_dir("raymeter")) / f"kuberay-{hashlib.sha256(contents).hexdigest()[:16]}.json"
+
+
+def _fetch(folder: Path) -> list[Object]:
+    try:
+        return kustomize(folder)
+    except TargetFailed as error:
+        raise TargetFailed(
+            f"KubeRay's manifests cannot be fetched: {error.what}",
+            "Connect to the network once, or name a folder that has KubeRay's config/default: --operator-manifests.",
+        ) from error
+
+
+def wait_until_ready(kubectl: Kubectl, objects: Iterable[Object]) -> None:
+    """Return when the operator's deployment is available. Raises what is wrong with its pods, or TargetFailed at the deadline."""
+    (deployment,) = (each for each in objects if each["kind"] == "Deployment")
+    name, namespace = deployment["metadata"]["name"], deployment["metadata"]["namespace"]
+    start = time.monotonic()
+
+    def missing(found: Sequence[Object]) -> list[str]:
+        available = any(each["kind"] == "Deployment" and _is_available(each) for each in found)
+        return [] if available else [f"{namespace}/{name}"]
+
+    def raise_for_trouble(found: Sequence[Object], _late: Sequence[str]) -> None:
+        pods = [each for each in found if each["kind"] == "Pod"]
+        if time.monotonic() - start > PATIENCE_SECONDS and (trouble := pod_troubles.trouble(pods, ())):
+            raise trouble.error()
+
+    def timeout_error(found: Sequence[Object], late: Sequence[str]) -> TargetFailed:
+        waiting = pod_troubles.waiting([each for each in found if each["kind"] == "Pod"], ())
+        return TargetFailed(
+            f"The KubeRay operator {late[0]} was not ready after {READY_SECONDS:.0f} s. {waiting}",
+            f"See `kubectl get pods --namespace {namespace}`.",
+        )
+
+    readiness.wait_until_ready(
+        lambda: kubectl.get("deployments,pods", "--namespace", namespace),
+        missing=missing,
+        raise_for_failure=raise_for_trouble,
+        timeout_error=timeout_error,
+        until=start + READY_SECONDS,
+        poll_seconds=POLL_SECONDS,
+    )
+
+
+def _is_available(deployment: Object) -> bool:
+    conditions = deployment.get("status", {}).get("conditions", [])
+    return any(each["type"] == "Available" and each["status"] == "True" for each in conditions)
 
 
 def install(kubectl: Kubectl, objects: Iterable[Object]) -> None:

@@ -14,6 +14,8 @@ from bench.targets.k8s.rendering import requests
 _UNPULLABLE = ("ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError")
 _BROKEN = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff")
 LOOK = "See `kubectl get events`."
+_PULL = "Build it with `task image`, or name one that the cluster can pull: --image."
+_PULL_OF_OTHERS = "Let the nodes reach its registry, or load it onto them: kind load docker-image, minikube image load."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +109,7 @@ def _of_container(container: Object, pod: Object, who: str, where: str) -> Itera
     if reason in _UNPULLABLE:
         yield Trouble(
             what=f"{who}image {container.get('image', '')} cannot be had on {where}: {message or reason}",
-            way_out="Build it with `task image`, or name one that the cluster can pull: --image.",
+            way_out=_PULL if "raymeter.io/node" in pod["metadata"].get("labels", {}) else _PULL_OF_OTHERS,
         )
     if reason in _BROKEN:
         code = f", exit code {ends[1]['exitCode']}" if "exitCode" in ends[1] else ""

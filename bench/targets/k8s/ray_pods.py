@@ -48,18 +48,18 @@ class RayPods:
         return running_heads(pods)[0]
 
     def wait_until_ready(
-        self, topology: Topology, until: float, *, nodes_wanted: int, not_ready: Callable[[Mapping[str, str]], str]
+        self, topology: Topology, until: float, *, nodes_wanted: int, late: Callable[[Mapping[str, str]], Sequence[str]]
     ) -> None:
-        """Return when as many pods as asked for are ready, on as many Kubernetes nodes, and Ray lacks nothing.
+        """Return when as many pods as asked for are ready, on as many Kubernetes nodes, and all nodes answer.
 
-        `not_ready` is given the nodes' addresses by name, and says what does not answer.
+        `late` is given the nodes' addresses by name, and names those that do not answer.
         """
 
         def missing(pods: Sequence[Object]) -> list[str]:
             ready = sum(pod_troubles.is_ready(pod) for pod in pods)
             if not ready == len(pods) == topology.nodes:
                 return [f"{ready} of {topology.nodes} pods are ready" if pods else "no pod is there"]
-            return list(filter(None, [not_ready(_addresses(pods))]))
+            return [readiness.describe(names)] if (names := late(_addresses(pods))) else []
 
         _check_spread(self._wait(missing, until), nodes_wanted)
 

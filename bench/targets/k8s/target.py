@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
 from bench.errors import BenchError, TargetFailed
@@ -43,6 +43,7 @@ from bench.targets.k8s.context import Where, wait_for_nodes
 from bench.targets.k8s.kubectl import Kubectl, Object, contexts, is_of_laptop, kustomize
 from bench.targets.k8s.ray_pods import RayPods
 from bench.targets.k8s.state import State, folder_of, new_mark
+from bench.targets.steps import SILENT, Steps
 
 MANIFESTS = Path(__file__).resolve().parents[3] / "k8s"
 GONE_SECONDS = 60.0
@@ -64,6 +65,7 @@ class K8sTarget:
         self._options = options
         self._state_folder = folder_of(options.name)
         self._where = Where(options, self._state_folder, MANIFESTS / "kind.yaml")
+        self._operator: list[Object] = []
 
     def check(self, topology: Topology) -> None:
         """Refuse what cannot be meant, an image with other code, and what the nodes have no room for."""
@@ -78,38 +80,44 @@ class K8sTarget:
             self._assign(kubectl, topology, rendered)
             self._missing_operator(kubectl)
 
-    def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> Cluster:
+    def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN, steps: Steps = SILENT) -> Cluster:
         """Stand `topology` up on a fresh Ray cluster; whatever else is right already stays as it is."""
         self._check_image()
         with self._state_folder.lock():
             # What may fail comes first, and what takes minutes last: a cluster of kind, and the image into its nodes.
             rendered = self.render(topology, ray_settings)
             if self._where.context() is None:
-                self._check_new_cluster(topology)
-            kubectl = self._where.cluster()
+                self._check_new_cluster(topology, steps)
+            kubectl = self._where.cluster(steps)
             self._where.check_namespace(kubectl)
             chosen = self._assign(kubectl, topology, rendered)
-            operator = self._missing_operator(kubectl)
-            self._end_ray(kubectl)
+            if operator := self._missing_operator(kubectl, steps):
+                with steps.step("installing the KubeRay operator", "KubeRay operator ready"):
+                    kuberay.install(kubectl, operator)
+                    kuberay.wait_until_ready(kubectl, operator)
+            self._end_ray(kubectl, steps)
+            self._settle(kubectl, rendered)  # before the image, so that Prometheus and Grafana are pulled meanwhile
             # To every node that the scheduler may choose, and not to those alone that would do.
             nodes = [place.name for place in RayPods(kubectl, self._options.name).places() if not place.closed]
-            image_delivery.deliver(kubectl, self._image(), nodes, load_with=self._options.load_with)
-            if operator:
-                kuberay.install(kubectl, operator)
-            self._settle(kubectl, rendered)
+            image_delivery.deliver(kubectl, self._image(), nodes, load_with=self._options.load_with, steps=steps)
             try:
-                cluster = self._start_ray(kubectl, topology, rendered, nodes_wanted=len(set(chosen)))
-                monitoring.wait(
-                    kubectl, self._options.name, prometheus_url=cluster.prometheus_url, grafana_url=cluster.grafana_url
-                )
+                cluster = self._start_ray(kubectl, topology, rendered, nodes_wanted=len(set(chosen)), steps=steps)
+                with steps.step("waiting for Prometheus and Grafana", "Prometheus and Grafana ready"):
+                    monitoring.wait(
+                        kubectl,
+                        self._options.name,
+                        prometheus_url=cluster.prometheus_url,
+                        grafana_url=cluster.grafana_url,
+                    )
             except BaseException:
                 with suppress(BenchError):
                     self._end_ray(kubectl)
                 raise
             if self._state().idle_load is None:
-                pods = RayPods(kubectl, self._options.name)
-                load = idle_load.measure([place.name for place in pods.places()], pods.ask)
-                self._state_folder.write(replace(self._state(), idle_load=load))
+                with steps.step("measuring the CPU use at rest", "CPU use at rest measured"):
+                    pods = RayPods(kubectl, self._options.name)
+                    load = idle_load.measure([place.name for place in pods.places()], pods.ask)
+                    self._state_folder.write(replace(self._state(), idle_load=load))
             return cluster
 
     def down(self) -> tuple[str, ...]:
@@ -147,7 +155,7 @@ class K8sTarget:
             kubectl = Kubectl(state.context)
             if state.topology is not None and state.ports and kubectl.answers():
                 cluster = self._cluster(kubectl, state)
-                not_ready = self._why_not_ready(cluster, RayPods(kubectl, self._options.name).addresses())
+                not_ready = readiness.describe(self._late(cluster, RayPods(kubectl, self._options.name).addresses()))
                 if not not_ready:
                     return TargetStatus(cluster=cluster, remains=remains, options=state.options)
         return TargetStatus(cluster=None, remains=remains, not_ready=not_ready)
@@ -202,21 +210,28 @@ class K8sTarget:
         if found is not None:
             images.check_code(self._image(), found.labels, is_dev=self._options.dev)
 
-    def _check_new_cluster(self, topology: Topology) -> None:
+    def _check_new_cluster(self, topology: Topology, steps: Steps = SILENT) -> None:
         """Refuse what would fail once kind has made a cluster: no tools, no room, no image, no manifests."""
-        self._where.check_kind()
-        fitting.check_machine(topology)
-        image_delivery.check_loadable(self._image(), load_with=self._options.load_with)
-        _ = self._operator_manifests
+        with steps.step(
+            "checking Docker, kind, kubectl, image and disk", "Docker, kind, kubectl, image and disk checked"
+        ):
+            self._where.check_kind()
+            fitting.check_machine(topology)
+            image_delivery.check_loadable(self._image(), load_with=self._options.load_with)
+            if (image := image_delivery.of_engine(self._image())) and self._options.load_with is None:
+                kind.check_disk(image.size_bytes, kind.roles(MANIFESTS / "kind.yaml").count("worker"))
+        self._operator_manifests(steps)
 
-    def _missing_operator(self, kubectl: Kubectl) -> list[Object]:
+    def _missing_operator(self, kubectl: Kubectl, steps: Steps = SILENT) -> list[Object]:
         """The operator's objects where there is no operator, else none. Raises TargetFailed and BadInput."""
-        return [] if kuberay.is_there(kubectl) else self._operator_manifests
+        return [] if kuberay.is_there(kubectl) else self._operator_manifests(steps)
 
-    @cached_property
-    def _operator_manifests(self) -> list[Object]:
-        """The operator's objects, fetched once. Raises TargetFailed and BadInput."""
-        return kuberay.manifests(MANIFESTS / "operator", self._options.operator_manifests)
+    def _operator_manifests(self, steps: Steps) -> list[Object]:
+        """The operator's objects, read once. Raises TargetFailed and BadInput."""
+        if not self._operator:
+            with steps.step("reading KubeRay's manifests", "KubeRay's manifests read"):
+                self._operator = kuberay.manifests(MANIFESTS / "operator", self._options.operator_manifests)
+        return self._operator
 
     def render(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> list[Object]:
         """The manifests for `topology`, as they are applied."""
@@ -292,21 +307,25 @@ class K8sTarget:
     # ---- what is new for every topology: Ray
 
     def _start_ray(
-        self, kubectl: Kubectl, topology: Topology, rendered: Iterable[Object], *, nodes_wanted: int
+        self, kubectl: Kubectl, topology: Topology, rendered: Iterable[Object], *, nodes_wanted: int, steps: Steps
     ) -> Cluster:
         self._state_folder.write(replace(self._state(), topology=topology, options=self._options))
         pods = RayPods(kubectl, self._options.name)
         until = pods.start(rendering.ray_cluster(rendered))
-        head = pods.wait_for_head(until)
+        with steps.step("starting the head's pod", "head's pod started"):
+            head = pods.wait_for_head(until)
         mark = new_mark()
         local = dict(zip(REMOTE, port_forward.free_ports(len(REMOTE)), strict=True))
         state = replace(self._state(), pods=mark)
         self._state_folder.write(replace(state, ports={**state.ports, **local}))
         self._forward(f"pod/{head}", {local[name]: remote for name, remote in REMOTE.items()}, mark, log="head")
         cluster = self._cluster(kubectl, self._state())
-        pods.wait_until_ready(
-            topology, until, nodes_wanted=nodes_wanted, not_ready=partial(self._why_not_ready, cluster)
-        )
+        with readiness.registering(topology, steps) as report:
+
+            def late(addresses: Mapping[str, str]) -> list[str]:
+                return report(self._late(cluster, addresses))
+
+            pods.wait_until_ready(topology, until, nodes_wanted=nodes_wanted, late=late)
         return replace(cluster, environment=self._environment(pods))
 
     def _environment(self, pods: RayPods) -> dict[str, str]:
@@ -315,16 +334,15 @@ class K8sTarget:
         digests = {node: images.digest_fact(identity, is_dev=is_dev) for node, identity in pods.images().items()}
         return {IMAGES: json.dumps(digests), **({} if is_dev else {CALLERS_CODE: code_hash()})}
 
-    def _why_not_ready(self, cluster: Cluster, addresses: Mapping[str, str]) -> str:
-        """What does not answer, in a sentence; empty where all do."""
-        late = readiness.missing_nodes(
+    def _late(self, cluster: Cluster, addresses: Mapping[str, str]) -> list[str]:
+        """The nodes that do not answer, and the exporter, by name."""
+        return readiness.missing_nodes(
             cluster.topology,
             {name: addresses.get(name, "") for name in cluster.nodes},
             dashboard_url=cluster.dashboard_url,
             exporter_url=cluster.exporter_url,
             token=cluster.token,
         )
-        return readiness.describe(late)
 
     def _cluster(self, kubectl: Kubectl, state: State) -> Cluster:
         assert state.topology is not None  # noqa: S101, written before anything of Ray is made
@@ -342,9 +360,16 @@ class K8sTarget:
 
     # ---- the end
 
-    def _end_ray(self, kubectl: Kubectl) -> None:
+    def _end_ray(self, kubectl: Kubectl, steps: Steps = SILENT) -> None:
         """Delete the Ray cluster that there is, and wait until its pods and its Secret have gone with it."""
         state = self._state()
+        if state.topology is not None:
+            with steps.step("ending the previous cluster", "previous cluster ended"):
+                self._delete_ray(kubectl, state)
+        else:
+            self._delete_ray(kubectl, state)
+
+    def _delete_ray(self, kubectl: Kubectl, state: State) -> None:
         if state.pods:
             processes.end_all(self._options.name, state.pods)
         self._state_folder.write(replace(state, topology=None, pods=""))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from bench.errors import BadInput, TargetFailed
+from bench.errors import BadInput, TargetFailed, error_in_output
 
 HOST_OCTET = 254
 _FOLDER = Path("/run/netns")
@@ -36,7 +36,7 @@ def why_unavailable() -> str:
     # Being root is not enough: a container's root may not have the capability. A namespace that ends with its command tells.
     trial = _run(["unshare", "--net", "--mount", "sh", "-c", _TRIAL])
     if trial.returncode:
-        return f"no right to make them: {_last(trial)}"
+        return f"no right to make them: {_reason(trial)}"
     return ""
 
 
@@ -164,7 +164,7 @@ def _batch(namespace: str, commands: Sequence[str]) -> None:
 def _must(command: Sequence[str], text: str = "") -> str:
     done = _run(command, text)
     if done.returncode:
-        raise TargetFailed(f"`{' '.join(command)}` failed: {_last(done)}.", "Use --isolation loopback instead.")
+        raise TargetFailed(f"`{' '.join(command)}` failed: {_reason(done)}.", "Use --isolation loopback instead.")
     return done.stdout
 
 
@@ -172,5 +172,5 @@ def _run(command: Sequence[str], text: str = "") -> subprocess.CompletedProcess[
     return subprocess.run(command, input=text, capture_output=True, text=True, timeout=30, check=False)
 
 
-def _last(done: subprocess.CompletedProcess[str]) -> str:
-    return (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+def _reason(done: subprocess.CompletedProcess[str]) -> str:
+    return error_in_output(done.stderr) or f"exit code {done.returncode}"

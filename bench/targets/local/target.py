@@ -18,7 +18,7 @@ from bench.errors import BadInput, BenchError, DoesNotFit, TargetFailed
 from bench.machine import cores
 from bench.machine.effective_cpus import effective_cpus
 from bench.model import Topology
-from bench.record.files import last_line
+from bench.record.files import error_in_log
 from bench.targets import (
     RAYS_OWN,
     Cluster,
@@ -33,6 +33,7 @@ from bench.targets import (
 from bench.targets.bounds import check_sizes, mib
 from bench.targets.local import Options, cgroups, interpreter, namespaces, ports, ray_node, run_folders, running
 from bench.targets.local.state import Node, Ports, State, boot_id, folder_of, new_id, now, run_folder
+from bench.targets.steps import SILENT, Steps
 
 DEADLINE_SECONDS = 120.0
 POLL_SECONDS = 0.1
@@ -61,15 +62,19 @@ class LocalTarget:
         self._isolation()
         _check_room(topology)
 
-    def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> Cluster:
+    def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN, steps: Steps = SILENT) -> Cluster:
         """Stand `topology` up, in place of whatever this deployment had up."""
         check_sizes(topology)
         isolation = self._isolation()
         with self._state_folder.lock():
-            self._end()
+            if self._state_folder.read():
+                with steps.step("ending the previous cluster", "previous cluster ended"):
+                    self._end()
+            else:
+                self._end()
             _check_room(topology)
             try:
-                return self._stand_up(topology, isolation, ray_settings)
+                return self._stand_up(topology, isolation, ray_settings, steps)
             except BaseException:
                 self._end()
                 raise
@@ -157,13 +162,18 @@ class LocalTarget:
         return "loopback"
 
     def _stand_up(
-        self, topology: Topology, isolation: Literal["namespace", "loopback"], ray_settings: Mapping[str, str]
+        self,
+        topology: Topology,
+        isolation: Literal["namespace", "loopback"],
+        ray_settings: Mapping[str, str],
+        steps: Steps,
     ) -> Cluster:
         if isolation == "namespace":
-            state = self._plan_namespaces(topology, ray_settings)
-            for node in state.nodes:
-                namespaces.create_node(state.id, str(state.subnet), node.index, state.link_rate)
-            self._start(state)
+            with steps.step("making the network namespaces", "network namespaces made"):
+                state = self._plan_namespaces(topology, ray_settings)
+                for node in state.nodes:
+                    namespaces.create_node(state.id, str(state.subnet), node.index, state.link_rate)
+            self._start(state, steps)
         else:
             claim = ports.Claim(topology.nodes)
             try:
@@ -171,7 +181,7 @@ class LocalTarget:
                     self._plan(topology, "loopback", new_id(), None, claim.ports), ray_settings=ray_settings
                 )
                 self._state_folder.write(state)
-                self._start(state)
+                self._start(state, steps)
             finally:
                 claim.release()
         return self._cluster(state)
@@ -230,7 +240,7 @@ class LocalTarget:
             nodes=nodes,
         )
 
-    def _start(self, state: State) -> None:
+    def _start(self, state: State, steps: Steps) -> None:
         state = _with_cgroups(state)
         run_folders.make(Path(state.run_folder))
         interpreter.link(Path(state.run_folder))
@@ -238,14 +248,15 @@ class LocalTarget:
             self._start_one(state, node, node.name, ray_node.ray_command(state, node))
         command = ray_node.exporter_command(state, self._state_folder)
         self._start_one(state, state.head, readiness.EXPORTER, command)
-        readiness.wait_until_ready(
-            lambda: self._missing(state),
-            missing=lambda late: late,
-            raise_for_failure=lambda _late, _: self._raise_for_ended(),
-            timeout_error=lambda late, _: self._timeout_error(state, late),
-            until=time.monotonic() + DEADLINE_SECONDS,
-            poll_seconds=POLL_SECONDS,
-        )
+        with readiness.registering(state.topology, steps) as report:
+            readiness.wait_until_ready(
+                lambda: report(self._missing(state)),
+                missing=lambda late: late,
+                raise_for_failure=lambda _late, _: self._raise_for_ended(),
+                timeout_error=lambda late, _: self._timeout_error(state, late),
+                until=time.monotonic() + DEADLINE_SECONDS,
+                poll_seconds=POLL_SECONDS,
+            )
 
     def _missing(self, state: State) -> list[str]:
         agents = {node.name: f"http://{node.address}:{node.ports.agent}/api/healthz" for node in state.nodes}
@@ -262,15 +273,16 @@ class LocalTarget:
         for name, process in self._started.items():
             if process.poll() is not None:
                 raise TargetFailed(
-                    f"{name} ended while it was starting, exit code {process.returncode}: {self._last_line(name)}."
+                    f"{name} ended while it was starting, exit code {process.returncode}: {self._reason(name)}."
                 )
 
     def _timeout_error(self, state: State, late: Sequence[str]) -> TargetFailed:
-        last = "; ".join(f"{name}: {self._last_line(name)}" for name in late)
-        return TargetFailed(f"{readiness.describe_joined(state.topology, late)} in {DEADLINE_SECONDS:.0f} s. {last}.")
+        last = "; ".join(f"{name}: {self._reason(name)}" for name in late)
+        registered = readiness.describe_registered(state.topology, late)
+        return TargetFailed(f"{registered} nodes registered in {DEADLINE_SECONDS:.0f} s. {last}.")
 
-    def _last_line(self, process: str) -> str:
-        return last_line(self._state_folder.log(process)) or "it said nothing"
+    def _reason(self, process: str) -> str:
+        return error_in_log(self._state_folder.log(process)) or "its log is empty"
 
     def _start_one(self, state: State, node: Node, name: str, command: Sequence[str]) -> None:
         self._started[name] = processes.start(

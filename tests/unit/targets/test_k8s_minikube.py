@@ -17,7 +17,8 @@ import pytest
 from bench.errors import TargetFailed
 from bench.targets.docker.engine import PermissionDenied
 from bench.targets.k8s import image_delivery, kind
-from bench.targets.k8s.kubectl import Kubectl, complaint, contexts, is_of_laptop, kustomize, minikube_profile
+from bench.targets.k8s.kubectl import Kubectl, contexts, is_of_laptop, kustomize, minikube_profile
+from bench.targets.steps import SILENT
 
 MARK = [{"name": "x", "extension": {"provider": "minikube.sigs.k8s.io", "version": "v1.37.0", "last-update": "x"}}]
 IMAGE = "raymeter/ray:0.1.0"
@@ -107,7 +108,7 @@ def images_of(tmp_path: Path, profile: str) -> list[str]:
 @pytest.mark.usefixtures("engine")
 def test_the_image_goes_to_the_profile_in_use_and_not_to_the_active_one(tmp_path: Path) -> None:
     for _ in range(2):  # the second time it is there
-        image_delivery.deliver(Kubectl("my dev cluster"), IMAGE, [], load_with=None)
+        image_delivery.deliver(Kubectl("my dev cluster"), IMAGE, [], load_with=None, steps=SILENT)
     assert images_of(tmp_path, "dev") == [f"docker.io/{IMAGE}"]
     assert images_of(tmp_path, "active") == []
 
@@ -116,16 +117,18 @@ def test_the_image_goes_to_the_profile_in_use_and_not_to_the_active_one(tmp_path
 def test_a_load_that_fails_without_a_word_is_told_with_its_profile(tmp_path: Path) -> None:
     (tmp_path / "bin/is broken").touch()
     with pytest.raises(TargetFailed, match=r"profile dev has no .*minikube docker-env -p dev"):
-        image_delivery.deliver(Kubectl("my dev cluster"), IMAGE, [], load_with=None)
+        image_delivery.deliver(Kubectl("my dev cluster"), IMAGE, [], load_with=None, steps=SILENT)
 
 
 def test_an_image_that_is_nowhere_and_a_minikube_that_is_missing_are_told(tmp_path: Path) -> None:
     with pytest.raises(TargetFailed, match="Neither the Docker engine nor minikube's profile dev has"):
-        image_delivery.deliver(Kubectl("my dev cluster"), IMAGE, [], load_with=None)
+        image_delivery.deliver(Kubectl("my dev cluster"), IMAGE, [], load_with=None, steps=SILENT)
     (tmp_path / "bin/minikube").unlink()
     with pytest.raises(TargetFailed, match="profile dev, and the command minikube is not on PATH"):
-        image_delivery.deliver(Kubectl("my dev cluster"), IMAGE, [], load_with=None)
-    image_delivery.deliver(Kubectl("my dev cluster"), "registry.example/ray:1", [], load_with=None)  # it is pulled
+        image_delivery.deliver(Kubectl("my dev cluster"), IMAGE, [], load_with=None, steps=SILENT)
+    image_delivery.deliver(
+        Kubectl("my dev cluster"), "registry.example/ray:1", [], load_with=None, steps=SILENT
+    )  # it is pulled
 
 
 def test_a_docker_socket_that_refuses_this_user_is_told_as_such_by_every_program_that_needs_it(
@@ -146,20 +149,6 @@ KUBECTL_SAYS = """E1129 10:47:22.691740   20150 run.go:72] "command failed" err=
 \t: exit status 128
  >
 """
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (KUBECTL_SAYS, "fatal: unable to access 'https://github.com/x/': Could not resolve host: github.com"),
-        ("Warning: a\nerror: no such thing.\n", "error: no such thing"),
-        ("error: broken\n: exit status 1\n>\n", "error: broken"),
-        (" >\n", ""),
-        ("", ""),
-    ],
-)
-def test_what_a_program_complains_of_is_told_and_not_the_bracket_after_it(text: str, expected: str) -> None:
-    assert complaint(text) == expected
 
 
 def test_manifests_that_cannot_be_fetched_are_told_with_the_reason(program: Program, tmp_path: Path) -> None:

@@ -7,10 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kubernetes_objects import a_container, a_pod
 
 from bench.errors import BadInput, TargetFailed
+from bench.targets.k8s import kuberay
 from bench.targets.k8s.kubectl import Kubectl
-from bench.targets.k8s.kuberay import KINDS, check_version, find, install, labelled, manifests, remove_if_ours_and_idle
+from bench.targets.k8s.kuberay import (
+    KINDS,
+    check_version,
+    find,
+    install,
+    labelled,
+    manifests,
+    remove_if_ours_and_idle,
+    wait_until_ready,
+)
 from bench.targets.k8s.target import MANIFESTS
 
 STUB = """#!/bin/sh
@@ -132,3 +143,62 @@ def test_a_folder_is_taken_in_place_of_the_repository(tmp_path: Path) -> None:
     (deployment,) = [each for each in objects if each["kind"] == "Deployment"]
     assert deployment["metadata"]["namespace"] == "kuberay-system"
     assert deployment["spec"]["template"]["spec"]["tolerations"]
+
+
+def test_manifests_are_fetched_once_and_then_taken_from_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    fetches: list[Path] = []
+
+    def fetch(folder: Path) -> list[dict[str, Any]]:
+        fetches.append(folder)
+        if len(fetches) > 1:
+            raise TargetFailed("`kubectl kustomize` failed: fatal: no network.")
+        return [a_deployment("quay.io/kuberay/operator:v1.6.2")]
+
+    monkeypatch.setattr(kuberay, "kustomize", fetch)
+    folder = MANIFESTS / "operator"
+    assert manifests(folder, None) == manifests(folder, None) == [a_deployment("quay.io/kuberay/operator:v1.6.2")]
+    assert fetches == [folder]
+    other = tmp_path / "other"  # as of another version of raymeter
+    shutil.copytree(folder, other)
+    (other / "kustomization.yaml").write_text("resources: []\n")
+    with pytest.raises(TargetFailed, match=r"cannot be fetched: .*no network\. Connect .*--operator-manifests"):
+        manifests(other, None)
+    (cached,) = (tmp_path / "raymeter").iterdir()
+    cached.write_text("[half")  # a damaged one is fetched again
+    with pytest.raises(TargetFailed, match="no network"):
+        manifests(folder, None)
+
+
+def an_operator(*, available: bool) -> dict[str, Any]:
+    status = {"conditions": [{"type": "Available", "status": str(available)}]}
+    return {**a_deployment("quay.io/kuberay/operator:v1.6.2"), "status": status}
+
+
+def test_the_operator_is_waited_for_until_it_is_available(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kuberay, "POLL_SECONDS", 0.0)
+    answers = [[], [an_operator(available=False)], [an_operator(available=True)]]
+
+    class Young(Cluster):
+        def get(self, what: str, *arguments: str) -> list[dict[str, Any]]:
+            assert (what, *arguments) == ("deployments,pods", "--namespace", "there")
+            return answers.pop(0)
+
+    wait_until_ready(Young(), [an_operator(available=False)])  # type: ignore[arg-type]
+    assert answers == []
+
+
+def test_an_operator_whose_image_cannot_be_pulled_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kuberay, "PATIENCE_SECONDS", 0.0)
+    waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "no such host"}}
+    pod = a_pod("operator", containerStatuses=[a_container(state=waiting)])
+    pod["metadata"]["labels"] = {}
+
+    class Broken(Cluster):
+        def get(self, what: str, *arguments: str) -> list[dict[str, Any]]:
+            return [an_operator(available=False), {**pod, "kind": "Pod"}]
+
+    with pytest.raises(TargetFailed, match=r"no such host\. Let the nodes reach its registry"):
+        wait_until_ready(Broken(), [an_operator(available=False)])  # type: ignore[arg-type]
