@@ -127,6 +127,7 @@ class Spec:
     sample_seconds: float  # an arm's work is done again until a sample has lasted so long
     deadline_seconds: float
     guessed_seconds: float  # that the run takes with its job, before any such run has been timed
+    peer_sample_seconds: float | None = None  # the same of arms beside the subject; None: as long as its own
     ray_settings: Mapping[str, str] = field(default_factory=dict)  # that it varies, without the RAY_ before them
     data_sets: tuple[str, ...] = ()  # that the user has seeded
     busy_workers: int | None = None  # that compute at once; None: their number follows from that of CPUs
@@ -134,6 +135,11 @@ class Spec:
     breaks_cluster: bool = False  # it removes or adds nodes on purpose: the next run needs a new cluster
     attempt: int = 1
     profile_with: str = ""  # the profiler that watches driver and workers, at a cost; empty: none
+
+    def seconds_of(self, arm: Arm) -> float:
+        """How long a sample of `arm` must last."""
+        peers = self.peer_sample_seconds
+        return self.sample_seconds if arm.role == "subject" or peers is None else peers
 
     @property
     def folder(self) -> str:

@@ -197,7 +197,7 @@ def _differences(baseline: Stored, candidate: Stored) -> Iterator[Difference]:
 
 
 def _design(one: Spec, other: Spec) -> Iterator[Difference]:
-    for name in ("topology", "warmups", "samples", "sample_seconds"):
+    for name in ("topology", "warmups", "samples", "sample_seconds", "peer_sample_seconds"):
         if getattr(one, name) != getattr(other, name):
             before, after = (
                 (spec.topology.totals | {"nodes": spec.topology.nodes}) if name == "topology" else getattr(spec, name)

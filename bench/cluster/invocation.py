@@ -186,8 +186,9 @@ class Invocation:
         if reason := work_checks.unresolved_reason(arm.name, work_checks.unresolved(results)):
             self.invalid(reason)
         # A pass that was partly done by an earlier attempt is shorter than the passes to come.
-        if interval.seconds < self.spec.sample_seconds and not self._reuses_work:
-            wanted = math.ceil(ROOM * self.spec.sample_seconds * passes / max(interval.seconds, 1e-6))
+        least_seconds = self.spec.seconds_of(arm)
+        if interval.seconds < least_seconds and not self._reuses_work:
+            wanted = math.ceil(ROOM * least_seconds * passes / max(interval.seconds, 1e-6))
             self._passes[arm.name, point] = min(wanted, MOST_PASSES)
         if arm.role == "subject" and not turn.warmup:
             self.work_by_node.update(shares)

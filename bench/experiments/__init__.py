@@ -35,6 +35,7 @@ class Profile:
     warmups: int
     samples: int
     sample_seconds: float
+    peer_sample_seconds: float | None = None  # of arms beside the subject; None: as long as its own
     deadline_seconds: float = 600.0  # of one run
 
     def __post_init__(self) -> None:

@@ -38,7 +38,7 @@ def complete(spec: Spec) -> Spec:
     params = experiment.params(**spec.params)
     pass_seconds = experiment.guess_pass_seconds(params)
     # A turn lasts as long as its samples must, or one pass.
-    turn_seconds = max(pass_seconds, len(experiment.arms) * spec.sample_seconds * 1.3)
+    turn_seconds = max(pass_seconds, 1.3 * sum(map(spec.seconds_of, experiment.arms)))
     return replace(
         spec,
         guessed_seconds=JOB_SECONDS + pass_seconds + turn_seconds * (spec.samples + spec.warmups),

@@ -263,6 +263,7 @@ def _cell_specs(request: RunRequest, name: str, *, session: str, topology: Topol
             warmups=chosen.warmups,
             samples=samples,
             sample_seconds=chosen.sample_seconds,
+            peer_sample_seconds=chosen.peer_sample_seconds,
             deadline_seconds=chosen.deadline_seconds * max(1.0, samples / chosen.samples),
             guessed_seconds=0.0,  # `needs.complete` asks the experiment
             profile_with=request.profile_with,
@@ -338,7 +339,8 @@ def run_key(spec: Spec) -> str:
     """What two runs have in common that take equally long: all but session, block, topology and seed."""
     fields = ",".join(f"{name}={value}" for name, value in sorted(spec.params.items()))
     profiled = f" by {spec.profile_with}" if spec.profile_with else ""
-    return f"{spec.experiment}({fields})x{spec.samples}+{spec.warmups}@{spec.sample_seconds:g}{profiled}"
+    peers = "" if spec.peer_sample_seconds is None else f"/{spec.peer_sample_seconds:g}"
+    return f"{spec.experiment}({fields})x{spec.samples}+{spec.warmups}@{spec.sample_seconds:g}{peers}{profiled}"
 
 
 def format_duration(seconds: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -35,6 +35,9 @@ class Params:
         int, Meta(ge=1, le=1_000, description="Calls that one actor has in flight, at most.", extra={"unit": "CALLS"})
     ] = 4
     dtype: Annotated[mlp.Dtype, Meta(description="Type of inputs and weights.")] = "float64"
+    peers: Annotated[
+        Literal["all", "few"], Meta(description="Which other arms run: all, or empty-calls and numpy-all-cpus alone.")
+    ] = "all"
     open_loop: response_times.Choice = "poisson"
     open_loop_seconds: response_times.Seconds = 0.5
     chaos: faults.Choice = ""
@@ -54,15 +57,22 @@ _LAB: tuple[Mapping[str, tuple[Value, ...]], ...] = (
 )
 PROFILES = {
     "tiny": Profile(
-        help="Minutes: unbatched by value, and batches of 1,000 by reference.",
+        help="Minutes: batches of 1,000 by value, which a second node slows down, and by reference.",
         grids=(
-            {"actors": (2,), "batch": (1,), "inputs": (500,)},
-            {"actors": (2,), "batch": (1_000,), "inputs": (10_000,), "data_path": ("by-reference",)},
+            {
+                "actors": (2,),
+                "batch": (1_000,),
+                "inputs": (20_000,),
+                "data_path": ("by-value", "by-reference"),
+                "peers": ("few",),
+                "open_loop": ("off",),
+            },
         ),
         blocks=6,
         warmups=1,
         samples=2,
-        sample_seconds=0.25,
+        sample_seconds=1.5,
+        peer_sample_seconds=0.25,
     ),
     "lab": Profile(
         help="Hours: 1 and 10 actors by batches of 1 to 1,000; 100,000 inputs, and 1,000,000 once.",
@@ -107,4 +117,5 @@ def guess_pass_seconds(params: Params) -> float:
     """One pass of every arm, on two cores: calls cost a millisecond each and inputs what numpy takes for them."""
     calls = -(-params.inputs // params.batch)
     load = response_times.turn_seconds(params.open_loop, params.open_loop_seconds)
-    return calls * 0.0033 + params.inputs * 0.00013 + load
+    call_seconds, input_seconds = (0.0033, 0.00013) if params.peers == "all" else (0.0015, 0.00008)
+    return calls * call_seconds + params.inputs * input_seconds + load

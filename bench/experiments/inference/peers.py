@@ -53,14 +53,14 @@ class InferencePeer:
         # other at every product: with one CPU taken by something else, two were slower than one.
         self._threads = ThreadPoolExecutor(threads)
         self._thread_count = threads
-        self._pool = ProcessPool(BatchWorker, self._layers, processes=processes)
+        self._pool = ProcessPool(BatchWorker, self._layers, processes=processes) if processes else None  # not measured
 
     def ready(self) -> dict[str, list[int]]:
         """The native threads of each thread or process, by arm; waits until all processes of the pool have the network."""
         return {
             "numpy-one-by-one": [mlp.native_threads()],
             "numpy-all-cpus": list(self._threads.map(_threads_here, range(self._thread_count))),
-            "pool": self._pool.on_each("threads", seconds=READY_SECONDS),
+            "pool": self._pool.on_each("threads", seconds=READY_SECONDS) if self._pool else [],
         }
 
     def one_by_one(self, start: int, stop: int) -> bytes:
@@ -78,6 +78,7 @@ class InferencePeer:
         chunks = spans(start, stop, batch)
         tasks = ((index, mlp.rows_of(self._vectors, *chunk)) for index, chunk in enumerate(chunks))
         answers = [b""] * len(chunks)
+        assert self._pool is not None  # noqa: S101, it is called where the pool is measured
         for index, classes in self._pool.results("answer", tasks, seconds=CHUNK_SECONDS):
             answers[index] = classes
         return b"".join(answers)
@@ -87,7 +88,7 @@ class InferencePeer:
 
     def processes(self) -> list[int]:
         """The ids of the pool's processes."""
-        return sorted(self._pool.processes)
+        return sorted(self._pool.processes) if self._pool else []
 
 
 @dataclass(frozen=True)
@@ -97,12 +98,17 @@ class InferencePeers:
     processes: PeerProcesses
     shares: Sequence[tuple[NodeSlot, Span]]
     batch: int
+    has_pool: bool
 
     def ready(self) -> list[dict[str, list[int]]]:
         """Wait for all peers; gives their native threads. Raises RunInvalid where these are not the node's."""
         found = self.processes.call("ready", [()] * len(self.shares), seconds=READY_SECONDS)
         for (node, _), threads in zip(self.shares, found, strict=True):
-            asked = {"numpy-one-by-one": [1], "numpy-all-cpus": [1] * node.threads, "pool": [1] * node.cpus}
+            asked = {
+                "numpy-one-by-one": [1],
+                "numpy-all-cpus": [1] * node.threads,
+                "pool": [1] * node.cpus * self.has_pool,
+            }
             if threads != asked:
                 raise RunInvalid(f"The peers on {node.name} have native threads {threads}, not {asked}.")
         return found
@@ -139,17 +145,17 @@ class InferencePeers:
 
 
 def start_peers(
-    nodes: Sequence[NodeSlot], layers: Layers, vectors: Array, *, inputs: int, batch: int
+    nodes: Sequence[NodeSlot], layers: Layers, vectors: Array, *, inputs: int, batch: int, has_pool: bool = True
 ) -> InferencePeers:
-    """Peer processes on all nodes; they are not ready yet."""
+    """Peer processes on all nodes, with a pool of their own where that is measured; they are not ready yet."""
     import ray
 
     parts = shares(inputs, nodes)
     held = ray.put(layers), ray.put(vectors)
     processes = PeerProcesses.start(
-        InferencePeer, [node for node, _ in parts], lambda node: (*held, node.threads, node.cpus)
+        InferencePeer, [node for node, _ in parts], lambda node: (*held, node.threads, node.cpus * has_pool)
     )
-    return InferencePeers(processes, parts, batch)
+    return InferencePeers(processes, parts, batch, has_pool)
 
 
 def _threads_here(_: int) -> int:

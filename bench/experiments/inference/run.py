@@ -17,6 +17,7 @@ from bench.experiments.inference.arms import (
     ARMS,
     BARE_CALLS,
     EMPTY_CALLS,
+    FEW,
     ONE_BY_ONE,
     POOL,
     RAY,
@@ -77,7 +78,15 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
         if problem is not None:
             context.invalid(problem)
 
-        peers = start_peers(context.nodes, layers, vectors, inputs=params.inputs, batch=params.batch)
+        measured_arms = ARMS if params.peers == "all" else FEW
+        peers = start_peers(
+            context.nodes,
+            layers,
+            vectors,
+            inputs=params.inputs,
+            batch=params.batch,
+            has_pool=POOL in measured_arms,
+        )
         ends.callback(peers.processes.close)
         peers.ready()
         checks.same_weights(predictors.ready())
@@ -85,7 +94,7 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
         responses = _response_times(predictors, expected, params, context)
         kept: dict[str, list[Measured[Pass]]] = {RAY.name: [], EMPTY_CALLS.name: []}
         for turn in context.turns():
-            for arm in turn.order(ARMS):
+            for arm in turn.order(measured_arms):
                 if arm == RAY:
                     predictors.take_work_done()  # what other arms did is none of its work
                 measured = turn.measure(arm, *work[arm.name])

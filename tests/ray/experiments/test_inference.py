@@ -58,6 +58,13 @@ def test_cells_arms_and_topologies_agree_on_the_answers(context: Any, two_halves
 
 
 @pytest.mark.timeout(60)
+def test_few_peers_leave_the_subject_the_calls_without_work_and_the_ceiling(context: Any) -> None:
+    found = list(inference.run(Params(batch=100, inputs=600, peers="few", open_loop="off"), context))
+    assert not context.is_invalid
+    assert {sample.arm for sample in found} == {"ray", "empty-calls", "numpy-all-cpus"}
+
+
+@pytest.mark.timeout(60)
 def test_a_wrong_answer_of_one_arm_gives_a_reason_and_an_invalid_run(
     context: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,14 @@ def test_peers_use_the_threads_of_their_node(local_ray: Sequence[NodeSlot]) -> N
     peers.processes.close()
 
 
+def test_a_pool_that_is_not_measured_is_not_started(local_ray: Sequence[NodeSlot]) -> None:
+    layers, vectors = mlp.make_layers(7, "float32"), mlp.make_vectors("mnist", 7, "float32")
+    peers = start_peers(local_ray, layers, vectors, inputs=10, batch=1, has_pool=False)
+    assert peers.ready() == [{"numpy-one-by-one": [1], "numpy-all-cpus": [1, 1], "pool": []}]
+    assert peers.all_cpus() == mlp.answer_all(layers, vectors, 0, 10, 10)
+    peers.processes.close()
+
+
 def test_the_pool_ends_with_its_peer_process(local_ray: Sequence[NodeSlot]) -> None:
     import ray
 

@@ -70,6 +70,15 @@ def test_short_work_is_repeated_until_a_sample_is_long_enough(folder: Path) -> N
     assert steady.interval.seconds > warmup.interval.seconds
 
 
+def test_arms_beside_the_subject_may_have_shorter_samples(folder: Path) -> None:
+    spec = a_spec(warmups=1, samples=1, sample_seconds=0.3, peer_sample_seconds=0.05)
+    invocation = an_invocation(folder, spec)
+    for turn in invocation.turns():
+        done = {arm.name: turn.measure(arm, lambda: sleep(0.02), nobody) for arm in (RAY, PEER)}
+    assert done["ray"].interval.seconds >= 0.3
+    assert len(done["ray"].results) > 2 * len(done[PEER.name].results) > 2
+
+
 def test_work_is_credited_to_nodes_of_the_subject_and_not_in_warm_ups(folder: Path) -> None:
     invocation = an_invocation(folder, a_spec(warmups=1, samples=2, sample_seconds=0.0))
     for turn in invocation.turns():
