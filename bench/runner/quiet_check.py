@@ -2,7 +2,9 @@
 
 It looks at the machine that the session runs on, which is the nodes' too on the target local, on a Docker engine and in
 kind. The kernel's averages over 10 s would still hold the block before, so both figures are of the look itself. What the
-deployment uses at rest does not close it: waiting would not end that. It is judged by what is used beyond.
+deployment uses itself is no reason to wait: nothing of a session runs then, so that is what it uses at rest, and waiting would not
+end it. It is counted in the look, of the deployment's own processes or containers. Kubernetes nodes hold others' pods too: what they
+use was measured when the deployment was made, and that is taken off.
 """
 
 from __future__ import annotations
@@ -63,15 +65,25 @@ class Look:
         return ", ".join(parts) or "neither load nor pressure can be seen here"
 
 
-def look(pause: Callable[[float], object], deployment_cpus: float = 0.0) -> Look:
+@dataclass(frozen=True, kw_only=True)
+class Deployment:
+    """How what the deployment uses is known: counted in a look, or else as measured at rest."""
+
+    cpu_seconds: Callable[[], float | None] = lambda: None  # so far; None: not to be counted
+    cpus_at_rest: float = 0.0
+
+
+def look(pause: Callable[[float], object], deployment: Deployment = Deployment()) -> Look:
     """Look at this machine for as long as `pause` takes."""
+    used_before = deployment.cpu_seconds()  # outside the look: counting takes CPU time too
     before, since = read_host(()), monotonic()
     pause(LOOK_SECONDS)
     after, seconds = read_host(()), monotonic() - since
+    used = _share(used_before, deployment.cpu_seconds(), seconds * (os.cpu_count() or 1))
     return Look(
         busy=_share(before.host_busy_seconds, after.host_busy_seconds, seconds * (os.cpu_count() or 1)),
         pressure=_share(before.pressure_cpu_seconds, after.pressure_cpu_seconds, seconds),
-        deployment=deployment_cpus / (os.cpu_count() or 1),
+        deployment=deployment.cpus_at_rest / (os.cpu_count() or 1) if used is None else used,
     )
 
 
@@ -92,17 +104,16 @@ def longest_wait() -> float:
 
 
 def wait_for_quiet(
-    stop: Event, tell: Callable[[str], None], *, most_seconds: float = math.inf, deployment_cpus: float = 0.0
+    stop: Event, tell: Callable[[str], None], *, most_seconds: float = math.inf, deployment: Deployment = Deployment()
 ) -> QuietCheck:
     """Look at this machine until it is quiet, the time is up, or `stop` is set. `tell` hears why there is a wait.
 
-    It waits no longer than `most_seconds`, which are left of a budget. `deployment_cpus` are those that the deployment
-    uses at rest.
+    It waits no longer than `most_seconds`, which are left of a budget.
     """
     longest, since, is_told = min(longest_wait(), most_seconds), monotonic(), False
     while True:
         waited = monotonic() - since
-        seen = look(stop.wait, deployment_cpus)
+        seen = look(stop.wait, deployment)
         if seen.is_quiet or waited >= longest or stop.is_set():
             break
         if not is_told:
@@ -116,7 +127,7 @@ def wait_for_quiet(
         busy=seen.busy,
         pressure=seen.pressure,
         boot_id=_boot_id(),
-        deployment_cpus=deployment_cpus,
+        deployment_cpus=round(seen.deployment * (os.cpu_count() or 1), 4),
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.model import QuietCheck, Session, Spec
 from bench.planning.budget import Limits
 from bench.record import store
-from bench.runner.quiet_check import wait_for_quiet
+from bench.runner.quiet_check import Deployment, wait_for_quiet
 from bench.runner.run import SessionContext, run_one
 from bench.targets import Cluster
 from bench.targets.steps import Steps
@@ -92,7 +92,9 @@ def _check_quiet(context: SessionContext, block: int, most_seconds: float) -> Qu
         context.stop.event,
         partial(context.listener.host_is_busy, block),
         most_seconds=most_seconds,
-        deployment_cpus=load.cpus + load.ray_cpus if load else 0.0,
+        deployment=Deployment(
+            cpu_seconds=context.target.cpu_seconds, cpus_at_rest=load.cpus + load.ray_cpus if load else 0.0
+        ),
     )
 
 

@@ -148,6 +148,10 @@ class Target(Protocol):
         """Why a cluster that does not answer will not answer again: its head has ended. Empty where it may come back."""
         ...
 
+    def cpu_seconds(self) -> float | None:
+        """CPU time that all of this deployment has used so far; None where others may be in it, or it cannot be counted."""
+        ...
+
     def idle_load(self) -> IdleLoad | None:
         """What this deployment uses at rest, as measured after it was stood up; None where that is not measured."""
         ...

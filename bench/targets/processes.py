@@ -53,6 +53,17 @@ def find(deployment: str, deployment_id: str) -> list[psutil.Process]:
     return [everyone[pid] for pid in sorted(found - spared) if everyone[pid].info["status"] != psutil.STATUS_ZOMBIE]
 
 
+def cpu_seconds(deployment: str, deployment_id: str) -> float:
+    """CPU time that the living processes of one state have used, and their children that have ended."""
+    used = 0.0
+    for process in find(deployment, deployment_id):
+        with suppress(psutil.Error):
+            used += sum(
+                process.cpu_times()[:4]
+            )  # its own, then of children that it has waited for: user and system of each
+    return used
+
+
 def end_all(deployment: str, deployment_id: str, *, grace_seconds: float = 0.5, deadline_seconds: float = 20.0) -> int:
     """End every process of one state: ask, wait a little, insist. Says how many there were."""
     ended: set[int] = set()

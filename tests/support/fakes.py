@@ -202,6 +202,9 @@ class FakeTarget:
     def ended(self) -> str:
         return self.why_ended
 
+    def cpu_seconds(self) -> float | None:
+        return None
+
     def idle_load(self) -> IdleLoad | None:
         return self.load
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import platform
 import tarfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,6 +150,20 @@ def cpus(has: Mapping[str, Any]) -> tuple[Cpu, ...]:
     if has.get("KernelVersion") != platform.release() or count not in (len(here), os.cpu_count()):
         return tuple(Cpu(number=number, siblings=(number,)) for number in range(count))
     return read_cpus(here if count == len(here) else range(count))
+
+
+def running(client: DockerClient, labels: Mapping[str, str]) -> list[Container]:
+    """The running containers that carry `labels`. Raises TargetFailed."""
+    with translate_errors("a list of what it runs"):
+        found: list[Container] = client.containers.list(filters=by_label(labels), ignore_removed=True)
+    return found
+
+
+def cpu_seconds(containers: Sequence[Container]) -> float:
+    """CPU time that containers have used since each was started. Raises TargetFailed."""
+    with translate_errors("the CPU time of its containers"):
+        counted: list[Any] = [each.stats(stream=False, one_shot=True) for each in containers]
+    return math.fsum(each["cpu_stats"]["cpu_usage"]["total_usage"] for each in counted) / 1e9
 
 
 def read_file(container: Container, path: str) -> bytes:

@@ -110,8 +110,15 @@ class DockerTarget:
             return f"head ended: {why}" if (why := why_ended(head)) else ""
         return ""
 
+    def cpu_seconds(self) -> float | None:
+        """Of all its containers: nodes, exporter and monitoring."""
+        with suppress(BenchError):
+            client = self._engine_that_has_it()
+            return engine.cpu_seconds(engine.running(client, plan.labels(self.options.name))) if client else 0.0
+        return None
+
     def idle_load(self) -> None:
-        """Not measured: beside the nodes there is no cluster of others, and its monitoring only scrapes."""
+        """Not measured: its containers are counted whenever that is asked for, and its monitoring only scrapes."""
 
     def failed_starts(self) -> str:
         """What the raylets' logs say of workers that did not start."""

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bench.errors import BenchError, TargetFailed
 from bench.model import IdleLoad
@@ -96,7 +96,4 @@ def _containers(nodes: Sequence[str]) -> list[Container]:
 
 
 def _read(containers: Sequence[Container]) -> Reading:
-    with engine.translate_errors("the CPU time of its containers"):
-        counted: list[Any] = [each.stats(stream=False, one_shot=True) for each in containers]
-    used = sum(each["cpu_stats"]["cpu_usage"]["total_usage"] for each in counted)
-    return Reading(cpu_seconds=used / 1e9, at=time.monotonic())
+    return Reading(cpu_seconds=engine.cpu_seconds(containers), at=time.monotonic())

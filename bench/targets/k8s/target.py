@@ -179,6 +179,9 @@ class K8sTarget:
             return found.what if found else ""
         return ""
 
+    def cpu_seconds(self) -> None:
+        """Not to be counted by itself: a Kubernetes node holds the pods of others too."""
+
     def idle_load(self) -> IdleLoad | None:
         """What the cluster's own processes, the monitoring and Ray's nodes use at rest, where this machine can see it."""
         state = self._state_folder.read()

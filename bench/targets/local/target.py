@@ -128,8 +128,15 @@ class LocalTarget:
                 return "Ray on head has ended"
         return ""
 
+    def cpu_seconds(self) -> float | None:
+        """Of Ray's processes and the exporter."""
+        with suppress(BenchError):
+            state = self._state_folder.read()
+            return processes.cpu_seconds(state.deployment, state.id) if state else 0.0
+        return None
+
     def idle_load(self) -> None:
-        """Not measured: its nodes are all that there is."""
+        """Not measured: its processes are counted whenever that is asked for, and nothing stands beside its nodes."""
 
     def failed_starts(self) -> str:
         """What the raylets' logs say of workers that did not start."""

@@ -43,6 +43,9 @@ class Nodes:
     def trouble(self) -> str:
         return self.befell
 
+    def cpu_seconds(self) -> None:
+        pass
+
     def idle_load(self) -> None:
         """Not measured."""
 

@@ -10,14 +10,14 @@ import pytest
 from bench.errors import BadInput
 from bench.machine.counters import HostCounts
 from bench.runner import quiet_check
-from bench.runner.quiet_check import Look, wait_for_quiet
+from bench.runner.quiet_check import Deployment, Look, wait_for_quiet
 
 QUIET, BUSY = Look(0.03, 0.01), Look(0.6, 0.4)
 
 
 def looks(monkeypatch: pytest.MonkeyPatch, *seen: Look) -> None:
     left: Iterator[Look] = iter(seen)
-    monkeypatch.setattr(quiet_check, "look", lambda _pause, _cpus: next(left))
+    monkeypatch.setattr(quiet_check, "look", lambda _pause, _deployment: next(left))
 
 
 @pytest.mark.parametrize(
@@ -44,9 +44,12 @@ def test_a_machine_is_quiet_below_both_limits_and_what_cannot_be_seen_is_no_reas
 
 def test_what_the_deployment_uses_at_rest_is_told_recorded_and_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(quiet_check.WAIT_VARIABLE, "0")
-    monkeypatch.setattr(quiet_check, "look", lambda _pause, cpus: Look(0.3, 0.01, deployment=cpus / 2))
+    monkeypatch.setattr(quiet_check.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(
+        quiet_check, "look", lambda _pause, deployment: Look(0.3, 0.01, deployment=deployment.cpus_at_rest / 2)
+    )
     assert not wait_for_quiet(Event(), lambda _line: None).is_quiet
-    found = wait_for_quiet(Event(), lambda _line: None, deployment_cpus=0.4)
+    found = wait_for_quiet(Event(), lambda _line: None, deployment=Deployment(cpus_at_rest=0.4))
     assert (found.is_quiet, found.busy, found.deployment_cpus) == (True, 0.3, 0.4)
     assert Look(0.6, 0.3, deployment=0.2).words == (
         "40% of all CPUs are busy beyond the 20% of the deployment itself (less than 15% is quiet),"
@@ -94,7 +97,7 @@ def test_the_wait_ends_when_the_session_is_stopped(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv(quiet_check.WAIT_VARIABLE, "60")
     stop = Event()
 
-    def look(_pause: Callable[[float], object], _cpus: float) -> Look:
+    def look(_pause: Callable[[float], object], _deployment: Deployment) -> Look:
         stop.set()
         return BUSY
 
@@ -102,7 +105,9 @@ def test_the_wait_ends_when_the_session_is_stopped(monkeypatch: pytest.MonkeyPat
     assert not wait_for_quiet(stop, lambda _line: None).is_quiet
 
 
-def test_a_look_is_the_share_of_all_cpus_and_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def half_a_second(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Half a second of a machine of 4 CPUs, of which half a CPU second was used; gives the pauses that were made."""
     counts = iter(
         (
             HostCounts(host_busy_seconds=100.0, pressure_cpu_seconds=10.0),
@@ -113,9 +118,32 @@ def test_a_look_is_the_share_of_all_cpus_and_of_the_time(monkeypatch: pytest.Mon
     monkeypatch.setattr(quiet_check, "read_host", lambda _cpus: next(counts))
     monkeypatch.setattr(quiet_check, "monotonic", lambda: next(clock))
     monkeypatch.setattr(quiet_check.os, "cpu_count", lambda: 4)
-    paused: list[float] = []
-    assert quiet_check.look(paused.append, 0.8) == Look(busy=0.25, pressure=0.5, deployment=0.2)
-    assert paused == [quiet_check.LOOK_SECONDS]
+    return []
+
+
+def test_a_look_is_the_share_of_all_cpus_and_of_the_time(half_a_second: list[float]) -> None:
+    seen = quiet_check.look(half_a_second.append, Deployment(cpus_at_rest=0.8))
+    assert seen == Look(busy=0.25, pressure=0.5, deployment=0.2)
+    assert half_a_second == [quiet_check.LOOK_SECONDS]
+
+
+def test_what_the_deployments_own_processes_use_in_a_look_goes_before_what_was_measured_at_rest(
+    half_a_second: list[float],
+) -> None:
+    used = iter((7.0, 7.48))
+    deployment = Deployment(cpu_seconds=lambda: next(used), cpus_at_rest=0.0)
+    seen = quiet_check.look(half_a_second.append, deployment)
+    assert seen.deployment == pytest.approx(0.24)
+    assert seen.is_quiet  # 25 % of the CPUs are busy, 24 % by the deployment itself, and tasks wait for that
+
+
+@pytest.mark.parametrize("used", [(7.0, None), (7.0, 6.0)])
+def test_a_deployment_that_ends_in_a_look_hides_nothing_of_others(
+    half_a_second: list[float], used: tuple[float | None, ...]
+) -> None:
+    readings = iter(used)
+    seen = quiet_check.look(half_a_second.append, Deployment(cpu_seconds=lambda: next(readings)))
+    assert (seen.deployment, seen.is_quiet) == (0.0, False)
 
 
 @pytest.mark.parametrize("said", ["soon", "-1", "inf", "nan"])

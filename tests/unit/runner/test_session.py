@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import threading
 import time
@@ -122,9 +123,9 @@ def test_what_the_deployment_uses_at_rest_is_asked_before_each_block_and_kept_wi
 ) -> None:
     given: list[float] = []
 
-    def look(_pause: object, cpus: float) -> quiet_check.Look:
-        given.append(cpus)
-        return quiet_check.Look(0.01, 0.0)
+    def look(_pause: object, deployment: quiet_check.Deployment) -> quiet_check.Look:
+        given.append(deployment.cpus_at_rest)
+        return quiet_check.Look(0.01, 0.0, deployment=deployment.cpus_at_rest / (os.cpu_count() or 1))
 
     monkeypatch.setattr(quiet_check, "look", look)
     target.load = IdleLoad(cpus=0.25, ray_cpus=0.5)
@@ -138,7 +139,7 @@ def test_the_quiet_check_is_passed_once_a_block_and_every_run_keeps_what_it_saw(
     tmp_path: Path, target: FakeTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = iter((quiet_check.Look(0.9, 0.5), quiet_check.Look(0.01, 0.0)))
-    monkeypatch.setattr(quiet_check, "look", lambda _pause, _cpus: next(seen))
+    monkeypatch.setattr(quiet_check, "look", lambda _pause, _deployment: next(seen))
     session = a_session(SPECS)
     folder = store.create(tmp_path / "results", session)
     heard = again(folder, session, target)

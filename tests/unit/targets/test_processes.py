@@ -53,6 +53,15 @@ def test_a_child_that_dropped_the_mark_is_found_by_its_parent(started, tmp_path:
     assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
 
 
+def test_cpu_time_is_that_of_the_marked_processes_and_of_their_children_that_ended(started, tmp_path: Path):
+    works = "import time; begin = time.process_time()\nwhile time.process_time() < begin + 0.3: pass\n"
+    family = f"import subprocess, sys, time\nsubprocess.run([sys.executable, '-c', {works!r}])\nprint('up', flush=True)\ntime.sleep(60)"
+    started += [run("family", "1", tmp_path, family), run("family", "2", tmp_path)]
+    first_line(tmp_path / "family-1.log")
+    assert 0.3 <= processes.cpu_seconds("family", "1") < 30
+    assert processes.cpu_seconds("family", "3") == 0.0
+
+
 def test_who_will_not_end_is_ended_and_nobody_else(started, tmp_path: Path):
     stubborn, other = run("stubborn", "1", tmp_path, STUBBORN), run("stubborn", "2", tmp_path)
     started += [stubborn, other]
