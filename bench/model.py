@@ -147,6 +147,14 @@ class Spec:
         return self.id if self.attempt == 1 else f"{self.id}.attempt-{self.attempt}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Declared:
+    """What the experiment of a run declares, for who reads the run's record without its module."""
+
+    metrics: tuple[Metric, ...]  # the headline first
+    arms: tuple[Arm, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Interval:
     """From `begin` to `end`, seconds on the driver's monotonic clock."""

@@ -25,7 +25,7 @@ from bench.experiments import Experiment, load
 from bench.experiments.toolkit.faults import FaultInjector
 from bench.identity import CALLERS_CODE, IMAGES, code_hash
 from bench.machine.effective_cpus import effective_cpus, is_enough
-from bench.model import Facts, NodeFacts, Spec, from_json
+from bench.model import Declared, Facts, NodeFacts, Spec, from_json
 from bench.record.store import write_whole
 
 PROFILE_TIMEOUT_SECONDS = 120.0
@@ -49,7 +49,9 @@ def main(spec_text: str) -> int:
     (Path(os.environ["RAYMETER_RECORDS"]) / QUIET).unlink(missing_ok=True)  # of a driver that was killed
     try:
         check_code("this driver", code_hash())
-        reasons = run(spec, load(spec.experiment), recorder)
+        experiment = load(spec.experiment)
+        recorder.declare(Declared(metrics=experiment.metrics, arms=experiment.arms))
+        reasons = run(spec, experiment, recorder)
     except Unfit as error:
         recorder.close("failed", (str(error),))
         return 1

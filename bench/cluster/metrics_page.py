@@ -16,9 +16,9 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from bench import experiments
 from bench.cluster import driver_lock
-from bench.model import Line, NodeUsage, RunResult, Sample, Spec, from_json
+from bench.cluster.recorder import DECLARED
+from bench.model import Declared, Line, NodeUsage, RunResult, Sample, Spec, from_json
 from bench.prometheus.reconcile import Key, key_of
 from bench.record.store import SAMPLES
 
@@ -81,6 +81,7 @@ class Followed:
     last_turn: int = 0
     is_steady: bool = False
     progress: tuple[float, float] | None = None
+    declared: Declared | None = None  # by its driver; None: not yet
     values: dict[Key, Sample] = field(default_factory=dict)
     usage: dict[tuple[str, str], NodeUsage] = field(default_factory=dict)  # by arm, node
     result: RunResult | None = None
@@ -95,6 +96,8 @@ class Followed:
         ended = self.folder / "run.json"
         if self.result is None and ended.exists():
             self.result, self.ended = from_json(ended.read_bytes(), RunResult), ended.stat().st_mtime
+        if self.declared is None and (self.folder / DECLARED).exists():
+            self.declared = from_json((self.folder / DECLARED).read_bytes(), Declared)
         path = self.folder / SAMPLES
         if path.exists():
             with path.open("rb") as file:
@@ -172,7 +175,7 @@ class Records(Collector):
                 self._runs[path.parent] = Followed(spec, path.parent, begun=path.stat().st_mtime)
         for run in self.shown:
             run.read_on()
-        return tuple((run.folder, run.lines, run.ended) for run in self.shown)
+        return tuple((run.folder, run.lines, run.ended, run.declared is None) for run in self.shown)
 
     @property
     def shown(self) -> list[Followed]:
@@ -186,8 +189,8 @@ class Records(Collector):
             _add_run(families, run)
         for labels in dict.fromkeys(_params(runs)):
             families["bench_cell_param"].add_metric(labels, 1)
-        for name in dict.fromkeys(run.spec.experiment for run in runs):
-            _add_declared(families, name)
+        for name, declared in {run.spec.experiment: run.declared for run in runs if run.declared}.items():
+            _add_declared(families, name, declared)
         yield from families.values()
 
 
@@ -218,7 +221,8 @@ def _add_run(families: dict[str, GaugeMetricFamily], run: Followed) -> None:
         families["bench_sample_value"].add_metric(
             (*labels, arm, metric, sample.unit, node, point), cast(float, sample.value)
         )
-    subjects = _subjects(run.spec.experiment)
+    # Empty as long as the driver has not declared any.
+    subjects = {arm.name for arm in run.declared.arms if arm.role == "subject"} if run.declared else set()
     for (arm, node), usage in run.usage.items():
         families["bench_node_usage"].add_metric((*labels, arm, node, "seconds"), usage.interval.seconds)
         for name in USAGE_OF_SUBJECT if not subjects or arm in subjects else USAGE_OF_OTHERS:
@@ -234,24 +238,14 @@ def _add_run(families: dict[str, GaugeMetricFamily], run: Followed) -> None:
         families["bench_run_phase"].add_metric((*labels, phase), phase == run.phase)
 
 
-def _subjects(name: str) -> set[str]:
-    """The arms that are measured, and not what they are compared with; nothing, where this exporter does not know."""
-    if name not in experiments.NAMES:
-        return set()
-    return {arm.name for arm in experiments.load(name).arms if arm.role == "subject"}
-
-
 def _params(runs: list[Followed]) -> Iterator[tuple[str, ...]]:
     for run in runs:
         for name, value in run.spec.params.items():
             yield (run.spec.session, run.spec.experiment, run.spec.cell, name, str(value))
 
 
-def _add_declared(families: dict[str, GaugeMetricFamily], name: str) -> None:
-    """What the experiment says of its metrics and arms; nothing of one that this exporter does not know."""
-    if name not in experiments.NAMES:
-        return
-    declared = experiments.load(name)
+def _add_declared(families: dict[str, GaugeMetricFamily], name: str, declared: Declared) -> None:
+    """What the experiment called `name` declares."""
     for metric in declared.metrics:
         is_headline = "yes" if metric is declared.metrics[0] else "no"
         labels = (name, metric.name, metric.unit, metric.better or "", is_headline)

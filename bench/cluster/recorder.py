@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.cluster import driver_lock
-from bench.model import Facts, Line, NodeUsage, RunResult, Sample, Spec, Status, from_json, to_json
+from bench.model import Declared, Facts, Line, NodeUsage, RunResult, Sample, Spec, Status, from_json, to_json
 from bench.record.store import FILES, SAMPLES, write_whole
 from bench.sanitize import clean_reason, to_clean_json
+
+DECLARED = "declared.json"
 
 
 class Recorder:
@@ -30,6 +32,10 @@ class Recorder:
         self._seq = 0
         self._sha256 = hashlib.sha256()
         self.metrics: set[str] = set()  # names of those that samples were recorded of
+
+    def declare(self, declared: Declared) -> None:
+        """Keep what the experiment declares, before its first sample: the exporter shows it."""
+        write_whole(self._folder / DECLARED, to_json(declared))
 
     def facts(self, facts: Facts) -> None:
         self._write(facts=facts)

@@ -10,7 +10,7 @@ from builders import a_spec, a_topology
 from bench.cluster.recorder import Recorder
 from bench.experiments import inference
 from bench.experiments.inference import arms, metrics
-from bench.model import Arm, Interval, Metric, NodeUsage, Sample, Spec
+from bench.model import Arm, Declared, Interval, Metric, NodeUsage, Sample, Spec
 
 SINGLE, MULTI = a_topology(), a_topology("multi", nodes=2)
 
@@ -25,10 +25,11 @@ def made_up_spec(topology: str = "single", **changes: Any) -> Spec:
 class MadeUpRun:
     """A run whose record is written turn by turn."""
 
-    def __init__(self, records: Path, spec: Spec) -> None:
+    def __init__(self, records: Path, spec: Spec, declared: Declared | None = None) -> None:
         self.spec = spec
         self.samples: list[Sample] = []
         self.recorder = Recorder(records / spec.session / "runs" / spec.folder, spec)
+        self.recorder.declare(declared or Declared(metrics=inference.METRICS, arms=inference.ARMS))
 
     def start_up(self) -> None:
         for metric in (metrics.STARTUP, metrics.FIRST_RESULT, metrics.END_TO_END):

@@ -16,7 +16,8 @@ from bench.cluster.recorder import Recorder
 from bench.context import Measured
 from bench.experiments import inference, tune
 from bench.experiments.tune.run import Searches
-from bench.model import Interval, Sample
+from bench.metrics import seconds
+from bench.model import Arm, Declared, Interval, Sample
 from bench.prometheus import reconcile
 
 LABELS = {
@@ -150,11 +151,23 @@ def test_what_the_experiment_declares_is_shown_with_its_headline_and_subject_mar
     assert {s.labels["role"] for s in found if s.labels.get("arm") == "ray" and "role" in s.labels} == {"subject"}
 
 
-def test_an_experiment_that_this_exporter_does_not_know_is_shown_all_the_same(tmp_path: Path) -> None:
-    MadeUpRun(tmp_path, a_spec(experiment="of-tomorrow")).turn(2)
+def test_what_a_driver_declares_is_shown_of_an_experiment_that_the_exporter_has_no_module_of(tmp_path: Path) -> None:
+    declared = Declared(metrics=(seconds("nap_seconds"),), arms=(Arm(name="sleeper", help="", role="subject"),))
+    MadeUpRun(tmp_path, a_spec(experiment="of-tomorrow"), declared).turn(2)
     page = MetricsPage(tmp_path)
     assert values(page, "bench_run_turn")
+    assert list(values(page, "bench_metric_info", "metric")) == ["nap_seconds"]
+    assert list(values(page, "bench_arm_info", "arm")) == ["sleeper"]
+
+
+def test_a_run_that_has_declared_nothing_yet_is_shown_all_the_same(tmp_path: Path) -> None:
+    spec = made_up_spec()
+    page = MetricsPage(tmp_path)
+    recorder = Recorder(tmp_path / spec.session / "runs" / spec.folder, spec)
+    assert values(page, "bench_run_turn")
     assert not values(page, "bench_metric_info", "metric")
+    recorder.declare(Declared(metrics=inference.METRICS, arms=inference.ARMS))
+    assert values(page, "bench_metric_info", "metric")
 
 
 @pytest.mark.parametrize("what", ["cpu_seconds_total", "resident_memory_bytes"])
