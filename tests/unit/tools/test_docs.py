@@ -32,6 +32,7 @@ FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 INLINE = re.compile(r"`((?:\.venv/bin/)?bench [^`]+)`")
 PART = re.compile(r"<!-- bench docs: .*?<!-- end -->", re.DOTALL)
 README_WORDS = 1500
+OF_EXAMPLES = {"bench/experiments/broadcast.py", "docs/experiments/broadcast.md"}
 
 
 def commands() -> list[tuple[str, str]]:
@@ -59,6 +60,15 @@ def test_every_page_opens_with_what_its_reader_can_do_afterwards(page: Path) -> 
     assert title.startswith("# ")
     assert blank == ""
     assert opening.startswith(tuple(f"{OPENING} {verb} " for verb in ("can", "have", "know")))
+
+
+@pytest.mark.parametrize("page", [README, ROOT / "CONTRIBUTING.md", *PAGES], ids=lambda page: page.name)
+def test_files_and_variables_that_a_page_names_are_there(page: Path) -> None:
+    text = page.read_text()
+    paths = re.findall(r"`((?:bench|docs|examples|images|k8s|tests|tools)/[\w./-]+)`", text)
+    assert [path for path in paths if not (ROOT / path).exists() and path not in OF_EXAMPLES] == []
+    code = "".join(file.read_text() for folder in ("bench", "tests") for file in (ROOT / folder).rglob("*.py"))
+    assert [name for name in re.findall(r"RAYMETER_[A-Z_]+", text) if name not in code] == []
 
 
 def test_the_quick_start_is_the_same_in_the_readme_and_on_its_page() -> None:
