@@ -13,6 +13,7 @@ from bench.analysis.stats.estimates import Estimate, Spread
 from bench.model import Metric, Run
 
 MARGIN = 0.02
+EXCLUDED = "excluded for interference"  # of a block; what interfered is said in one place of a report
 NOT_MEASURED = "not measured"
 Verdict = Literal["faster", "slower", "differs", "equivalent", "below margin", "undecided"]
 Outcome = float | str
@@ -54,7 +55,8 @@ class Comparison:
 
 def not_usable(run: Run) -> str:
     """Why a run's numbers may not be used, in one line."""
-    return f"{run.status}: {'; '.join(run.reasons)}" if run.reasons else run.status
+    reasons = "; ".join(run.reasons)
+    return reasons if reasons == EXCLUDED else f"{run.status}: {reasons}" if reasons else run.status
 
 
 def attempts_that_count(runs: Sequence[Run]) -> dict[str, Run]:

@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from bench.analysis.comparison import EXCLUDED
 from bench.analysis.number_format import percent, plural
 from bench.analysis.table import Table, known
 from bench.analysis.usage import IDLE, ByNode
@@ -104,8 +105,7 @@ class Exclusions:
     @property
     def noise(self) -> str:
         """Why no verdict is given, where none is."""
-        first = next(iter(self.reasons.values()), ("",))[0]
-        return f"noisy host: {len(self.reasons)} of {plural(len(self.blocks), 'block')} excluded; {first}"
+        return f"noisy host: {len(self.reasons)} of {plural(len(self.blocks), 'block')} {EXCLUDED}"
 
 
 def decide_exclusions(seen: Iterable[Conditions], *, is_forced: bool = False) -> Exclusions:
@@ -222,7 +222,7 @@ def without(runs: Mapping[str, Run], exclusions: Exclusions) -> dict[str, Run]:
     if exclusions.leaves_none or exclusions.is_forced:
         return dict(runs)
     return {
-        key: replace(run, status="invalid", reasons=(f"excluded, {exclusions.reasons[run.spec.block][0]}",))
+        key: replace(run, status="invalid", reasons=(EXCLUDED,))
         if run.status == "ok" and run.spec.block in exclusions.reasons
         else run
         for key, run in runs.items()

@@ -13,7 +13,7 @@ from bench.analysis.caveats import rules as caveats
 from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence, about
 from bench.analysis.caveats.values import order_test
 from bench.analysis.cells import CellReport, build_cell
-from bench.analysis.comparison import MARGIN, Comparison, attempts_that_count
+from bench.analysis.comparison import EXCLUDED, MARGIN, Comparison, attempts_that_count
 from bench.analysis.costs import Cost, costs
 from bench.analysis.exclusions import Exclusions, QuietChecks
 from bench.analysis.facts import differences, measured_totals, planned_totals
@@ -331,7 +331,7 @@ def _refuse_more_cpus(step: MoreCpus, found: Sequence[Caveat], excluded: Exclusi
 
 def _without_pairs(cell: CellReport, excluded: Exclusions) -> CellReport:
     """Without a pair, where every block is excluded: what each topology did is shown, and not how it compares."""
-    missing = {block: f"excluded: {reasons[0]}" for block, reasons in excluded.reasons.items()}
+    missing = dict.fromkeys(excluded.reasons, EXCLUDED)
     found = _with_comparisons(
         cell,
         lambda each: Comparison(

@@ -107,6 +107,12 @@ class CellView:
         named = f"{self.cell.experiment} {self.cell.cell}" if several else self.cell.cell
         return f", {named}" if len(self.report.cells) > 1 else ""
 
+    def briefly(self, reason: str) -> str:
+        """A reason without what the caveats say of each run that is not used."""
+        for run in self.report.excluded:
+            reason = reason.replace(f"{run.status}: {'; '.join(run.reasons)}", f"{run.status}, see {CAVEATS}")
+        return reason
+
     @property
     def look(self) -> Look:
         return Look.of(self.report)

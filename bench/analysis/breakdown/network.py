@@ -107,7 +107,11 @@ def _pairs(question: Question, specs: Specs, headline: Metric, subject: str) -> 
         one, many = singles.get(block, "not run"), multis.get(block, "not run")
         if isinstance(one, str) or isinstance(many, str):
             gaps = ((baseline, one), (candidate, many))
-            missing[block] = ", ".join(f"{name}: {why}" for name, why in gaps if isinstance(why, str))
+            missing[block] = (
+                one
+                if isinstance(one, str) and one == many
+                else ", ".join(f"{name}: {why}" for name, why in gaps if isinstance(why, str))
+            )
         else:
             pairs[block] = one, many
     return pairs, missing

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence
+from bench.analysis.comparison import EXCLUDED
 from bench.analysis.number_format import percent, plural
 
 _MOST_SHOWN = 4
 
 
 def excluded_blocks(evidence: Evidence) -> Iterator[Caveat]:
-    """Blocks of which nothing is used, with the reasons; too many of them, and there is no verdict."""
+    """Blocks of which nothing is used; too many of them, and there is no verdict. The report has the reasons with its runs."""
     exclusions = evidence.exclusions
     if not exclusions.reasons:
         return
@@ -23,9 +24,9 @@ def excluded_blocks(evidence: Evidence) -> Iterator[Caveat]:
     if exclusions.is_forced:
         text = f"{number} would be excluded, and are used all the same (--allow-noise): {which}{rest}."
     elif exclusions.is_noisy:
-        text = f"noisy host: {number} excluded, and so every verdict is undecided: {which}{rest}."
+        text = f"noisy host: {number} {EXCLUDED}, so every verdict is undecided: see Runs."
     else:
-        text = f"{number} excluded for interference on the machine, in all cells and arms alike: {which}{rest}."
+        text = f"{number} {EXCLUDED}, in all cells and arms: see Runs."
     yield Caveat(severity="weakens", about=SESSION, text=text)
 
 

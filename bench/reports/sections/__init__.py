@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -44,15 +45,21 @@ Topic = Callable[[Report, Sequence[Run]], Iterable[Chapter]]
 """Makes chapters of a report and the runs it was built from. Chapters of one title become one."""
 
 
+_LONG = 100  # letters of a note: shorter ones are written where they apply
+
+
 def each_cell(sections: Callable[[CellView], Iterable[Section]]) -> Topic:
     """A topic that has sections in the chapter of each cell."""
 
     def chapters(report: Report, runs: Sequence[Run]) -> Iterator[Chapter]:
         for cell in report.cells:
+            view = CellView(cell=cell, report=report, runs=runs)
             yield Chapter(
                 title=f"{cell_title(cell)} ({_pairs(cell)})",
                 short=f"{cell.experiment} {cell.cell}",
-                sections=tuple(sections(CellView(cell=cell, report=report, runs=runs))),
+                sections=tuple(
+                    replace(section, notes=tuple(map(view.briefly, section.notes))) for section in sections(view)
+                ),
             )
 
     return chapters
@@ -116,7 +123,22 @@ def _chapters(report: Report, runs: Sequence[Run]) -> tuple[Chapter, ...]:
             before = found.get(chapter.title)
             sections = (*before.sections, *chapter.sections) if before else chapter.sections
             found[chapter.title] = replace(chapter, sections=sections)
-    return tuple(found.values())
+    first: dict[str, Chapter] = {}  # by note, the chapter that has it
+    return tuple(_with_new_notes(chapter, first) for chapter in found.values())
+
+
+def _with_new_notes(chapter: Chapter, first: dict[str, Chapter]) -> Chapter:
+    """Without the long notes that a chapter before it has: a reference stands for them."""
+
+    def only_new(section: Section) -> Section:
+        long = [note for note in section.notes if len(note) > _LONG]
+        before = [first[note] for note in long if first.setdefault(note, chapter) is not chapter]
+        notes = [note for note in section.notes if first.get(note, chapter) is chapter]
+        for name, count in Counter(each.short or each.title for each in before).items():
+            notes.append(f"{plural(count, 'note')} of {name} {'applies' if count == 1 else 'apply'} here too")
+        return replace(section, notes=tuple(notes))
+
+    return replace(chapter, sections=tuple(map(only_new, chapter.sections)))
 
 
 def _pairs(cell: CellReport) -> str:

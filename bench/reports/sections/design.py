@@ -11,6 +11,7 @@ from bench.analysis.number_format import plain, plural, quantity
 from bench.analysis.scheduling import Scheduling
 from bench.model import Metric
 
+RUNS = "Runs"  # caveats and notes refer to it
 _COPY = Metric(name="copy", unit="B/s", better="higher", kind="rate")
 
 
@@ -28,7 +29,7 @@ def entries(report: Report) -> Iterator[tuple[str, str]]:
         ),
     )
     yield "randomised", report.randomised
-    yield "runs", _runs(report)
+    yield RUNS, _runs(report)
     yield from _chosen(report)
     for experiment, params in report.common_params.items():
         if params:
@@ -37,8 +38,6 @@ def entries(report: Report) -> Iterator[tuple[str, str]]:
         yield "quiet check", quiet_check(report.quiet_checks)
     if report.scheduling:
         yield "scheduling", "; ".join(map(scheduling, report.scheduling))
-    if report.excluded_blocks:
-        yield "excluded", excluded(report.excluded_blocks)
     if report.versions:
         yield "versions", ", ".join(f"{name} {version}" for name, version in report.versions.items())
     yield "estimators", report.estimator
@@ -65,7 +64,8 @@ def _chosen(report: Report) -> Iterator[tuple[str, str]]:
 
 def _runs(report: Report) -> str:
     done = ", ".join(f"{count} {status}" for status, count in sorted(report.runs.items())) or "none done"
-    return f"{done}, of {report.planned} planned"
+    blocks = f"; {excluded(report.excluded_blocks)}" if report.excluded_blocks else ""
+    return f"{done}, of {report.planned} planned{blocks}"
 
 
 def quiet_check(seen: QuietChecks) -> str:
@@ -120,6 +120,7 @@ def scheduling(found: Scheduling) -> str:
 def excluded(reasons: Mapping[int, Sequence[str]]) -> str:
     """Each block of which nothing is used, and the first of the reasons."""
     return "; ".join(
-        f"block {block}: {those[0]}" + (f", and {plural(len(those) - 1, 'reason')} more" if len(those) > 1 else "")
+        f"block {block} excluded for interference: {those[0]}"
+        + (f", and {plural(len(those) - 1, 'reason')} more" if len(those) > 1 else "")
         for block, those in reasons.items()
     )

@@ -151,9 +151,10 @@ def test_three_per_cent_of_steal_in_one_run_takes_its_block_from_every_condition
     first = next(run.spec.id for run in runs if run.spec.block == 4)
     report = analysis.build(session, disturbed(runs, lambda run: run.spec.id == first, stolen(0.03)))
     assert list(report.excluded_blocks) == [4]
+    assert "stolen by the hypervisor" in report.excluded_blocks[4][0]
     for cell in report.cells:
         assert cell.headline.comparison.pairs == 6
-        assert "stolen by the hypervisor" in cell.headline.comparison.missing[4]
+        assert cell.headline.comparison.missing[4] == "excluded for interference"
         for row in (*cell.rows, *cell.usage):
             assert all(4 not in side.values for side in row.sides.values())
         assert all(4 not in arm.side.values for arm in cell.arms)
@@ -169,7 +170,7 @@ def test_more_than_a_fifth_of_the_blocks_excluded_is_a_noisy_host_and_undecided(
     assert report.cells[0].headline.comparison.pairs == 100 - excluded
     if is_noisy:
         assert {row.verdict for row in rows} == {"undecided"}
-        assert all(row.why.startswith("noisy host: 21 of 100 blocks excluded; ") for row in rows)
+        assert all(row.why.startswith("noisy host: 21 of 100 blocks excluded for interference") for row in rows)
         assert {arm.verdict for cell in report.cells for arm in cell.arms} <= {"undecided", None}
     else:
         assert report.cells[0].headline.comparison.verdict == "slower"

@@ -135,6 +135,27 @@ def test_no_line_is_too_long_for_a_terminal_and_none_is_cut_off(shape):
     assert "…" not in page
 
 
+def all_excluded_but_one(runs):
+    """Seven of eight blocks in which others took a CPU and a half."""
+
+    def disturbed(row):
+        return replace(row, host_busy_seconds=row.host_busy_seconds + 1.5 * row.watched_seconds)
+
+    return [
+        replace(run, usage=tuple(map(disturbed, run.usage))) if run.spec.block > 1 else run for run in one_invalid(runs)
+    ]
+
+
+def test_each_reason_is_written_once():
+    page = " ".join(rendered(all_excluded_but_one, cells=2, blocks=8).split())
+    assert "7 of 8 blocks excluded for interference, so every verdict is undecided: see Runs." in page
+    for block in range(2, 9):
+        assert page.count(f"block {block} excluded for interference: head of") == 1
+    assert page.count("that others held") == 7
+    assert page.count("worker-1 did 3 % of the work") == 1
+    assert page.count("its calls without the work; no experiment") <= 1
+
+
 def test_sentences_are_wrapped_where_they_are_asked_to_be():
     page = rendered(cells=1, width=80)
     assert all(len(line) <= 80 for line in page.split("inference c01")[0].splitlines())
