@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-_TWO_STOPS = re.compile(
-    r"(?<=[^\s./`])\.\.(?=\s|$)"
-)  # of a sentence that ends in another one; no `..` of a path, no ellipsis
+# Of a sentence that ends in another one; no `..` of a path, no ellipsis.
+_TWO_STOPS = re.compile(r"(?<=[^\s./`])\.\.(?=\s|$)|(?<=[?!])\.(?=\s|$)")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_LOG_PREFIX = re.compile(
-    r"^[IWEF]\d{4} [\d:.]+ +\d+ \S+:\d+\] "
-)  # of kubectl and whatever else logs as Kubernetes does
+_LOG_PREFIX = re.compile(r"^[IWEF]\d{4} [\d:.]+ +\d+ \S+:\d+\] ")  # of kubectl, and of all that logs as it does
 _STACK = re.compile(r"^Stack Trace:", re.MULTILINE)
 _EMPTY = re.compile(r"^[\W\d_]*$|^: exit status \d+$|^Remaining processes will be killed\.?$")
 _WARNING = re.compile(r"^(warn(ing)?\b|W\d{4} )", re.IGNORECASE)
@@ -30,7 +27,7 @@ class BenchError(Exception):
     exit_code = 1
 
     def __init__(self, what: str, way_out: str = "", *, details: tuple[str, ...] = ()) -> None:
-        what = _TWO_STOPS.sub(".", what)
+        what = _TWO_STOPS.sub(lambda stops: "." if stops[0] == ".." else "", what)
         super().__init__(" ".join(part for part in (what, way_out) if part))
         self.what = what
         self.way_out = way_out

@@ -35,7 +35,8 @@ def command(
     choice = choose(target, given, otherwise=_detected)
     chosen = choice.target
     (topology,) = plan.topologies(shape)
-    chosen.check(topology)
+    with StepDisplay() as display:
+        chosen.check(topology, display.steps)
     say(choice.describe())
     with session_lock.changing(chosen.name, choice.options.name, typed_command(), force=force) as unheld:
         if unheld:

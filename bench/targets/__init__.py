@@ -117,8 +117,8 @@ class Target(Protocol):
 
     name: str
 
-    def check(self, topology: Topology) -> None:
-        """Raise DoesNotFit or BadInput, before anything starts, where `topology` cannot stand here."""
+    def check(self, topology: Topology, steps: Steps = SILENT) -> None:
+        """Raise BadInput, DoesNotFit or TargetFailed, before anything starts, where `topology` cannot be made here."""
         ...
 
     def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN, steps: Steps = SILENT) -> Cluster:

@@ -180,7 +180,7 @@ class FakeTarget:
     load: IdleLoad | None = None  # of the deployment at rest
     not_started: str = ""  # why no worker starts
 
-    def check(self, topology: Topology) -> None:
+    def check(self, topology: Topology, steps: Steps = SILENT) -> None:
         pass
 
     def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN, steps: Steps = SILENT) -> Cluster:

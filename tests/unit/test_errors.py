@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.errors import error_in_output
+from bench.errors import TargetFailed, error_in_output
 
 KUSTOMIZE = """E1129 10:47:22.691740   20150 run.go:72] "command failed" err=<
 \taccumulating resources: accumulation err='accumulating resources from 'https://github.com/x': Get "https://github.com/x":\
@@ -75,3 +75,15 @@ def test_of_a_reason_that_is_too_long_both_ends_are_left() -> None:
     assert reason.startswith("error: x")
     assert " … x" in reason
     assert reason.endswith("x the end")
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("It failed: no such host..", "It failed: no such host."),
+        ("It failed: is it running?.", "It failed: is it running?"),
+        ("Look into ../a, or wait ...", "Look into ../a, or wait ..."),
+    ],
+)
+def test_a_sentence_that_ends_in_another_one_has_one_stop(what: str, message: str) -> None:
+    assert str(TargetFailed(what)) == message

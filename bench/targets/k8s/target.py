@@ -67,18 +67,18 @@ class K8sTarget:
         self._where = Where(options, self._state_folder, MANIFESTS / "kind.yaml")
         self._operator: list[Object] = []
 
-    def check(self, topology: Topology) -> None:
+    def check(self, topology: Topology, steps: Steps = SILENT) -> None:
         """Refuse what cannot be meant, an image with other code, and what the nodes have no room for."""
         self._check_image()
         rendered = self.render(topology)
         context = self._where.context()
         if context is None:
-            self._check_new_cluster(topology)
+            self._check_new_cluster(topology, steps)
         else:
             kubectl = Kubectl(context)
             self._where.check_namespace(kubectl)
             self._assign(kubectl, topology, rendered)
-            self._missing_operator(kubectl)
+            self._missing_operator(kubectl, steps)
 
     def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN, steps: Steps = SILENT) -> Cluster:
         """Stand `topology` up on a fresh Ray cluster; whatever else is right already stays as it is."""
@@ -87,7 +87,7 @@ class K8sTarget:
             # What may fail comes first, and what takes minutes last: a cluster of kind, and the image into its nodes.
             rendered = self.render(topology, ray_settings)
             if self._where.context() is None:
-                self._check_new_cluster(topology, steps)
+                self._check_new_cluster(topology)  # again: `check` may have been long ago
             kubectl = self._where.cluster(steps)
             self._where.check_namespace(kubectl)
             chosen = self._assign(kubectl, topology, rendered)

@@ -56,7 +56,7 @@ class LocalTarget:
         self._state_folder = folder_of(options.name)
         self._started: dict[str, subprocess.Popen[bytes]] = {}
 
-    def check(self, topology: Topology) -> None:
+    def check(self, topology: Topology, steps: Steps = SILENT) -> None:  # noqa: ARG002, it is done at once
         """Refuse what cannot be meant, and what this machine has not got."""
         check_sizes(topology)
         self._isolation()
