@@ -49,7 +49,7 @@ class DockerTarget:
     options: Options
     name: str = "docker"
 
-    def check(self, topology: Topology, steps: Steps = SILENT) -> None:
+    def check(self, topology: Topology, steps: Steps = SILENT) -> None:  # noqa: ARG002, it is done at once
         """Refuse what cannot be meant, an image with other code, and what the engine has not got."""
         check_sizes(topology)
         client = engine.connect()
