@@ -25,6 +25,7 @@ class Trouble:
     what: str
     way_out: str = LOOK
     is_room: bool = False  # that there is none
+    log_of: tuple[str, str] | None = None  # the pod and container whose log has the reason
 
     def error(self) -> BenchError:
         """It as what is raised."""
@@ -113,8 +114,11 @@ def _of_container(container: Object, pod: Object, who: str, where: str) -> Itera
         )
     if reason in _BROKEN:
         code = f", exit code {ends[1]['exitCode']}" if "exitCode" in ends[1] else ""
-        said = f" ({message})" if message else ""
-        yield Trouble(what=f"{who}its container {name} does not start on {where}: {reason}{code}{said}")
+        details = f" ({message})" if message else ""
+        yield Trouble(
+            what=f"{who}its container {name} does not start on {where}: {reason}{code}{details}",
+            log_of=(str(pod["metadata"]["name"]), name),
+        )
 
 
 def _memory_limit(pod: Object, container: str) -> str:

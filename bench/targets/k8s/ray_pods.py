@@ -6,10 +6,11 @@ import base64
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from bench.errors import TargetFailed
+from bench.errors import TargetFailed, error_in_output
 from bench.model import Topology
+from bench.record.files import LOG_LINES
 from bench.targets import readiness
 from bench.targets.k8s import fitting, kuberay, pod_troubles
 from bench.targets.k8s.kubectl import Kubectl, Object
@@ -127,7 +128,18 @@ class RayPods:
         if not is_patient and pod_troubles.trouble(pods, events):
             found = pod_troubles.trouble(pods, events, self.places())
             if found is not None:
-                raise found.error()
+                raise self._with_log(found).error()
+
+    def _with_log(self, found: pod_troubles.Trouble) -> pod_troubles.Trouble:
+        """The same with the reason that the container's log has, where it can be read."""
+        if found.log_of is None:
+            return found
+        pod, container = found.log_of
+        where = ("--namespace", self.deployment, "--container", container, f"--tail={LOG_LINES}")
+        with suppress(TargetFailed):
+            if reason := error_in_output(self.kubectl.run("logs", pod, *where)):
+                return replace(found, what=f"{found.what}: {reason}")
+        return found
 
     def _look(self) -> tuple[list[Object], list[Object]]:
         found = self.kubectl.get(f"pods,events,{RAY_CLUSTERS}", "--namespace", self.deployment)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from kubernetes_objects import a_container, a_pod, an_event
 
 from bench.errors import TargetFailed
@@ -20,7 +22,7 @@ class Cluster:
     ran: list[tuple[str, ...]] = field(default_factory=list)
 
     def get(self, *arguments: str) -> list[dict[str, Any]]:
-        assert arguments[0] == "pods,events,rayclusters.ray.io"
+        assert arguments[0] in ("pods,events,rayclusters.ray.io", "nodes,pods")
         return self.objects
 
     def run(self, *arguments: str) -> str:
@@ -79,3 +81,16 @@ def test_a_pod_in_which_a_command_fails_is_left_out() -> None:
     assert there.ask(("cat", "x")) == {"head": f"said in {head['metadata']['name']}"}
     (words, _) = there.kubectl.ran  # type: ignore[attr-defined]
     assert words[-4:] == ("ray", "--", "cat", "x")
+
+
+def test_the_log_of_a_container_that_does_not_start_is_part_of_the_error() -> None:
+    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
+    broken = with_uid(a_pod("head", containerStatuses=[a_container(state=waiting)]), "h")
+    there = pods(CLUSTER, broken)
+    with pytest.raises(
+        TargetFailed, match=rf"CrashLoopBackOff \(back-off 10s\): said in {broken['metadata']['name']}\."
+    ):
+        there._raise_for_trouble([broken], [], until=time.monotonic())
+    there = pods(CLUSTER, broken, dead=(broken["metadata"]["name"],))  # its log cannot be read
+    with pytest.raises(TargetFailed, match=r"CrashLoopBackOff \(back-off 10s\)\."):
+        there._raise_for_trouble([broken], [], until=time.monotonic())
