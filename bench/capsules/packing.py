@@ -4,7 +4,7 @@
     session.json, runs/...         the record, as it is: plan, facts of each node, raw samples, usage, how each run ended, and
                                    what Prometheus had of it
     report.json, report.html       what it meant to the raymeter that packed it
-    constraints.txt, versions.env  every version that was pinned
+    uv.lock, versions.env          every version that was pinned
 
 The same session packed by the same code is the same file, byte by byte.
 """
@@ -33,7 +33,7 @@ MANIFEST = "manifest.json"
 REPORT = "report.json"
 PAGE = "report.html"
 RECORD = ("session.json", "runs/")  # what begins so is the session's own
-LOCKS = ("constraints.txt", "images/versions.env")
+LOCKS = ("uv.lock", "images/versions.env")
 ADDRESS_DIGITS = 32
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of every file: when it was packed must not change the bytes
 

@@ -23,7 +23,7 @@ REPOSITORY = "raymeter/ray"
 DOCKERFILE = "images/ray/Dockerfile"
 CODE_HASH = "io.raymeter.code-hash"
 LOCK = "io.raymeter.lock"
-_SILENCE_SECONDS = 1200  # of a build step: pip says nothing while it unpacks gigabytes
+_SILENCE_SECONDS = 1200  # of a build step: uv says nothing while it fetches a gigabyte
 _STEP_WIDTH = 100
 _TAG = re.compile(r"[a-z0-9][a-z0-9._/:-]*:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 
@@ -71,7 +71,7 @@ def recipe(folder: Path = SOURCE.parent, *, tag: str | None = None) -> Recipe:
         )
     versions = pinned(folder)
     base = versions["BASE_IMAGE"] + (f"@{digest}" if (digest := versions.get("BASE_DIGEST")) else "")
-    lock = hashlib.sha256((folder / "constraints.txt").read_bytes()).hexdigest()[:16]
+    lock = hashlib.sha256((folder / "uv.lock").read_bytes()).hexdigest()[:16]
     return Recipe(
         folder=folder,
         tags=(tag,) if tag else (exact_tag(), default_tag()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -215,7 +216,9 @@ def test_ray_pods_have_one_image_and_are_pulled_only_where_it_is_missing() -> No
 
 
 def test_versions_are_those_of_the_one_place() -> None:
-    assert ray_cluster("multi")["spec"]["rayVersion"] == VERSIONS["RAY_VERSION"]
+    packages = tomllib.loads((K8S.parent / "uv.lock").read_text())["package"]
+    (ray,) = (package["version"] for package in packages if package["name"] == "ray")
+    assert ray_cluster("multi")["spec"]["rayVersion"] == ray
     (operator,) = read(K8S / "operator/kustomization.yaml")
     assert any(resource.endswith(f"?ref={VERSIONS['KUBERAY_VERSION']}") for resource in operator["resources"])
     (kind,) = read(K8S / "kind.yaml")

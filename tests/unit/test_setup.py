@@ -1,256 +1,401 @@
-"""Set-up: when .venv is made anew, where PyTorch comes from, and what is said when it cannot be made."""
+"""Set-up: when .venv is made anew, from what, and what is left where it cannot be made."""
 
 from __future__ import annotations
 
-import json
+import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
+import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import environment as setup
 import pytest
 from repository import ROOT
 
+UV = Path(sys.prefix) / "bin/uv"
 PROJECT = """
 [build-system]
-requires = ["setuptools>=77"]
+requires = ["uv_build>=0.9,<0.14"]
+build-backend = "uv_build"
 [project]
-name = "a-project"
+name = "raymeter"
 version = "1"
-dependencies = ["numpy"]
-[tool.ruff]
-line-length = 120
+requires-python = ">=3.11,<3.14"
+dependencies = [{dependencies}]
+[project.scripts]
+bench = "bench:main"
+[tool.uv.build-backend]
+module-name = "bench"
+module-root = ""
 """
-CPU = "torch==2.13.0+cpu"
+LOCK = """
+version = 1
+requires-python = ">=3.11, <3.14"
+
+[[package]]
+name = "raymeter"
+version = "1"
+source = {{ editable = "." }}
+dependencies = [{names}]
+
+[package.metadata]
+requires-dist = [{names}]
+"""
+LOCKED = """
+[[package]]
+name = "{name}"
+version = "{version}"
+source = {{ registry = "https://example.invalid/simple" }}
+wheels = [{{ url = "https://example.invalid/{file}", hash = "sha256:{digest}" }}]
+"""
+
+Setup = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project with the real set-up and nothing that would be installed for long."""
-    (tmp_path / "pyproject.toml").write_text(PROJECT)
-    (tmp_path / "constraints.txt").write_text("# pins\nnumpy==2.4.6\ntorch==2.13.0\n")
-    shutil.copytree(ROOT / ".ci", tmp_path / ".ci", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "Taskfile.yml", tmp_path)
-    return tmp_path
+    """A project with the real set-up and no dependencies, in a folder with a space in its name."""
+    folder = tmp_path / "a project"
+    (folder / "bench").mkdir(parents=True)
+    (folder / "bench/__init__.py").write_text("def main(): print('it runs')\n")
+    (folder / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci/setup", folder / ".ci")
+    shutil.copy(ROOT / "Taskfile.yml", folder)
+    depend(folder, {})
+    return folder
 
 
-def pretend_made(project: Path) -> Path:
-    """A .venv that set-up takes for a whole one, though its Python only notes down that it was called."""
-    python = project / ".venv/bin/python"
-    python.parent.mkdir(parents=True)
-    python.write_text(f"#!/bin/sh\necho called >> {project}/called\n")
-    python.chmod(0o755)
-    inputs = setup.inputs_of(project)
-    (project / ".venv/setup.json").write_text(json.dumps(inputs))
-    return project / ".venv"
-
-
-def run_setup(project: Path, command: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, cwd=project, env={**os.environ, **variables}, capture_output=True, text=True, timeout=120, check=False
+def depend(project: Path, wheels: dict[str, tuple[str, str]]) -> None:
+    """Let the project depend on packages: version, and hash in the lock, by name."""
+    names = ", ".join(f'{{ name = "{name}" }}' for name in wheels)
+    (project / "pyproject.toml").write_text(PROJECT.format(dependencies=", ".join(f'"{name}"' for name in wheels)))
+    (project / "uv.lock").write_text(
+        LOCK.format(names=names)
+        + "".join(
+            LOCKED.format(name=name, version=version, digest=digest, file=wheel_name(name, version).replace("+", "%2B"))
+            for name, (version, digest) in wheels.items()
+        )
     )
 
 
+def wheel_name(name: str, version: str) -> str:
+    return f"{name}-{version}-py3-none-any.whl"
+
+
+def make_wheel(folder: Path, name: str, version: str) -> str:
+    """Write a package with one module into `folder`; its SHA-256."""
+    information = f"{name}-{version}.dist-info"
+    path = folder / wheel_name(name, version)
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.writestr(f"{name}.py", f"version = '{version}'\n")
+        wheel.writestr(f"{information}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        wheel.writestr(f"{information}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{information}/RECORD", "")
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def variables(tmp_path: Path) -> dict[str, str]:
+    """The environment of a user who has uv, and nothing set for it or for pip."""
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_", "PYTHON", "COLUMNS"))
+    }
+    path = os.pathsep.join([str(UV.parent), kept["PATH"]])
+    return {
+        **kept,
+        "PATH": path,
+        "UV_CACHE_DIR": str(tmp_path / "cache"),
+        "UV_OFFLINE": "1",
+        "UV_PYTHON": sys.executable,
+    }
+
+
+@pytest.fixture
+def setup(project: Path, variables: dict[str, str]) -> Setup:
+    """Runs `.ci/setup`, or another command, in the project."""
+
+    def run(*command: str, cwd: Path = project, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command or (".ci/setup",),
+            cwd=cwd,
+            env={**variables, **more},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    return run
+
+
+def bench(project: Path) -> str:
+    return subprocess.check_output([project / ".venv/bin/bench"], text=True).strip()
+
+
+def version_of(project: Path, name: str) -> str:
+    python = project / ".venv/bin/python"
+    return subprocess.check_output([python, "-c", f"import {name}; print({name}.version)"], text=True).strip()
+
+
 def everything_in(folder: Path) -> dict[str, int]:
-    return {str(path): path.lstat().st_mtime_ns for path in folder.rglob("*")}
+    return {str(path): path.lstat().st_mtime_ns for path in folder.rglob("*") if "__pycache__" not in path.parts}
+
+
+def remains(project: Path) -> list[str]:
+    return [path.name for path in project.iterdir() if path.name.startswith((".venv.", ".uv"))]
 
 
 # When
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new", "changed"),
-    [
-        ("pyproject.toml", '"numpy"', '"numpy", "scipy"', ["pyproject.toml"]),
-        ("pyproject.toml", "setuptools>=77", "setuptools>=78", ["pyproject.toml"]),
-        ("pyproject.toml", "line-length = 120", "line-length = 100", []),
-        ("constraints.txt", "2.4.6", "2.4.7", ["constraints.txt"]),
-        ("constraints.txt", "# pins", "# other words\n", []),
-    ],
-)
-def test_only_what_is_installed_puts_an_environment_out_of_date(
-    project: Path, file: str, old: str, new: str, changed: list[str]
+@pytest.fixture
+def made(project: Path, setup: Setup) -> int:
+    """The environment that `task setup` has made, as the number of its folder."""
+    if not shutil.which("task"):
+        pytest.skip("needs the command task, of the package go-task-bin")
+    done = setup("task", "setup")
+    assert (done.returncode, bench(project)) == (0, "it runs"), done.stderr
+    return (project / ".venv").stat().st_ino
+
+
+def test_with_nothing_to_do_task_setup_says_and_does_nothing(project: Path, setup: Setup, made: int) -> None:
+    before = everything_in(project / ".venv")
+    (project / "bench/more.py").write_text("")
+    for python in ("", sys.executable):
+        done = setup("task", "setup", PYTHON=python)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert everything_in(project / ".venv") == before
+
+
+@pytest.mark.parametrize("file", ["uv.lock", "pyproject.toml", ".ci/setup"])
+def test_what_the_environment_is_made_from_puts_it_out_of_date(
+    project: Path, setup: Setup, made: int, file: str
 ) -> None:
-    before = setup.inputs_of(project)
-    path = project / file
-    assert old in path.read_text()
-    path.write_text(path.read_text().replace(old, new))
-    after = setup.inputs_of(project)
-    assert [name for name in after if before[name] != after[name]] == changed
+    with (project / file).open("a") as content:
+        content.write("\n# changed\n")
+    assert setup("task", "setup").returncode == 0
+    assert (project / ".venv").stat().st_ino != made
 
 
-def test_code_of_ours_does_not_put_an_environment_out_of_date(project: Path) -> None:
-    before = setup.inputs_of(project)
-    (project / "bench").mkdir()
-    (project / "bench/new.py").write_text("")
-    assert setup.inputs_of(project) == before
+def test_an_environment_without_its_python_is_made_anew(project: Path, setup: Setup, made: int) -> None:
+    shutil.rmtree(project / ".venv/bin")
+    assert setup("task", "setup").returncode == 0
+    assert bench(project) == "it runs"
 
 
-def test_another_python_or_folder_puts_it_out_of_date(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = setup.inputs_of(project)
-    monkeypatch.setattr(sys.implementation, "cache_tag", "cpython-399")
+def test_a_project_that_was_moved_runs_its_own_code(project: Path, setup: Setup, made: int) -> None:
     moved = project.rename(project.with_name("moved"))
-    assert setup.why(before, setup.inputs_of(moved)) == "Python and the folder changed"
+    (moved / "bench/__init__.py").write_text("def main(): print('moved')\n")
+    assert setup("task", "setup", cwd=moved).returncode == 0
+    assert bench(moved) == "moved"
 
 
-def test_an_environment_without_its_last_file_or_its_python_is_not_whole(project: Path) -> None:
-    venv = pretend_made(project)
-    assert setup.recorded(venv) == setup.inputs_of(project)
-    (venv / "bin/python").rename(venv / "bin/gone")
-    assert setup.recorded(venv) is None
-    (venv / "bin/gone").rename(venv / "bin/python")
-    (venv / "setup.json").write_text('{"cut of')
-    assert setup.recorded(venv) is None
-    assert setup.why(None, setup.inputs_of(project)) == "there is no complete .venv"
+def test_another_python_puts_it_out_of_date(project: Path, setup: Setup, made: int, tmp_path: Path) -> None:
+    other = tmp_path / "python"
+    other.write_text(f"#!/bin/sh\ncase $2 in *version_info*) echo 3.99;; *) exec '{sys.executable}' \"$@\";; esac\n")
+    other.chmod(0o755)
+    assert setup("task", f"PYTHON={other}", "setup").returncode == 0
+    assert (project / ".venv").stat().st_ino != made
 
 
-@pytest.mark.skipif(not shutil.which("task"), reason="needs the command task: pip install go-task-bin")
-def test_with_nothing_to_do_task_setup_says_so_in_one_line_and_calls_no_pip(project: Path) -> None:
-    venv = pretend_made(project)
-    before = everything_in(venv)
-    done = run_setup(project, ["task", "setup"], PYTHON=sys.executable)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "setup: nothing to do, .venv is up to date\n")
-    assert everything_in(venv) == before
-    assert not (project / "called").exists()
+# What is left where it cannot be made
 
 
-def test_a_second_setup_waits_for_the_first_and_then_has_nothing_to_do(project: Path) -> None:
-    with setup.locked(project):
-        second = subprocess.Popen(
-            [sys.executable, ".ci/setup.py"], cwd=project, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
-        assert second.stderr
-        assert second.stderr.readline() == "setup: another set-up is at work here, waiting for it\n"
-        pretend_made(project)
-    _, said = second.communicate(timeout=60)
-    assert said == "setup: nothing left to do, another set-up has just made .venv\n"
-    assert second.returncode == 0
-    assert not (project / "called").exists()
-
-
-# Making it
-
-
-@pytest.mark.slow
-def test_a_failed_setup_puts_the_old_environment_back(project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    venv = pretend_made(project)
-    before = everything_in(venv)
-    (project / "constraints.txt").write_text("torch==0.0.1\n")
-    nothing = str(tmp_path_factory.mktemp("no-wheels"))
-    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": nothing}
-    done = run_setup(project, [sys.executable, ".ci/setup.py"], **offline)
-    assert done.returncode == 1
-    said = done.stderr.splitlines()
-    assert "as constraints.txt changed" in said[0]
-    assert said[-1] == "setup: there is no torch==0.0.1 for this Python and system in the package sources"
-    assert everything_in(venv) == before
-    assert not (project / ".venv.previous").exists()
-
-
-def test_the_ruin_of_a_killed_setup_is_removed_and_what_was_set_aside_is_kept(project: Path) -> None:
-    venv, previous = project / ".venv", project / ".venv.previous"
-    pretend_made(project).rename(previous)
-    (venv / "bin").mkdir(parents=True)
-    setup.set_aside(venv, previous)
-    assert not venv.exists()
-    assert setup.recorded(previous) == setup.inputs_of(project)
-
-
-def test_a_finished_environment_is_set_aside_in_place_of_an_older_one(project: Path) -> None:
-    venv, previous = pretend_made(project), project / ".venv.previous"
-    previous.mkdir()
-    setup.set_aside(venv, previous)
-    assert not venv.exists()
-    assert setup.recorded(previous) == setup.inputs_of(project)
-
-
-# Where PyTorch comes from
-
-
-@pytest.mark.parametrize(
-    ("settings", "wanted"),
-    [
-        (set(), [(CPU, setup.CPU_INDEX), ("torch==2.13.0", None)]),
-        ({"find-links"}, [(CPU, None), (CPU, setup.CPU_INDEX), ("torch==2.13.0", None)]),
-        ({"extra-index-url"}, [(CPU, None), (CPU, setup.CPU_INDEX), ("torch==2.13.0", None)]),
-        ({"index-url"}, [(CPU, None), ("torch==2.13.0", None)]),
-        ({"find-links", "no-index"}, [(CPU, None), ("torch==2.13.0", None)]),
-    ],
-)
-def test_pytorch_is_the_cpu_build_and_a_set_source_is_obeyed(
-    settings: set[str], wanted: list[tuple[str, str | None]]
+def test_a_python_out_of_range_is_refused_in_one_line_and_the_old_environment_stays(
+    project: Path, setup: Setup
 ) -> None:
-    sources = setup.torch_sources("2.13.0", settings, "linux")
-    assert [(source.requirement, source.options[-1] if source.options else None) for source in sources] == wanted
-    assert [source.is_cuda for source in sources] == [False] * (len(sources) - 1) + [True]
+    assert setup().returncode == 0
+    before = everything_in(project / ".venv")
+    for file in ("pyproject.toml", "uv.lock"):
+        path = project / file
+        path.write_text(path.read_text().replace("3.11", "3.8").replace("3.14", "3.9"))
+    done = setup()
+    assert done.returncode != 0
+    refusal, state = done.stderr.splitlines()
+    assert "incompatible with the project's Python requirement: `==3.8.*`" in refusal
+    assert state == "setup: failed; .venv is as it was"
+    assert everything_in(project / ".venv") == before
+    assert remains(project) == []
 
 
-def test_pytorch_is_nothing_special_where_the_usual_build_is_for_the_cpu() -> None:
-    assert setup.torch_sources("2.13.0", {"find-links"}, "darwin") == ()
+def test_a_failed_setup_leaves_the_old_environment(project: Path, setup: Setup) -> None:
+    assert setup().returncode == 0
+    before = everything_in(project / ".venv")
+    depend(project, {"nowhere": ("1", "0" * 64)})
+    done = setup()
+    assert done.returncode != 0
+    assert "nowhere" in done.stderr
+    assert done.stderr.splitlines()[-1] == "setup: failed; .venv is as it was"
+    assert everything_in(project / ".venv") == before
+    assert remains(project) == []
 
 
-@pytest.mark.parametrize(
-    ("listing", "wanted"),
-    [
-        ("", set()),
-        (":env:.find-links='/wheels'\n:env:.default-timeout='180'\nglobal.cert='/a.pem'", {"find-links"}),
-        ("user.index-url='https://example.org/simple?a=b'", {"index-url"}),
-        ("install.extra-index-url='https://example.org'\nglobal.no-index='1'", {"extra-index-url", "no-index"}),
-    ],
-)
-def test_sources_are_found_in_variables_and_files_of_pip(listing: str, wanted: set[str]) -> None:
-    assert setup.configured(listing) == wanted
+@pytest.fixture
+def slow_uv(project: Path, tmp_path: Path) -> Iterator[Callable[[], subprocess.Popen[str]]]:
+    """Starts a set-up that is busy with its last step, installing packages."""
+    folder = tmp_path / "slow"
+    folder.mkdir()
+    (folder / "uv").write_text(
+        f"#!/bin/sh\n[ \"$*\" = sync ] || exec '{UV}' \"$@\"\n'{UV}' sync && touch busy && sleep 60\n"
+    )
+    (folder / "uv").chmod(0o755)
+    started: list[subprocess.Popen[str]] = []
+
+    def start(variables: dict[str, str]) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [".ci/setup"],
+            cwd=project,
+            env={**variables, "PATH": f"{folder}{os.pathsep}{variables['PATH']}"},
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(process)
+        deadline = time.monotonic() + 60
+        while not (project / "busy").exists():
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.02)
+        return process
+
+    yield start
+    for process in started:
+        process.wait(timeout=60)
 
 
-def test_the_pin_of_pytorch_is_read_from_the_constraints() -> None:
-    assert setup.torch_pin("numpy==2\ntorch==2.13.0  # why\n") == "2.13.0"
-    with pytest.raises(setup.SetupFailed, match="has no line torch==VERSION"):
-        setup.torch_pin("torchvision==1\n")
+@pytest.mark.parametrize("signal_sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_ended_setup_leaves_the_old_environment_and_the_next_one_removes_its_remains(
+    project: Path,
+    setup: Setup,
+    variables: dict[str, str],
+    slow_uv: Callable[..., subprocess.Popen[str]],
+    signal_sent: int,
+) -> None:
+    assert setup().returncode == 0
+    before = everything_in(project / ".venv")
+    process = slow_uv(variables)
+    os.killpg(process.pid, signal_sent)
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert everything_in(project / ".venv") == before
+    assert bool(remains(project)) == (signal_sent == signal.SIGKILL)
+    assert setup().returncode == 0
+    assert bench(project) == "it runs"
+    assert remains(project) == []
 
 
-# What is said
+def test_two_setups_at_once_leave_a_whole_environment(
+    project: Path, setup: Setup, variables: dict[str, str], slow_uv: Callable[..., subprocess.Popen[str]]
+) -> None:
+    first = slow_uv(variables)
+    assert setup().returncode == 0
+    assert bench(project) == "it runs"
+    os.killpg(first.pid, signal.SIGTERM)
+    first.communicate(timeout=60)
+    assert bench(project) == "it runs"
+    assert remains(project) == []
 
 
-@pytest.mark.parametrize(
-    ("complaints", "line"),
-    [
-        ("OSError: [Errno 28] No space left on device: '/tmp/x'", "the disk is full"),
-        (
-            "Retrying after connection broken by 'NewConnectionError'\nERROR: No matching distribution",
-            "no package index",
-        ),
-        ("The virtual environment was not created because ensurepip is not available.", "apt install python3-venv"),
-        ("ERROR: No matching distribution found for ray==9\n", "there is no ray==9 for this Python and system"),
-        ("ERROR: ResolutionImpossible: see the manual\n", "pyproject.toml and constraints.txt contradict each other"),
-        ("WARNING: a\nERROR: first\nERROR: the wheel is broken\n", "the wheel is broken. All that was said: a.log"),
-        (
-            "ERROR: Exception:\nTraceback:\n  File\nValueError: odd pin\n",
-            "ValueError: odd pin. All that was said: a.log",
-        ),
-        ("", "a step failed. All that was said: a.log"),
-    ],
-)
-def test_the_cause_of_a_failed_step_is_one_line(complaints: str, line: str) -> None:
-    said = setup.cause(complaints, "a.log")
-    assert line in said
-    assert "\n" not in said
+# Where uv comes from
 
 
-def test_a_short_disk_is_refused_before_anything_starts(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(setup, "NEEDED_BYTES", 10**18)
-    with pytest.raises(setup.SetupFailed, match=r"GB free, and 1000000000 GB are needed\. Free some"):
-        setup.make(project, setup.inputs_of(project), "it is a test")
+@pytest.fixture
+def without_uv(variables: dict[str, str], tmp_path: Path) -> dict[str, str]:
+    """PATH with the few commands that set-up uses, and no uv."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for command in ("cp", "dirname", "mkdir", "mv", "rm", "sed", "tail"):
+        (folder / command).symlink_to(shutil.which(command) or "")
+    del variables["UV_PYTHON"]
+    return {**variables, "PATH": str(folder)}
+
+
+def a_python(path: Path, pip: str) -> str:
+    """A Python whose pip is a shell command."""
+    path.write_text(f'#!/bin/sh\nif [ "$2" = pip ]; then\n{pip}\nelse exec \'{sys.executable}\' "$@"; fi\n')
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_missing_uv_is_fetched_by_pip_once_in_the_version_of_the_lock(
+    project: Path, setup: Setup, without_uv: dict[str, str], tmp_path: Path
+) -> None:
+    with (project / "uv.lock").open("a") as lock:
+        lock.write(
+            '\n[[package]]\nname = "uv"\nversion = "0.99"\nsource = { registry = "https://example.invalid/simple" }\n'
+        )
+    pip = f'echo "$@" >> calls; for target in "$@"; do shift; [ "$target" != --target ] || break; done; mkdir -p "$1/bin"; cp \'{UV}\' "$1/bin/uv"'
+    python = a_python(tmp_path / "python3", pip)
+    for _ in range(2):
+        done = setup(**without_uv, PYTHON=python)
+        assert done.returncode == 0, done.stderr
+        assert bench(project) == "it runs"
+    (call,) = (project / "calls").read_text().splitlines()
+    assert call.endswith(" uv==0.99")
+    assert [path.name for path in (project / ".uv").iterdir()] == ["0.99"]
+
+
+def test_where_pip_fetches_no_uv_the_last_line_says_how_to_install_it(
+    project: Path, setup: Setup, without_uv: dict[str, str], tmp_path: Path
+) -> None:
+    done = setup(**without_uv, PYTHON=a_python(tmp_path / "python3", "exit 1"))
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "setup: pip fetched no uv. Install it by hand, then try again: curl -LsSf https://astral.sh/uv/install.sh | sh"
+    )
+
+
+# Where packages come from
+
+
+@pytest.fixture
+def wheels(tmp_path: Path) -> Path:
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    return folder
+
+
+def test_pytorch_comes_from_a_folder_of_wheels_even_if_it_was_built_again(
+    project: Path, setup: Setup, wheels: Path
+) -> None:
+    make_wheel(wheels, "torch", "2.0+cpu")
+    depend(project, {"torch": ("2.0+cpu", "0" * 64)})
+    done = setup(PIP_FIND_LINKS=str(wheels))
+    assert done.returncode == 0, done.stderr
+    assert version_of(project, "torch") == "2.0+cpu"
+
+
+def test_without_any_index_all_packages_come_from_the_folder(project: Path, setup: Setup, wheels: Path) -> None:
+    make_wheel(wheels, "torch", "2.0+cpu")
+    digest = make_wheel(wheels, "other", "1.5")
+    make_wheel(wheels, "other", "1.6")
+    depend(project, {"torch": ("2.0+cpu", "0" * 64), "other": ("1.5", digest)})
+    done = setup(PIP_FIND_LINKS=str(wheels), PIP_NO_INDEX="1")
+    assert done.returncode == 0, done.stderr
+    assert (version_of(project, "torch"), version_of(project, "other")) == ("2.0+cpu", "1.5")
+
+
+def test_a_wheel_of_the_folder_with_another_hash_than_the_lock_has_is_refused(
+    project: Path, setup: Setup, wheels: Path
+) -> None:
+    make_wheel(wheels, "torch", "2.0+cpu")
+    make_wheel(wheels, "other", "1.5")
+    depend(project, {"torch": ("2.0+cpu", "0" * 64), "other": ("1.5", "0" * 64)})
+    done = setup(PIP_FIND_LINKS=str(wheels), PIP_NO_INDEX="1")
+    assert done.returncode != 0
+    assert "Hash mismatch for `other==1.5`" in done.stderr
     assert not (project / ".venv").exists()
 
 
-def test_a_python_that_is_too_old_is_told_which_one_is_needed(project: Path) -> None:
-    script = project / ".ci/setup.py"
-    script.write_text(
-        script.read_text().replace("OLDEST = (3, 11)", "OLDEST = (9, 0)").replace('"python3', '"no-python3')
-    )
-    done = run_setup(project, [sys.executable, ".ci/setup.py"])
-    assert done.returncode == 1
-    assert f"{sys.executable} is Python 3.{sys.version_info[1]}, and raymeter needs 3.11 or newer" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+def test_a_folder_without_pytorch_is_named_and_the_address_in_the_lock_is_next(
+    project: Path, setup: Setup, wheels: Path
+) -> None:
+    depend(project, {"torch": ("2.0+cpu", "0" * 64)})
+    done = setup(PIP_FIND_LINKS=str(wheels))
+    assert done.returncode != 0
+    assert "setup: no torch==2.0+cpu in the sources set for pip: its address in uv.lock is next" in done.stderr
+    assert "https://example.invalid/torch-2.0%2Bcpu-py3-none-any.whl" in done.stderr

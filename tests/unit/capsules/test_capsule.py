@@ -64,7 +64,7 @@ def test_a_capsule_is_verified_with_every_number_of_its_report(packed: Path) -> 
         "session.json",
         "report.json",
         "report.html",
-        "constraints.txt",
+        "uv.lock",
         "versions.env",
     } <= found.manifest.files.keys()
     assert "runs/b01-single-inference-c01/files/profile.txt" in found.manifest.files
@@ -309,8 +309,8 @@ def test_what_is_no_file_is_no_capsule_and_is_not_waited_for(tmp_path: Path, kin
 
 
 def test_a_file_that_is_missing_or_more_than_the_manifest_has_is_named(packed: Path, tmp_path: Path) -> None:
-    with pytest.raises(RecordDamaged, match=r"constraints\.txt is missing"):
-        checking.verify(rewritten(packed, tmp_path, lambda content: content.__delitem__("constraints.txt")))
+    with pytest.raises(RecordDamaged, match=r"uv\.lock is missing"):
+        checking.verify(rewritten(packed, tmp_path, lambda content: content.__delitem__("uv.lock")))
     with pytest.raises(RecordDamaged, match="runs/more is not in the manifest"):
         checking.verify(rewritten(packed, tmp_path, lambda content: content.update({"runs/more": b"x"})))
 

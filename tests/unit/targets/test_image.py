@@ -42,10 +42,10 @@ def test_an_image_is_built_from_a_checkout_only(tmp_path: Path) -> None:
 def test_the_lock_changes_with_a_pin_and_the_code_hash_with_the_code(tmp_path: Path) -> None:
     for name in ("images", "bench"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "constraints.txt", tmp_path)
+    shutil.copy(ROOT / "uv.lock", tmp_path)
     same = image.recipe(tmp_path)
     assert same.labels == image.recipe().labels
-    (tmp_path / "constraints.txt").write_text("ray==0\n")
+    (tmp_path / "uv.lock").write_text("ray==0\n")
     (tmp_path / "bench/model.py").write_text("")
     assert image.recipe(tmp_path).labels[image.LOCK] != same.labels[image.LOCK]
     assert code_hash(tmp_path / "bench") == same.labels[image.CODE_HASH]  # kept for this process: code does not change
@@ -102,7 +102,7 @@ def test_the_dockerfile_needs_no_buildkit_and_names_no_architecture() -> None:
 def test_the_code_comes_after_the_packages() -> None:
     """A change in bench/ makes the last layers anew, and no other."""
     lines = (ROOT / image.DOCKERFILE).read_text().splitlines()
-    packages = next(index for index, line in enumerate(lines) if "requirements.txt" in line and "pip install" in line)
+    packages = next(index for index, line in enumerate(lines) if ".ci/setup /opt/venv" in line)
     code = next(index for index, line in enumerate(lines) if line.startswith("COPY bench"))
     arguments = next(index for index, line in enumerate(lines) if line.startswith("ARG LOCK"))
     assert packages < code < arguments
