@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bench.analysis import Report
-from bench.analysis.two_sessions import TwoSessions
 from bench.model import Run
 from bench.reports import as_csv, as_html, as_json, as_markdown, as_text, two_sessions
 from bench.reports.interop import junit, mllog, openmetrics, perf_metrics
@@ -22,8 +21,8 @@ FORMATS: dict[str, Callable[..., str]] = {
     "junit": junit.render,
 }
 
-OF_TWO_SESSIONS: dict[str, Callable[[TwoSessions], str]] = {
-    "text": lambda found: as_text.write(two_sessions.compose(found)),
+OF_TWO_SESSIONS: dict[str, Callable[..., str]] = {
+    "text": lambda found, **layout: as_text.write(two_sessions.compose(found), **layout),
     "markdown": lambda found: as_markdown.write(two_sessions.compose(found)),
     "json": as_json.render,
 }

@@ -153,21 +153,29 @@ def _chapter(chapter: Chapter, width: int) -> Iterator[RenderableType]:
 def _grid(found: Table, width: int, *, marks: bool = False, title: str = "") -> Iterator[RenderableType]:
     """A table; with `marks` its rows are indented, and the headline has a * in front. `title`: of the first column.
 
-    One that is too wide is written in parts, each with its first column; what is drawn with letters is left out before that.
+    One that is too wide is written in parts, each with the columns that tell its rows apart; what is drawn with letters is left
+    out before that.
     """
     columns = list(range(len(found.columns)))
     sizes = [_size(found, column, marks=marks, title=title) for column in columns]
     if sum(sizes) > width:
         columns = [column for column in columns if not found.columns[column].is_picture]
-    first, *others = columns
+    keys = columns[: _keys(found)]
     part: list[int] = []
-    for column in others:
-        room = width - sizes[first] - sum(sizes[each] for each in part)
+    for column in columns[len(keys) :]:
+        room = width - sum(sizes[each] for each in (*keys, *part))
         if part and room < (sizes[column] if found.columns[column].is_number else min(sizes[column], _WRAPPED)):
-            yield _part(found, [first, *part], width, marks=marks, title=title)
+            yield _part(found, [*keys, *part], width, marks=marks, title=title)
             part = []
         part.append(column)
-    yield _part(found, [first, *part], width, marks=marks, title=title)
+    yield _part(found, [*keys, *part], width, marks=marks, title=title)
+
+
+def _keys(found: Table) -> int:
+    """How many of the first columns tell all rows apart; one, where none do."""
+    counts = range(1, len(found.columns))
+    rows = [tuple(cell.words for cell in row.cells) for row in found.rows]
+    return next((count for count in counts if len({row[:count] for row in rows}) == len(rows)), 1)
 
 
 _WRAPPED = 26  # columns are enough for words that are wrapped

@@ -77,8 +77,13 @@ def ratio_head(comparison: Comparison) -> str:
 
 def row_scale(row: MetricRow) -> Scale:
     """The unit and prefix that fit all values of a row."""
-    scale = scale_for(row.metric, [side.estimate.value for side in row.sides.values() if side.estimate])
-    return Scale(scale.divisor, "ratio") if row.metric.kind == "ratio" else scale
+    return scale_of(row.metric, [side.estimate.value for side in row.sides.values() if side.estimate])
+
+
+def scale_of(metric: Metric, values: Iterable[float]) -> Scale:
+    """The unit and prefix that fit `values`, for a column that says the unit: of a ratio too."""
+    scale = scale_for(metric, values)
+    return Scale(scale.divisor, "ratio") if metric.kind == "ratio" else scale
 
 
 def format_side(side: Side | None, scale: Scale, row: MetricRow) -> str:
@@ -110,7 +115,9 @@ def without_unit(title: str, found: Table) -> tuple[str, Table]:
     if at is None or len(units) > 1:
         return title, found
     rows = tuple(Row(row.cells[:at] + row.cells[at + 1 :], row.is_headline) for row in found.rows)
-    return ", ".join((title, *units)), Table(found.columns[:at] + found.columns[at + 1 :], rows)
+    return ", ".join((title, *(unit for unit in units if unit not in title.split()))), Table(
+        found.columns[:at] + found.columns[at + 1 :], rows
+    )
 
 
 def ratio_and_verdict(row: MetricRow) -> list[Cell | str]:

@@ -80,10 +80,11 @@ CROWDING = size(
     means="workers per CPU",
     better=None,
 )
-WEIGHTS_APART = size(
+WEIGHTS_APART = ratio(
     "weights_apart",
-    "",
+    "1",
     "Greatest difference of a parameter between synchronous workers and gloo's after one iteration, of its change.",
+    better="lower",
 )
 
 ACCURACY_BY_ITERATIONS = size(

@@ -9,7 +9,7 @@ from bench.analysis import Report
 from bench.analysis.caveats.evidence import about
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import Side
-from bench.analysis.number_format import Scale, label, scale_for
+from bench.analysis.number_format import Scale, label
 from bench.analysis.rows import MetricRow
 from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT, Estimate
 from bench.model import Run
@@ -124,7 +124,7 @@ def _table(
 def _common_scale(rows: Sequence[MetricRow]) -> Scale:
     """One for all cells, by the least of them: then units are equal, and no value loses its digits."""
     values = [abs(side.estimate.value) for row in rows for side in row.sides.values() if side.estimate]
-    return scale_for(rows[0].metric, [min(values)] if values else [])
+    return tables.scale_of(rows[0].metric, [min(values)] if values else [])
 
 
 def axis_of(ratios: Sequence[Estimate]) -> Axis | None:

@@ -118,6 +118,30 @@ def test_no_line_is_wider_than_the_terminal_and_no_number_is_lost(width, short, 
     assert not Counter(numbers.findall(drawn.sub(" ", wide))) - Counter(numbers.findall(page))
 
 
+def test_each_part_of_a_wide_table_has_the_columns_that_tell_its_rows_apart():
+    page = rendered(width=80, cells=1)
+    nodes = page.split("Node by node")[1].split("\n\n")[0]
+    assert nodes.count("multi   head ") == nodes.count("multi   worker-1 ") == nodes.count("topology  node ") >= 2
+    assert page.count(" metric ") >= 2
+
+
+def test_of_many_nodes_the_busiest_and_the_idlest_are_shown_and_a_count():
+    session, runs = made_up(cells=1, blocks=6)
+
+    def more_nodes(run):
+        rows = [
+            replace(row, node=f"worker-{number}", cpu_seconds=row.cpu_seconds / number)
+            for row in run.usage
+            if row.node == "worker-1"
+            for number in range(1, 7)
+        ]
+        return replace(run, usage=(*(row for row in run.usage if row.node == "head"), *rows))
+
+    page = as_text.render(analysis.build(session, [more_nodes(run) for run in runs]), short=True)
+    nodes = [line.split("  ")[1].strip() for line in page.split("\n Nodes")[1].split("\n\n")[0].splitlines()[1:]]
+    assert nodes == ["single head", "multi head", "multi worker-1", "... 4 nodes of multi between", "multi worker-6"]
+
+
 def test_question_answer_and_caveats_stand_above_the_numbers():
     page = rendered(cells=2)
     places = [
