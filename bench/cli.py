@@ -25,7 +25,7 @@ from bench.terminal.output import Level, set_level
 from bench.terminal.streams import outlive_readers
 
 PANELS: Mapping[str, tuple[str, ...]] = {
-    "Measure": ("run", "plan", "resume", "pilot", "selfcheck"),
+    "Measure": ("run", "plan", "resume", "pilot", "selfcheck", "try"),
     "Results": ("report", "compare", "show", "list", "history", "baseline", "rm"),
     "Share": ("export", "verify", "replay"),
     "Cluster": ("up", "down", "status", "doctor", "manifest", "image", "data"),

@@ -18,6 +18,7 @@ from bench.model import Value
 from bench.record.files import expand_home
 
 PATHS = ("PATH", "FOLDER", "FILE")  # units of parameters
+_EXAMPLE = "Annotated[type, Meta(...)], e.g. {name}: Annotated[int, Meta(ge=1)] = 1"
 _KINDS = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
 
 
@@ -78,13 +79,23 @@ def declared(params: type[Any]) -> Mapping[str, Parameter]:
 
 @cache  # each cell of a plan asks, and to read the types takes milliseconds
 def _declared(params: type[Any]) -> Mapping[str, Parameter]:
+    if not dataclasses.is_dataclass(params) or "__dataclass_fields__" not in vars(params):
+        raise TypeError(f"write @dataclass(frozen=True, kw_only=True) above the class {params.__qualname__}")
     hints = get_type_hints(params, include_extras=True)
-    found = {}
+    untyped = [name for name, value in vars(params).items() if type(value) in _KINDS and name not in hints]
+    for name in (name for name in untyped if not name.startswith("__")):
+        raise TypeError(f"{params.__qualname__}.{name} must be {_EXAMPLE.format(name=name)}")
+    parameters = {}
     for field in dataclasses.fields(params):
-        if get_origin(hints[field.name]) is not Annotated:
-            raise TypeError(f"{params.__qualname__}.{field.name} must be Annotated[type, Meta(...)]")
-        found[field.name] = as_declared(field.name, hints[field.name], default=cast(Value, field.default))
-    return MappingProxyType(found)
+        kind, *marks = get_args(hints[field.name]) if get_origin(hints[field.name]) is Annotated else (None,)
+        if not any(isinstance(mark, msgspec.Meta) for mark in marks[:1]):
+            raise TypeError(f"{params.__qualname__}.{field.name} must be {_EXAMPLE.format(name=field.name)}")
+        if kind not in _KINDS and get_origin(kind) is not Literal:
+            raise TypeError(f"{params.__qualname__}.{field.name} must be bool, int, float, str or Literal, got {kind}")
+        if field.default is dataclasses.MISSING:
+            raise TypeError(f"{params.__qualname__}.{field.name} must have a default")
+        parameters[field.name] = as_declared(field.name, hints[field.name], default=cast(Value, field.default))
+    return MappingProxyType(parameters)
 
 
 def as_declared(name: str, annotation: Any, *, default: Value) -> Parameter:

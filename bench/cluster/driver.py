@@ -29,7 +29,6 @@ from bench.model import Declared, Facts, NodeFacts, Spec, from_json
 from bench.record.store import write_whole
 
 PROFILE_TIMEOUT_SECONDS = 120.0
-LEAST_SHARE = 0.01  # of an equal share of the work: a node that did less was no part of it. A busy head may do little
 MOST_FUNCTION_BYTES = 2**20  # of a remote function, pickled: a larger one has data in it, copied to every worker
 
 
@@ -108,24 +107,12 @@ def run(spec: Spec, experiment: Experiment[Any], recorder: Recorder) -> list[str
         ray.shutdown()
         return reasons
     reasons += [f"node {name} was lost during the run" for name in sorted(before.keys() - _alive_nodes().keys())]
-    reasons += work_not_done(spec, experiment, invocation, shares)
+    busy = [probe.slot.name for probe in invocation.probes if probe.slot.name not in invocation.idle_by_plan]
+    reasons += work_checks.not_done(
+        spec, experiment, busy=busy, work_by_node=invocation.work_by_node, total=invocation.total_work, shares=shares
+    )
     ray.shutdown()
     return reasons
-
-
-def work_not_done(
-    spec: Spec, experiment: Experiment[Any], invocation: Invocation, shares: Mapping[str, Sequence[float]]
-) -> list[str]:
-    """The reasons why the headline is not that of work which the nodes did. `shares`: credited work by the headline's, by arm."""
-    busy = [probe.slot.name for probe in invocation.probes if probe.slot.name not in invocation.idle_by_plan]
-    reasons = idle_nodes(invocation.work_by_node, busy)
-    if spec.faults:
-        return reasons  # what a node did that was lost, or joined, nobody says
-    if spec.attempt == 1 and invocation.total_work == 0:  # a later attempt may find all of it done
-        reasons.append("no node was credited with any work")
-    empty = {arm.name for arm in experiment.arms if arm.role == "calls"}  # calls without the work, which have no credit
-    counted = {arm: those for arm, those in shares.items() if arm not in empty}
-    return reasons + work_checks.credit_reasons(counted, experiment.metrics[0])
 
 
 def planned_faults(spec: Spec, experiment: Experiment[Any], probes: list[NodeProbe]) -> FaultInjector | None:
@@ -348,18 +335,6 @@ def check_versions(nodes: Sequence[NodeFacts]) -> None:
     ]
     if mixed:
         raise Unfit(f"the nodes have different versions: {'; '.join(mixed)}. Run one image on all of them")
-
-
-def idle_nodes(work_by_node: Mapping[str, float], names: list[str]) -> list[str]:
-    """A reason for every node that did much less than its share: a multi-node run that was not one."""
-    total = sum(work_by_node.values())
-    if not total or len(names) < 2:
-        return []
-    return [
-        f"node {name} did {work_by_node.get(name, 0.0) / total:.0%} of the work of {len(names)} nodes"
-        for name in names
-        if work_by_node.get(name, 0.0) < LEAST_SHARE * total / len(names)
-    ]
 
 
 def _alive_nodes() -> dict[str, Any]:

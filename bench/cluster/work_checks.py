@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 import io
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from enum import Enum
 from pathlib import PurePath
 from types import FunctionType, ModuleType
 from typing import Any
 
-from bench.model import WORK_TOLERANCE, Metric, Sample
+from bench.experiments import Experiment
+from bench.model import WORK_TOLERANCE, Metric, Sample, Spec
 
+LEAST_SHARE = 0.01  # of an equal share of the work: a node that did less was no part of it. A busy head may do little
 Interval = tuple[str, float, float]
 """An arm, and when its timed work began and ended."""
 
@@ -117,4 +119,40 @@ def credit_reasons(shares: Mapping[str, Iterable[float]], headline: Metric) -> l
         f"{arm}: its nodes were credited with {share:.1%} of the work that {headline.name} says was done"
         for arm, share in sorted(least.items())
         if share < 1 - WORK_TOLERANCE
+    ]
+
+
+def not_done(
+    spec: Spec,
+    experiment: Experiment[Any],
+    *,
+    busy: Sequence[str],
+    work_by_node: Mapping[str, float],
+    total: float | None,
+    shares: Mapping[str, Iterable[float]],
+) -> list[str]:
+    """The reasons why the headline is not that of work which the nodes did.
+
+    `busy`: nodes that must have work; `work_by_node`: of the subject; `total`: of all arms and nodes, None where nothing was
+    measured; `shares`: credited work by the headline's, by arm.
+    """
+    reasons = idle_nodes(work_by_node, busy)
+    if spec.faults:
+        return reasons  # the work of a node that was lost or joined is not known
+    if spec.attempt == 1 and total == 0:  # a later attempt may find all of it done
+        reasons.append("no node was credited with any work")
+    empty = {arm.name for arm in experiment.arms if arm.role == "calls"}  # calls without the work, which have no credit
+    counted = {arm: values for arm, values in shares.items() if arm not in empty}
+    return reasons + credit_reasons(counted, experiment.metrics[0])
+
+
+def idle_nodes(work_by_node: Mapping[str, float], names: Sequence[str]) -> list[str]:
+    """A reason for every node that did much less than its share: a multi-node run that was not one."""
+    total = sum(work_by_node.values())
+    if not total or len(names) < 2:
+        return []
+    return [
+        f"node {name} did {work_by_node.get(name, 0.0) / total:.0%} of the work of {len(names)} nodes"
+        for name in names
+        if work_by_node.get(name, 0.0) < LEAST_SHARE * total / len(names)
     ]

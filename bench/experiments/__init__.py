@@ -93,8 +93,8 @@ class Experiment(Generic[P]):
         """Raise BadInput where a default or a value of a profile is not one that its parameter may have."""
         try:
             known = parameters.declared(self.params)
-        except TypeError as error:
-            raise BadInput(f"params must be a frozen dataclass: {error}.", HINT) from None
+        except (TypeError, NameError) as error:  # the second at a type whose import is missing
+            raise BadInput(f"params must be a frozen dataclass: {error}.", HINT) from error
         for parameter in known.values():
             parameters.check(parameter, parameter.default)
         for title, profile in self.profiles.items():
@@ -145,13 +145,19 @@ def summary(name: str) -> str:
 
 
 def _module(name: str) -> ModuleType:
-    """Raises BadInput where the module declares what no experiment can have."""
+    """The module of an experiment. Raises BadInput, with the line, where Python or a declaration refuses it."""
     path = (_MODULES | _OWN_MODULES)[name]
     try:
         return import_module(path)
-    except (TypeError, ValueError) as error:
-        *_, last = [at for at in traceback.extract_tb(error.__traceback__) if "<frozen" not in at.filename]
-        own = next(
-            (at for at in traceback.extract_tb(error.__traceback__) if path.replace(".", "/") in at.filename), last
-        )
-        raise BadInput(f"{own.filename}, line {own.lineno}: {error}.", HINT) from error
+    except SyntaxError as error:
+        raise BadInput(f"{error.filename}, line {error.lineno}: {error.msg}.", HINT) from error
+    except Exception as error:
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "<frozen" not in frame.filename]
+        own = next((frame for frame in frames if path.replace(".", "/") in frame.filename), frames[-1])
+        what = error.what if isinstance(error, BadInput) else f"{_kind_of(error)}{error}."
+        raise BadInput(f"{own.filename}, line {own.lineno}: {what}", HINT) from error
+
+
+def _kind_of(error: Exception) -> str:
+    """The name of an error whose message does not say what is wrong, such as that of a missing key."""
+    return "" if isinstance(error, TypeError | ValueError | NameError | ImportError) else f"{type(error).__name__}: "

@@ -29,6 +29,7 @@ SCHEMAS = {
     "status": (1, "`status`: of each target, what is up and what is left."),
     "tables": (1, "`export --otava`: the folder, and the table of each series that has a row of the session."),
     "targets": (1, "`list targets`: their names."),
+    "try": (1, "`try`: the samples of one local run, the credited work, and what does not match the declarations."),
     "up": (1, "`up`: the cluster that stands."),
     "verified": (1, "`verify`: what was checked of a capsule, and what packed it."),
 }

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from local_context import LocalContext
 
 from bench.cluster.driver import refuse_large_functions
+from bench.cluster.local_context import LocalContext
 from bench.context import NodeSlot
 from bench.runner import quiet_check
 

@@ -162,7 +162,7 @@ from dataclasses import replace
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import ray
-from conftest import LocalContext
+from bench.cluster.local_context import LocalContext
 from bench.experiments import clustering
 from bench.context import NodeSlot
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from local_context import LocalContext
-
+from bench.cluster.local_context import LocalContext
 from bench.context import NodeSlot
 from bench.experiments import NAMES, load, selfcheck
 

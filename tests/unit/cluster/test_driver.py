@@ -7,12 +7,12 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from builders import a_spec, a_topology
 
+from bench.cluster import work_checks
 from bench.cluster.driver import (
     Unfit,
     check_clocks,
@@ -20,10 +20,8 @@ from bench.cluster.driver import (
     check_node,
     check_resources,
     check_versions,
-    idle_nodes,
     planned_faults,
     refuse_large_functions,
-    work_not_done,
 )
 from bench.experiments import load
 from bench.identity import CALLERS_CODE, code_hash
@@ -108,23 +106,19 @@ def test_a_remote_function_that_carries_data_is_refused(monkeypatch: pytest.Monk
 
 
 def test_a_node_that_did_nothing_is_named() -> None:
-    (reason,) = idle_nodes({"head": 1000.0}, ["head", "worker-1"])
+    (reason,) = work_checks.idle_nodes({"head": 1000.0}, ["head", "worker-1"])
     assert reason == "node worker-1 did 0% of the work of 2 nodes"
-    assert idle_nodes({"head": 520.0, "worker-1": 480.0}, ["head", "worker-1"]) == []
-    assert idle_nodes({"head": 1000.0}, ["head"]) == []
-    assert idle_nodes({}, ["head", "worker-1"]) == []
+    assert work_checks.idle_nodes({"head": 520.0, "worker-1": 480.0}, ["head", "worker-1"]) == []
+    assert work_checks.idle_nodes({"head": 1000.0}, ["head"]) == []
+    assert work_checks.idle_nodes({}, ["head", "worker-1"]) == []
 
 
 def work_that_was_not_done(
     *, work: dict[str, float], total: float | None, shares: dict[str, list[float]], **changes: Any
 ) -> list[str]:
-    invocation = SimpleNamespace(
-        probes=[SimpleNamespace(slot=SimpleNamespace(name="head"))],
-        idle_by_plan=set(),
-        work_by_node=work,
-        total_work=total,
+    return work_checks.not_done(
+        a_spec(**changes), load("inference"), busy=["head"], work_by_node=work, total=total, shares=shares
     )
-    return work_not_done(a_spec(**changes), load("inference"), cast("Any", invocation), shares)
 
 
 def test_a_run_whose_work_was_done_has_no_reason() -> None:

@@ -1,7 +1,9 @@
-"""A Context that stands in for the driver of a job."""
+"""Stands in for the driver of a run: measures in this process without probes, and keeps all that an experiment reports."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import TypeVar
 
 from bench.cluster import work_checks
 from bench.context import Measured, NodeSlot
+from bench.errors import RunInvalid
 from bench.experiments.toolkit.faults import FaultInjector, ToleratedFaults
 from bench.model import Arm, Interval, Sample
 
@@ -18,12 +21,11 @@ T = TypeVar("T")
 
 @dataclass
 class LocalTurn:
+    """One repetition; see Turn."""
+
+    context: LocalContext
     number: int
     warmup: bool
-    watch: Callable[[str, Mapping[str, float]], None]
-    passes: int = 2
-    faults: FaultInjector | None = None
-    invalid: Callable[[str], None] = print
 
     def order(self, arms: Sequence[Arm]) -> Sequence[Arm]:
         return arms
@@ -31,25 +33,27 @@ class LocalTurn:
     def measure(
         self, arm: Arm, work: Callable[[], T], credit: Callable[[T], Mapping[str, float]], *, point: str = ""
     ) -> Measured[T]:
-        faults = self.faults if arm.role == "subject" and not self.warmup and not point else None
+        faults = self.context.faults if arm.role == "subject" and not self.warmup and not point else None
         if faults:
             faults.begin()
         begin = monotonic()
-        results = [work() for _ in range(self.passes)]
+        results = [work() for _ in range(self.context.passes)]
         interval = Interval(begin, monotonic())
-        assert not work_checks.unresolved(results)
+        if reason := work_checks.unresolved_reason(arm.name, work_checks.unresolved(results)):
+            raise RunInvalid(f"{reason[:1].upper()}{reason[1:]}.")
         for reason in faults.end() if faults else ():
-            self.invalid(reason)
-        for result in results:
-            self.watch(arm.name, credit(result))
-        return Measured(
+            self.context.invalid(reason)
+        measured = Measured(
             results=results, interval=interval, arm=arm.name, turn=self.number, warmup=self.warmup, point=point
         )
+        for result in results:
+            self.context.keep_credit(arm, measured, credit(result))
+        return measured
 
 
 @dataclass
 class LocalContext:
-    """What an experiment is given, without probes: it keeps what it is told."""
+    """The Context of a run without probes."""
 
     nodes: Sequence[NodeSlot]
     seed: int = 7
@@ -68,7 +72,10 @@ class LocalContext:
     reused: int = 0  # passes
     faults: FaultInjector | None = None
     sets: dict[str, str] = field(default_factory=dict)
-    credits: dict[str, list[dict[str, float]]] = field(default_factory=dict)
+    credits: dict[str, list[dict[str, float]]] = field(default_factory=dict)  # of each pass, by arm
+    work_by_node: Counter[str] = field(default_factory=Counter)  # of the subject, warm-ups left out
+    total_work: float | None = None  # of all arms and nodes, warm-ups included; None: nothing was measured
+    credited: dict[work_checks.Interval, float] = field(default_factory=dict)  # the work of all nodes in an interval
 
     @property
     def attempt(self) -> int:
@@ -81,14 +88,7 @@ class LocalContext:
 
     def turns(self) -> Iterator[LocalTurn]:
         for number in range(1, self.warmups + self.repeats + 1):
-            yield LocalTurn(
-                number,
-                warmup=number <= self.warmups,
-                watch=self.keep_credit,
-                passes=self.passes,
-                faults=self.faults,
-                invalid=self.invalid,
-            )
+            yield LocalTurn(context=self, number=number, warmup=number <= self.warmups)
 
     def same_everywhere(self, name: str, digest: str) -> None:
         self.digests.setdefault(name, set()).add(digest)
@@ -126,8 +126,16 @@ class LocalContext:
             plan=plan, workers=tolerated.workers, seed=self.seed, attempt=self.attempt, nodes=self.nodes
         )
 
-    def keep_credit(self, arm: str, credit: Mapping[str, float]) -> None:
-        self.credits.setdefault(arm, []).append(dict(credit))
+    def keep_credit(self, arm: Arm, measured: Measured[T], credit: Mapping[str, float]) -> None:
+        """Add the work that nodes are credited with in one pass."""
+        self.credits.setdefault(arm.name, []).append(dict(credit))
+        work = math.fsum(credit.values())
+        self.total_work = work + (self.total_work or 0.0)
+        if not measured.point:
+            key = (arm.name, measured.interval.begin, measured.interval.end)
+            self.credited[key] = self.credited.get(key, 0.0) + work
+        if arm.role == "subject" and not measured.warmup:
+            self.work_by_node.update(credit)
 
     @property
     def is_invalid(self) -> bool:

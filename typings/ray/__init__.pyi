@@ -1,0 +1,9 @@
+# Ray as its users write it: what `ray.remote` returns is made at run time, and has any attribute.
+from collections.abc import Callable
+from typing import Any, overload
+
+@overload
+def remote(work: Any, /) -> Any: ...
+@overload
+def remote(**options: Any) -> Callable[[Any], Any]: ...
+def __getattr__(name: str) -> Any: ...
