@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from made_up import MULTI, RATE, SINGLE, SessionShape, made_up
+from made_up import ARMS, MULTI, RATE, SINGLE, SessionShape, made_up
 
 from bench import analysis
 from bench.analysis.comparison import attempts_that_count, compare, judge, side
@@ -189,3 +189,24 @@ def test_a_run_that_is_not_ok_gives_a_reason_and_never_a_number():
     assert (row.sides["multi"].values, row.sides["multi"].missing) == ({}, {1: "invalid: worker-1 did nothing"})
     assert table.of(runs).outcomes(SHARE, "ray") == [1.0]
     assert table.of(runs).outcomes(SHARE, "pool") == ["not measured"]
+
+
+def test_ten_copies_of_every_sample_leave_every_interval_as_it_is():
+    session, runs = made_up(cells=2, blocks=8, samples=5, arms=ARMS[:3])
+    copied = [replace(run, samples=tuple(s for s in run.samples for _ in range(10))) for run in runs]
+    pairs = zip(analysis.build(session, runs).cells, analysis.build(session, copied).cells, strict=True)
+    for one, other in pairs:
+        assert intervals(one)
+        assert intervals(one) == pytest.approx(intervals(other), rel=1e-9)
+
+
+def intervals(cell):
+    """Every number of every interval of a cell: of metrics on each topology, of ratios, arms and shifts."""
+    sides = [side for row in cell.rows for side in row.sides.values()] + [row.side for row in cell.arms]
+    found = [
+        *(side.estimate for side in sides),
+        *(row.comparison.ratio for row in cell.rows),
+        *(row.share for row in cell.arms),
+        *(each.shift for each in cell.steadiness),
+    ]
+    return [number for each in found if each for number in (each.value, each.low, each.high)]

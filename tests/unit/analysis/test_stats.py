@@ -10,7 +10,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, spearmanr, t, wilcoxon
-from statsmodels.stats.multitest import multipletests
 
 from bench.analysis.stats import estimates
 
@@ -126,15 +125,6 @@ def test_equal_arms_give_the_ratio_1_and_nothing_around_it(n):
     assert n == 1 or (found.low, found.high) == (1.0, 1.0)
 
 
-def test_the_interval_covers_the_truth_as_often_as_it_says():
-    draw = random.Random(5)
-    hits = 0
-    for _ in range(400):
-        found = estimates.hodges_lehmann([draw.gauss(0.0, 0.05) for _ in range(10)])
-        hits += found.low <= 0 <= found.high
-    assert 0.92 <= hits / 400 <= 0.99
-
-
 def test_corrected_p_values_are_those_of_the_step_down_and_step_up_rules():
     p_values = (0.01, 0.04, 0.03)
     assert estimates.adjusted(p_values, "holm") == pytest.approx((0.03, 0.06, 0.06))
@@ -144,6 +134,8 @@ def test_corrected_p_values_are_those_of_the_step_down_and_step_up_rules():
 
 @given(st.lists(st.floats(0, 1) | st.sampled_from([0.01, 0.04, 0.5]), min_size=1), st.sampled_from(["holm", "fdr_bh"]))
 def test_corrected_p_values_are_those_of_statsmodels(p_values, method):
+    from statsmodels.stats.multitest import multipletests  # takes a second to import
+
     assert estimates.adjusted(p_values, method) == tuple(multipletests(p_values, method=method)[1])
 
 

@@ -7,16 +7,14 @@ Series are AR(1), with the correlation and spread that were measured of a fixed 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
-from made_up import ARMS, RATE, made_up
+from made_up import RATE
 from scipy.signal import lfilter
 from scipy.stats import ttest_ind
 
-from bench import analysis
 from bench.analysis.comparison import compare, side
 from bench.options import RunRequest
 from bench.planning import plan
@@ -95,24 +93,3 @@ def test_a_drift_of_20_percent_cancels_in_the_order_of_a_plan_and_not_in_blocks_
     theirs = math.exp(drift[half:].mean() - drift[:half].mean())
     assert abs(ours - 1) < 0.01
     assert abs(theirs - 1) > 0.05
-
-
-def test_ten_copies_of_every_sample_leave_every_interval_as_it_is():
-    session, runs = made_up(cells=2, blocks=8, samples=5, arms=ARMS[:3])
-    copied = [replace(run, samples=tuple(s for s in run.samples for _ in range(10))) for run in runs]
-    pairs = zip(analysis.build(session, runs).cells, analysis.build(session, copied).cells, strict=True)
-    for one, other in pairs:
-        assert intervals(one)
-        assert intervals(one) == pytest.approx(intervals(other), rel=1e-9)
-
-
-def intervals(cell):
-    """Every number of every interval of a cell: of metrics on each topology, of ratios, arms and shifts."""
-    sides = [side for row in cell.rows for side in row.sides.values()] + [row.side for row in cell.arms]
-    found = [
-        *(side.estimate for side in sides),
-        *(row.comparison.ratio for row in cell.rows),
-        *(row.share for row in cell.arms),
-        *(each.shift for each in cell.steadiness),
-    ]
-    return [number for each in found if each for number in (each.value, each.low, each.high)]
