@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from person import SMALL, Bench
+from person import SMALL, Bench, nothing_is_left
 
 from bench.model import Sample
 
@@ -57,20 +56,6 @@ def raylets(bench: Bench) -> list[psutil.Process]:
         for process in psutil.process_iter(["name"])
         if process.info["name"] == "raylet" and mine in Path(f"/proc/{process.pid}/environ").read_bytes()
     ]
-
-
-def nothing_is_left(bench: Bench) -> bool:
-    mine = str(bench.folder).encode()
-    environs = (path for path in Path("/proc").glob("[0-9]*/environ"))
-    marked = [path for path in environs if _holds(path, mine) and int(path.parent.name) != os.getpid()]
-    return not marked and not list((bench.folder / "state/raymeter/local").glob("[!.]*"))
-
-
-def _holds(path: Path, mine: bytes) -> bool:
-    try:
-        return b"RAYMETER_RECORDS=" + mine in path.read_bytes()
-    except OSError:
-        return False
 
 
 def value(samples: tuple[Sample, ...], metric: str, arm: str = "ray") -> float:
