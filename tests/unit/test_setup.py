@@ -229,7 +229,10 @@ def test_a_failed_setup_leaves_the_old_environment(project: Path, setup: Setup) 
     done = setup()
     assert done.returncode != 0
     assert "nowhere" in done.stderr
-    assert done.stderr.splitlines()[-1] == "setup: failed; .venv is as it was"
+    assert done.stderr.splitlines()[-2:] == [
+        "setup: uv could not get or install every package. docs/set-up.md: mirrors, proxies, folders of wheels",
+        "setup: failed; .venv is as it was",
+    ]
     assert everything_in(project / ".venv") == before
     assert remains(project) == []
 
