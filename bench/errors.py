@@ -1,4 +1,4 @@
-"""What is expected to go wrong: one class, and one exit code, a cause. The README has the table."""
+"""Defines the expected failures: one class and one exit code for each cause. docs/troubleshooting.md has the table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_CHARACTERS = 800
 
 
 class BenchError(Exception):
-    """A failure that a person can do something about: what happened, and the way out, in one line."""
+    """A failure that the user can fix: what happened and what to do, in one line."""
 
     exit_code = 1
 
@@ -35,19 +35,19 @@ class BenchError(Exception):
 
 
 class BadInput(BenchError):
-    """A name, a number or an option that cannot be meant."""
+    """An unknown name, or a value or option that is not allowed."""
 
     exit_code = 2
 
 
 class DoesNotFit(BenchError):
-    """More was asked for than this machine, or this cluster, has."""
+    """The request needs more than this machine or this cluster has."""
 
     exit_code = 3
 
 
 class TargetFailed(BenchError):
-    """A cluster could not be stood up, did not stay up, or its clocks are over a second apart."""
+    """A cluster could not be started, did not stay up, or its clocks are more than a second apart."""
 
     exit_code = 4
 
@@ -59,61 +59,61 @@ class AuthFailed(BenchError):
 
 
 class RunFailed(BenchError):
-    """A run broke, or lost its driver, or passed its deadline."""
+    """A run failed, lost its driver, or passed its deadline."""
 
     exit_code = 6
 
 
 class RunInvalid(BenchError):
-    """A run was done, and its numbers cannot be trusted."""
+    """A run ended, and its numbers cannot be trusted."""
 
     exit_code = 7
 
 
 class RecordDamaged(BenchError):
-    """A file of a session is missing, cut short, not what it should be, or was changed since runs were started."""
+    """A file of a session is missing, incomplete, not valid, or was changed after runs had started."""
 
     exit_code = 8
 
 
 class DataMissing(BenchError):
-    """A data set is not there, or is not the one that was pinned."""
+    """A data set is missing, or is not the pinned one."""
 
     exit_code = 9
 
 
 class CannotWrite(BenchError):
-    """A folder cannot be written to, or the disk is full."""
+    """A folder is not writable, or the disk is full."""
 
     exit_code = 10
 
 
 class NotComparable(BenchError):
-    """Two sessions were not measured alike, or have nothing in common."""
+    """Two sessions were measured under different conditions, or have no cell in common."""
 
     exit_code = 11
 
 
 class RegressionFound(BenchError):
-    """A comparison has what `--fail-on` names."""
+    """A comparison has a verdict that `--fail-on` names."""
 
     exit_code = 12
 
 
 class SelfcheckFailed(BenchError):
-    """The harness or the machine does not pass its own check: numbers from here are not to be believed."""
+    """`bench selfcheck` failed: numbers from this machine cannot be trusted."""
 
     exit_code = 13
 
 
 class NothingMeasured(BenchError):
-    """Every run was done, and none has a value of its experiment's headline metric."""
+    """Every run ended, and none has a value of its experiment's headline metric."""
 
     exit_code = 14
 
 
 class Stopped(BenchError):
-    """The user ended it; what was done is kept."""
+    """The user stopped it; what was measured is kept."""
 
     exit_code = 130
 

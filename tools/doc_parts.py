@@ -101,8 +101,8 @@ def exit_codes(_app: typer.Typer) -> str:
         (str(kind.exit_code), kind.__name__, kind.__doc__ or "") for kind in classes if kind is not errors.BenchError
     ]
     rows += [
-        ("0", "", "All is well."),
-        ("1", "", "A bug: the trace says where. `--debug` shows the trace of the others too."),
+        ("0", "", "Success."),
+        ("1", "", "A bug: the traceback shows where. `--debug` shows a traceback for the other codes too."),
     ]
     return _table(("exit code", "name", "what happened"), sorted(rows, key=lambda row: int(row[0])))
 
