@@ -30,14 +30,14 @@ HEADLINE = "1 MiB"
 READ = rate(
     "read_bytes_per_second",
     "B/s",
-    "Bytes of vectors that were read, by the seconds of the slowest worker; without a point: buffers of 1 MiB.",
+    "Bytes of vectors read per second of the slowest worker; without a point: buffers of 1 MiB.",
 )
-WRITE = rate("write_bytes_per_second", "B/s", "Bytes of vectors that were written, until the disk had them.")
-SIZE = ratio("disk_bytes_per_byte", "B/B", "Bytes of the file by bytes of its vectors.", better="lower")
+WRITE = rate("write_bytes_per_second", "B/s", "Bytes of vectors written per second, until the disk has them.")
+SIZE = ratio("disk_bytes_per_byte", "B/B", "Bytes of the file per byte of its vectors.", better="lower")
 READ_CPU, WRITE_CPU = (
     seconds(
         f"{what}_cpu_seconds_per_gigabyte",
-        f"CPU time of the workers to {what} a gigabyte of vectors, the operating system's included.",
+        f"CPU time of the workers to {what} a gigabyte of vectors, with the operating system's.",
         unit="s/GB",
     )
     for what in ("read", "write")
@@ -46,7 +46,7 @@ READ_CALLS, WRITE_CALLS = (
     count(
         f"{what}_calls_per_megabyte",
         "calls/MB",
-        f"How often the operating system was called to {what} a megabyte of vectors.",
+        f"System calls to {what} a megabyte of vectors.",
     )
     for what in ("read", "write")
 )
@@ -55,13 +55,13 @@ METRICS = (READ, WRITE, SIZE, READ_CPU, WRITE_CPU, READ_CALLS, WRITE_CALLS)
 BINARY = Arm(name="binary", help="float32 as it is in memory.", role="subject")
 ARMS = (
     BINARY,
-    Arm(name="text", help="Decimal digits, as many as give the float32 back."),
-    Arm(name="text-double", help="Decimal digits of the double that a float32 becomes, as the study wrote them."),
+    Arm(name="text", help="Decimal digits, as many as a float32 needs."),
+    Arm(name="text-double", help="Decimal digits of the float32 as a double, as the study wrote them."),
     Arm(name="zlib", help="float32, compressed by zlib."),
     Arm(name="lz4", help="float32, compressed by lz4."),
     Arm(name="zstd", help="float32, compressed by zstd."),
     Arm(name="parquet", help="Parquet, one column of lists, compressed by zstd."),
-    Arm(name="arrow", help="Arrow's stream of record batches, one column of lists."),
+    Arm(name="arrow", help="Arrow stream of record batches, one column of lists."),
 )
 SECONDS_PER_MEBIBYTE = 0.7  # of one CPU to write and read by every format, text most of it
 SHARE_OF_MEMORY = 0.5
@@ -78,12 +78,11 @@ class Params:
     dimensions: Annotated[int, Meta(ge=1, le=4096, description="Values of one vector.", extra={"unit": "VALUES"})] = 16
     cache: Annotated[
         Literal["warm", "cold"],
-        Meta(
-            description="Whether what is read may still be in memory. Cold where the system lets go of it: it is checked."
-        ),
+        Meta(description="warm: files may still be in memory; cold: they are dropped from it first, which is checked."),
     ] = "warm"
     folder: Annotated[
-        str, Meta(description="Where files go, on every node; empty: its temporary folder.", extra={"unit": "FOLDER"})
+        str,
+        Meta(description="Folder of the files on every node; empty: its temporary folder.", extra={"unit": "FOLDER"}),
     ] = ""
 
     @property
@@ -94,7 +93,7 @@ class Params:
 
 PROFILES = {
     "tiny": Profile(
-        help="Minutes: 1 MiB by every format through every buffer, still in memory.",
+        help="Minutes: 1 MiB in every format through every buffer, in memory.",
         grids=({"kib": (1024,)},),
         blocks=6,
         warmups=1,

@@ -35,33 +35,31 @@ JOBS = rate("jobs_per_second", "jobs/s", "Jobs done and checked.")
 POINT_ITERATIONS = rate(
     "point_iterations_per_second",
     "point-iterations/s",
-    "Points by the iterations that were asked for; a kernel that has converged may leave some out.",
+    "Points times requested iterations, per second; a kernel that has converged may skip some.",
 )
-CPU = seconds("cpu_seconds_per_job", "CPU time of its process, the mean of the jobs.")
-INERTIA = size(
-    "inertia_per_job", "1", "Squared distances of the points to their centres, summed up: the mean of the jobs."
-)
-EMPTY = count("empty_clusters_per_job", "clusters", "Clusters without a point in the end: the mean of the jobs.")
+CPU = seconds("cpu_seconds_per_job", "CPU time of the process for a job: the mean of the jobs.")
+INERTIA = size("inertia_per_job", "1", "Sum of squared distances of points to their centres: the mean of the jobs.")
+EMPTY = count("empty_clusters_per_job", "clusters", "Clusters without a point at the end: the mean of the jobs.")
 COMPARED = ratio(
     "compared_share",
     "1",
-    "Of the jobs: whose inertia must be that by float64. Ties and empty clusters leave it open, and it is bounded only.",
+    "Share of the jobs whose inertia was compared with float64; with ties or empty clusters it is only bounded.",
     better="higher",
 )
 METRICS = (JOBS, POINT_ITERATIONS, CPU, INERTIA, EMPTY, COMPARED, PROJECTED)
 
 LLOYD = Arm(name="lloyd", help="scikit-learn, Lloyd's algorithm.", role="subject")
-FAISS = Arm(name="faiss", help="faiss, where every node has it.")
+FAISS = Arm(name="faiss", help="faiss, if every node has it.")
 ARMS = (
     LLOYD,
-    Arm(name="elkan", help="scikit-learn, Elkan's algorithm: distances that need not be known are left out."),
-    Arm(name="gemm", help="numpy, distances by one product of matrices."),
-    Arm(name="broadcast", help="numpy, the difference of every point and every centre at once."),
+    Arm(name="elkan", help="scikit-learn, Elkan's algorithm, which skips distances that it does not need."),
+    Arm(name="gemm", help="numpy, distances by one matrix product."),
+    Arm(name="broadcast", help="numpy, all differences between points and centres at once."),
     Arm(
         name="broadcast-unique",
-        help="As broadcast, by the study's habit: all points are sorted to count those that differ.",
+        help="As broadcast, and first sorts all points to count the different ones, as the study did.",
     ),
-    Arm(name="lloyd-unique", help="The same habit before the right kernel."),
+    Arm(name="lloyd-unique", help="As lloyd, and first sorts all points to count the different ones."),
     FAISS,
 )
 MOST_DIFFERENCES_BYTES = 512 * 2**20  # of a broadcast: it makes as much twice
@@ -88,7 +86,7 @@ class Params:
     dimensions: Annotated[int, Meta(ge=1, le=4096, description="Values of one vector.", extra={"unit": "VALUES"})] = 16
     clusters: Annotated[int, Meta(ge=1, le=65_536, description="Clusters of one job.", extra={"unit": "CLUSTERS"})] = 20
     iterations: Annotated[
-        int, Meta(ge=1, le=1000, description="Of each job, all done.", extra={"unit": "ITERATIONS"})
+        int, Meta(ge=1, le=1000, description="Iterations of each job, all done.", extra={"unit": "ITERATIONS"})
     ] = 20
     jobs: Annotated[
         int, Meta(ge=1, le=100_000, description="Jobs in one pass, split over all CPUs.", extra={"unit": "JOBS"})

@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CALLS = rate(
-    "calls_per_second", "calls/s", "Calls that were answered, and checked; without a point: 1:1 actor calls sync."
+    "calls_per_second", "calls/s", "Calls answered and checked per second; without a point: 1:1 actor calls sync."
 )
 PUT = rate(
     "put_bytes_per_second",
     "B/s",
-    "Bytes put into the object store. Ray's own figure takes its 839 MB for 0.8 GB, and is 5 % lower.",
+    "Bytes put into the object store per second. Ray's own figure counts its 839 MB as 0.8 GB: 5 % lower.",
 )
 METRICS = (CALLS, PUT, *response_times.METRICS)
 
 RAY = Arm(name="ray", help="Ray's tasks, actors and object store.", role="subject")
-UNWATCHED = Arm(name="ray-unwatched", help="As ray, while raymeter does not watch.", role="control", probed=False)
+UNWATCHED = Arm(name="ray-unwatched", help="As ray, without raymeter's probes.", role="control", probed=False)
 ARMS = (RAY, UNWATCHED)
 
 HEADLINE = "1:1 actor calls sync"
@@ -60,12 +60,12 @@ class Params:
 
     calls: Annotated[
         int,
-        Meta(ge=10, le=10_000, description="Calls in flight at once where calls do not wait.", extra={"unit": "CALLS"}),
+        Meta(ge=10, le=10_000, description="Calls in flight in the async rates.", extra={"unit": "CALLS"}),
     ] = 1000
     put_bytes: Annotated[
         int,
         Meta(
-            ge=2**17, le=2**30, description="One object of those that are put for gigabytes.", extra={"unit": "BYTES"}
+            ge=2**17, le=2**30, description="Size of one object in the rates of put gigabytes.", extra={"unit": "BYTES"}
         ),
     ] = 32 * 2**20
     open_loop: response_times.Choice = "poisson"

@@ -28,11 +28,11 @@ from bench.model import Arm, Sample
 OVERHEAD = ratio(
     "overhead_ratio",
     "1",
-    "Observed time by the theoretical minimum; without a point: result throughput on a cluster.",
+    "Observed time divided by the minimum; without a point: result throughput on a cluster.",
     better="lower",
 )
-OBSERVED = seconds("observed_seconds", "From the start of Tune until its end.")
-RESULTS = rate("results_per_second", "results/s", "Results that all trials reported.")
+OBSERVED = seconds("observed_seconds", "Time from the start of Tune until its end.")
+RESULTS = rate("results_per_second", "results/s", "Results reported by all trials, per second.")
 METRICS = (OVERHEAD, OBSERVED, RESULTS)
 RAY = Arm(name="ray-tune", help="Ray Tune, trials of one CPU that sleep and report.", role="subject")
 ARMS = (RAY,)
@@ -52,7 +52,7 @@ class Params:
 
 PROFILES = {
     "tiny": Profile(
-        help="Minutes: trials of 2 s, far from what is published: their start weighs as much as they.",
+        help="Minutes: trials of 2 s, whose start takes as long as they do; not comparable with published figures.",
         grids=({"trial_seconds": (2,)},),
         blocks=1,
         warmups=0,

@@ -17,25 +17,25 @@ from bench.model import Sample
 SHARES = (50, 90)
 METG = {
     share: seconds(
-        f"least_task_{share}_seconds", f"METG: the least task that keeps the CPUs {share} % busy with its work."
+        f"least_task_{share}_seconds", f"METG: the shortest task that keeps the CPUs {share} % busy with its work."
     )
     for share in SHARES
 }
-OVERHEAD = seconds("overhead_per_task_seconds", "CPU time that each task takes from the CPUs beyond its work.")
+OVERHEAD = seconds("overhead_per_task_seconds", "CPU time that each task costs beyond its work.")
 EFFICIENCY = ratio(
     "efficiency",
     "1",
-    "Work by what all CPUs could have done in that time; the work as the serial loop does it.",
+    "Work done, measured by the serial loop, divided by what all CPUs could have done.",
     better="higher",
 )
 SPEEDUP = ratio(
     "speed_up",
     "1",
-    "By the serial loop, which does the same jobs on one CPU; below 1 it is slower, and shown as it is.",
+    "Speed relative to the serial loop, which does the same jobs on one CPU; below 1 is slower.",
     better="higher",
 )
 BATCH = {
-    share: count(f"batch_for_{share}_percent", "jobs/task", f"Jobs of that length to put into one task, for {share} %.")
+    share: count(f"batch_for_{share}_percent", "jobs/task", f"Jobs of that length in one task that reach {share} %.")
     for share in SHARES
 }
 RATE = rate("throughput_jobs_per_second", "jobs/s", "Jobs done and counted.")

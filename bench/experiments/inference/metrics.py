@@ -19,15 +19,15 @@ from bench.model import Arm, Interval, Metric, Sample
 THROUGHPUT = rate("throughput_inputs_per_second", "inputs/s", "Inputs answered and checked per second.")
 END_TO_END = seconds(
     "end_to_end_seconds",
-    "Start-up, and the first pass over all inputs: what the user waits for.",
+    "Start-up and the first pass over all inputs: what a user waits for.",
     means="end to end",
 )
-STARTUP = seconds("startup_seconds", "Until every actor has the network and answers.")
-FIRST_RESULT = seconds("first_result_seconds", "Start-up, and the first batch by the data path.")
+STARTUP = seconds("startup_seconds", "Time until every actor has loaded the network and answers.")
+FIRST_RESULT = seconds("first_result_seconds", "Start-up and the first batch on the data path.")
 LATENCIES = {
     share: seconds(
         f"closed_loop_latency_p{share}_seconds",
-        f"Call latency under closed-loop load, {share} % of calls: from submission until the answer is seen.",
+        f"Call latency under closed-loop load, {share}th percentile: from submission until the answer is seen.",
         means="median latency" if share == 50 else "",
         distribution="closed loop latency",
         percentile=float(share),
@@ -38,7 +38,7 @@ SUCCESS = ratio("success_ratio", "calls/call", "Share of the calls that gave an 
 PAYLOAD = size(
     "payload_bytes_per_input",
     "B/input",
-    "Bytes that the calls carry for an input, to the actor and back.",
+    "Bytes that the calls carry for one input, to the actor and back.",
     means="payload",
 )
 METRICS = (

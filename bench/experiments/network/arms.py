@@ -8,19 +8,23 @@ from bench.experiments.network.tcp import BLOCK_BYTES
 from bench.model import Arm
 
 PUT_GET = Arm(name="ray-put-get", help="ray.put at one end, ray.get at the other.", role="subject")
-GET = Arm(name="ray-get", help="ray.get of what was put at the other end before the clock.", role="ceiling")
+GET = Arm(
+    name="ray-get", help="ray.get of an object that was put at the other end before the clock started.", role="ceiling"
+)
 CALL = Arm(name="ray-call", help="The argument of an actor call.", means="actor call")
 MANY_SMALL = Arm(name="ray-many-small", help="Pieces of 1 KiB, all arguments of one actor call.")
-BROADCAST = Arm(name="ray-broadcast", help="ray.put at one end, ray.get by all receivers, the nodes in turn.")
-TCP = Arm(name="tcp", help="Plain sockets, a connection for each payload in flight.", means="raw TCP")
+BROADCAST = Arm(
+    name="ray-broadcast", help="ray.put at one end, ray.get by all receivers, one after another on the nodes."
+)
+TCP = Arm(name="tcp", help="Plain sockets, one connection per payload in flight.", means="raw TCP")
 DISCARD = Arm(
     name="tcp-discard", help="Plain sockets as iperf3 uses them: one block again and again, discarded.", role="ceiling"
 )
-IPERF = Arm(
-    name="iperf3", help="iperf3, a connection for each payload in flight; where it is installed.", role="ceiling"
+IPERF = Arm(name="iperf3", help="iperf3, one connection per payload in flight; if it is installed.", role="ceiling")
+SEND_RECV = Arm(name="gloo-send-recv", help="Send and receive of torch.distributed with gloo.")
+ALL_REDUCE = Arm(
+    name="gloo-all-reduce", help="All-reduce of torch.distributed with gloo, of as many bytes, between both ends."
 )
-SEND_RECV = Arm(name="gloo-send-recv", help="torch.distributed's send and receive, by gloo.")
-ALL_REDUCE = Arm(name="gloo-all-reduce", help="torch.distributed's all-reduce of as many bytes, by gloo, of both ends.")
 UNWATCHED = Arm(
     name="ray-put-get-unwatched", help="As ray-put-get, without raymeter's probes.", role="control", probed=False
 )

@@ -16,13 +16,13 @@ from bench.model import Interval, Metric, Sample
 GOODPUT = rate(
     "goodput_bytes_per_second",
     "B/s",
-    "Payload that came, was acknowledged and was checked, by the seconds on the clock; without a point: of the"
-    " largest payload, one at a time.",
+    "Payload that arrived, was acknowledged and was checked, per second; without a point: the largest payload,"
+    " one at a time.",
     means="goodput",
 )
 FIRST = seconds(
     "first_transfer_seconds",
-    "The first payload of the largest size by this transport: connections are made, pages are touched.",
+    "The first payload of the largest size: connections are opened and pages touched.",
 )
 SHARES = (50, 90, 99)
 
@@ -32,7 +32,7 @@ def _percentile(what: str, share: int, help: str, means: Meaning = "") -> Metric
     middle = "" if share == 50 else f"_p{share}"
     return seconds(
         f"{what}{middle}_seconds",
-        f"{help}, {share} % of all.",
+        f"{help}, {share}th percentile.",
         means="" if middle else means,
         distribution=what.replace("_", " "),
         percentile=float(share),
@@ -40,48 +40,53 @@ def _percentile(what: str, share: int, help: str, means: Meaning = "") -> Metric
 
 
 ROUND_TRIP = {
-    share: _percentile("round_trip", share, "From the first byte sent until the last acknowledgement", "round trip")
+    share: _percentile(
+        "round_trip", share, "Time from the first byte sent until the last acknowledgement", "round trip"
+    )
     for share in SHARES
 }
 ONE_WAY = {
-    share: _percentile("one_way", share, "From the first byte sent until the last one was there, by one clock")
+    share: _percentile("one_way", share, "Time from the first byte sent until the last one arrived, on one clock")
     for share in SHARES
 }
 HALF = {
-    share: _percentile("half_round_trip", share, "Half of the round trip: these nodes share no clock")
+    share: _percentile("half_round_trip", share, "Half of the round trip, for nodes without a common clock")
     for share in SHARES
 }
 SENDER_CPU, RECEIVER_CPU = (
     seconds(
         f"{side}_cpu_seconds_per_gigabyte",
-        f"CPU of the {side}'s process and its raylet, without checks; a raylet of both is the sender's.",
+        f"CPU time of the {side}'s process and its raylet, without checks; a shared raylet counts for the sender.",
         unit="s/GB",
     )
     for side in ("sender", "receiver")
 )
 SHARE_OF_TCP = ratio(
-    "share_of_raw_tcp", "1", "Goodput by that of our own sockets at the same point, in the same turn.", better="higher"
+    "share_of_raw_tcp",
+    "1",
+    "Goodput relative to that of our own sockets at the same point, in the same turn.",
+    better="higher",
 )
 PARTS = {
     part: ratio(f"{part}_share_of_transfer", "1", help, better=None)
     for part, help in {
-        "copy": "Of put and get: serialising and copying into the object store.",
-        "raw_tcp": "Of put and get between nodes: what raw TCP takes for the same bytes.",
-        "call": "Of put and get: an actor call with the smallest payload, which tells the receiver.",
-        "unaccounted": "Of put and get: all that the other parts do not explain.",
+        "copy": "Share of put and get: serialising and copying into the object store.",
+        "raw_tcp": "Share of put and get between nodes: the time of raw TCP for the same bytes.",
+        "call": "Share of put and get: the actor call that notifies the receiver.",
+        "unaccounted": "Share of put and get that the other parts do not explain.",
     }.items()
 }
 BEST_SIZE = size(
     "recommended_object_bytes",
     "B",
-    "The least object that reaches 90 % of the best goodput of put and get in this run.",
+    "The smallest object that reaches 90 % of the best goodput of put and get in this run.",
     means="recommended setting",
     better=None,
 )
 BEST_STREAMS = count(
     "recommended_streams",
     "objects",
-    "Fewest objects of that size in flight that reach it.",
+    "The fewest objects of that size in flight that reach it.",
     means="recommended setting",
     better=None,
 )
@@ -95,7 +100,7 @@ BEST_SHARE = ratio(
 CHUNK = size(
     "chunk_bytes",
     "B",
-    "RAY_object_manager_default_chunk_size, in which objects went between nodes: these figures hold for it.",
+    "RAY_object_manager_default_chunk_size of this run, in which objects travel between nodes.",
     means="recommended setting",
     better=None,
 )

@@ -22,8 +22,10 @@ ONE_WORKER = Arm(
 ONE_THREAD = Arm(
     name="torch-one-thread", help="torch in one process of the first worker's node, on one thread.", scales=False
 )
-ALL_THREADS = Arm(name="torch-all-threads", help="The same on all threads of that node.", scales=False)
-GLOO = Arm(name="ddp-gloo", help="torch's DistributedDataParallel over gloo, a process in the place of each worker.")
+ALL_THREADS = Arm(
+    name="torch-all-threads", help="torch in one process of the first worker's node, on all threads.", scales=False
+)
+GLOO = Arm(name="ddp-gloo", help="DistributedDataParallel of torch over gloo, one process for each worker.")
 UNWATCHED = Arm(name="ray-unwatched", help="As ray-sync, without raymeter's probes.", role="control", probed=False)
 ARMS = (SYNC, ASYNC, ONE_WORKER, ONE_THREAD, ALL_THREADS, GLOO, UNWATCHED)
 RAY_ARMS = (SYNC, ASYNC, ONE_WORKER)  # that have figures of servers and workers

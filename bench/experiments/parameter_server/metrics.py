@@ -11,17 +11,15 @@ THROUGHPUT = rate(
     "Images whose gradients were applied, per second; evaluation is off the clock.",
 )
 STARTUP = seconds(
-    "startup_seconds", "Until servers and workers have the network and the data, and one gradient is computed."
+    "startup_seconds", "Time until servers and workers have network and data, and one gradient is computed."
 )
 TO_TARGET = seconds(
     "time_to_target_seconds",
-    "Until the accuracy on held-out images is first at the target; evaluation is off the clock.",
+    "Time until the accuracy on held-out images reaches the target; evaluation is off the clock.",
     means="time to target",
 )
-TO_TARGET_ON_CLOCK = seconds(
-    "time_to_target_on_clock_seconds", "The same with the time that the evaluations until then took."
-)
-SAMPLES_TO_TARGET = count("samples_to_target", "samples", "Images until then.", means="samples to target")
+TO_TARGET_ON_CLOCK = seconds("time_to_target_on_clock_seconds", "Time to the target, with the time of the evaluations.")
+SAMPLES_TO_TARGET = count("samples_to_target", "samples", "Images used until the target.", means="samples to target")
 ACCURACY = size(
     "final_accuracy",
     "%",
@@ -32,58 +30,61 @@ ACCURACY = size(
 SPEED_UP = ratio(
     "speed_up_to_target",
     "x",
-    "Time to the target of one synchronous worker over this arm's: the product of the next two.",
+    "Speed-up to the target against one synchronous worker: the product of the next two.",
     better="higher",
 )
 SPEED_UP_OF_RATE = ratio(
     "speed_up_of_rate",
     "x",
-    "Samples per second until the target, over those of one synchronous worker.",
+    "Samples per second until the target, relative to one synchronous worker.",
     better="higher",
 )
 SPEED_UP_OF_SAMPLES = ratio(
-    "speed_up_of_samples", "x", "Samples to the target of one synchronous worker over this arm's.", better="higher"
+    "speed_up_of_samples",
+    "x",
+    "Samples to the target of one synchronous worker, divided by this arm's.",
+    better="higher",
 )
 SERVER_UPDATE = seconds(
-    "server_update_seconds", "Averaging, applying and copying in the slowest shard, per iteration.", unit="s/iteration"
+    "server_update_seconds", "Time to average, apply and copy in the slowest shard, per iteration.", unit="s/iteration"
 )
 SERVER_SHARE = ratio(
     "server_share_of_iteration",
     "s/s",
-    "CPU seconds of the busiest server's process, whatever for, by the seconds of the training.",
+    "All CPU seconds of the busiest server process, divided by the seconds of the training.",
     better="lower",
 )
 BARRIER = seconds(
     "barrier_seconds",
-    "A gradient's wait in the server for the others', per training: the mean of the workers, of all and of a node.",
+    "Time that gradients wait in the server for the others, per training: the mean of all workers, and of a node's.",
 )
 TRAVEL = seconds(
     "travel_seconds",
-    "From a gradient sent until the weights are in place, the barrier with it, per training: the mean of the workers.",
+    "Time from sending gradients until new weights are in place, with the barrier, per training: the mean of the workers.",
 )
 WIRE_PREDICTED = size(
     "wire_predicted_bytes_per_iteration",
     "B/iteration",
-    "What must cross the first server's network interface: gradients and weights of the workers elsewhere.",
+    "Bytes that must cross the first server's interface: gradients and weights of workers on other nodes.",
 )
-WIRE = size("wire_bytes_per_iteration", "B/iteration", "What crossed it, in and out.")
+WIRE = size("wire_bytes_per_iteration", "B/iteration", "Bytes counted at the first server's interface, in and out.")
 STALENESS_MEAN = size(
-    "staleness_mean", "updates", "Updates between a gradient's weights and those that it was applied to."
+    "staleness_mean", "updates", "Updates between the weights of a gradient and those that it was applied to: the mean."
 )
-REFUSED = count("refused_gradients", "gradients", "Gradients that came twice, or after the end.")
+REFUSED = count("refused_gradients", "gradients", "Gradients that arrived twice, or after the end.")
 REPLACED = count("replaced_workers", "workers", "Workers that died, per training.")
-LOST = seconds("lost_seconds", "From a worker's death until its successor was ready, per training.")
+LOST = seconds("lost_seconds", "Time from the loss of a worker until its replacement was ready, per training.")
 CROWDING = size(
     "workers_per_cpu",
     "workers/CPU",
-    "Above 1 the workers share CPUs: what is measured then is scheduling.",
+    "Workers per CPU; above 1 they share CPUs, and the run measures scheduling.",
     means="workers per CPU",
     better=None,
 )
 WEIGHTS_APART = ratio(
     "weights_apart",
     "1",
-    "Greatest difference of a parameter between synchronous workers and gloo's after one iteration, of its change.",
+    "Largest difference of a parameter between ray-sync and gloo after one iteration, relative to its change.",
     better="lower",
 )
 
@@ -97,27 +98,31 @@ ACCURACY_BY_ITERATIONS = size(
 ACCURACY_BY_SECONDS = size(
     "accuracy_by_seconds",
     "%",
-    "Evaluation off the clock.",
+    "Accuracy on held-out images, evaluation off the clock.",
     better="higher",
     axis="seconds",
     means="accuracy by seconds",
 )
 ACCURACY_ON_CLOCK = size(
-    "accuracy_by_seconds_on_clock", "%", "Evaluation on the clock.", better="higher", axis="seconds"
+    "accuracy_by_seconds_on_clock",
+    "%",
+    "Accuracy on held-out images, evaluation on the clock.",
+    better="higher",
+    axis="seconds",
 )
 ACCURACY_BY_CPU = size(
     "accuracy_by_cpu_seconds",
     "%",
-    "Of workers and the first server, or of the first process of the peer times its processes.",
+    "Accuracy by CPU seconds of workers and first server, or of the peer's first process times its processes.",
     better="higher",
     axis="CPU seconds",
 )
-LOSS = size("loss_by_iterations", "nats", "On held-out images.", axis="iterations")
-ITERATIONS = count("iterations_by_seconds", "iterations", "Updates done.", better="higher", axis="seconds")
+LOSS = size("loss_by_iterations", "nats", "Loss on held-out images.", axis="iterations")
+ITERATIONS = count("iterations_by_seconds", "iterations", "Updates of the weights.", better="higher", axis="seconds")
 STALENESS = ratio(
     "staleness_share",
     "gradients/gradient",
-    "Histogram: of all gradients applied, those that were so many updates behind.",
+    "Histogram: share of the applied gradients by how many updates old their weights were.",
     better=None,
     axis="updates behind",
 )

@@ -15,27 +15,29 @@ from bench.context import Measured
 from bench.metrics import count, seconds
 from bench.model import Sample
 
-BUSY = seconds("busy_seconds", "Work itself, inside a worker: the mean over the workers of a node.", means="busy")
+BUSY = seconds(
+    "busy_seconds", "Time in the work itself, inside a worker: the mean of the workers of a node.", means="busy"
+)
 COMPUTE = seconds(
     "compute_seconds",
-    "What the work takes workers that are all as fast as the middle one, and share it evenly.",
+    "Time of the work if all workers were as fast as the median one and shared it evenly.",
     means="compute",
 )
 STRAGGLER = seconds(
     "straggler_seconds",
-    "What it takes longer because a worker is slower than that, or has more of it.",
+    "Additional time because a worker is slower than the median one, or has more work.",
     means="straggler",
 )
 SERIALISE = seconds(
-    "serialise_seconds", "What the driver needs to hand calls over and to take their answers out.", means="serialise"
+    "serialise_seconds", "Time in which the driver submits calls and reads their answers.", means="serialise"
 )
 QUEUE = seconds(
-    "queue_seconds", "What work waits for until it is scheduled, where the experiment can see it.", means="queue"
+    "queue_seconds", "Time that work waits until it is scheduled, if the experiment can see it.", means="queue"
 )
 ROUND_TRIPS = count(
     "round_trips_in_sequence",
     "",
-    "Calls that had to wait for one another: all of them, by how many are under way at once.",
+    "Calls that waited for one another: all calls divided by the number in flight.",
     means="round trips in sequence",
 )
 WORK_METRICS = (BUSY, COMPUTE, STRAGGLER)

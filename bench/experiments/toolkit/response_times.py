@@ -24,13 +24,16 @@ from bench.model import Arm, Interval, Sample
 
 Choice = Annotated[
     Literal["off", "poisson", "constant", "both"],
-    Meta(
-        description="When the calls of open-loop load come: for response times at 50, 70 and 90 % of the closed loop."
-    ),
+    Meta(description="Schedule of open-loop calls, for response times at 50, 70 and 90 % of the closed loop."),
 ]
 Seconds = Annotated[
     float,
-    Meta(ge=0.05, le=3600, description="Of open-loop load at each point, in each turn.", extra={"unit": "SECONDS"}),
+    Meta(
+        ge=0.05,
+        le=3600,
+        description="Seconds of open-loop load at each point, in each turn.",
+        extra={"unit": "SECONDS"},
+    ),
 ]
 
 SHARES = (50, 70, 90)  # per cent of the closed loop's maximum
@@ -50,18 +53,18 @@ FILE = "response_times.jsonl"
 MAXIMUM = rate(
     "closed_loop_maximum_calls_per_second",
     "calls/s",
-    "Most calls answered by the second, each sent when another one is answered: what load is a share of.",
+    "Calls answered per second in a closed loop. Open-loop loads are shares of it.",
 )
 OFFERED = rate(
     "offered_calls_per_second",
     "calls/s",
-    "Open-loop load: calls that were due by the second, at a share of this topology's own closed loop.",
+    "Calls due per second under open-loop load, a share of this topology's own closed loop.",
     better=None,
 )
 RESPONSES = {
     per_mille: seconds(
         f"response_time_{name}_seconds",
-        f"From when a call was due until its answer was there, {per_mille / 10:g} % of calls; open loop.",
+        f"Time from when a call was due until its answer was there, percentile {per_mille / 10:g}; open loop.",
         load=OFFERED.name,
         distribution="response time",
         percentile=per_mille / 10,
@@ -70,7 +73,7 @@ RESPONSES = {
 }
 LATE = seconds(
     "send_lateness_p90_seconds",
-    "How late the generator itself sent calls, 90 % of them; it is part of their response times.",
+    "Delay with which the load generator sent calls, 90th percentile; part of their response times.",
 )
 METRICS = (MAXIMUM, OFFERED, *RESPONSES.values(), LATE)
 

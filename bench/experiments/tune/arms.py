@@ -8,11 +8,11 @@ from bench.experiments.tune.space import Search
 from bench.model import Arm
 
 RAY = Arm(name="ray", help="Ray Tune: a trial is an actor.", role="subject")
-EMPTY_TRIALS = Arm(name="empty-trials", help="As many trials of Tune that report once and learn nothing.", role="calls")
+EMPTY_TRIALS = Arm(name="empty-trials", help="As many trials of Tune that report once and do not train.", role="calls")
 SEQUENTIAL = Arm(name="sequential", help="The same trials, one after another in one new process of the first node.")
 POOL = Arm(
     name="pool",
-    help="The same trials, those of Optuna too, in a new multiprocessing.Pool on each node, dealt out by CPUs.",
+    help="The same trials in a new multiprocessing.Pool on each node, distributed by CPUs.",
 )
 ARMS = (RAY, EMPTY_TRIALS, SEQUENTIAL, POOL)
 

@@ -21,80 +21,86 @@ if TYPE_CHECKING:
 
 TRIALS = "Trials, the best first; those without iterations to the target never reached it"
 
-SEARCH = seconds("search_seconds", "The whole search, from its start until every trial has ended.")
-TO_TARGET = seconds("time_to_target_seconds", "Until the first trial reaches the target.", means="time to target")
-TRIAL = seconds("trial_seconds", "A trial's iterations, without what lies between them.", table=TRIALS)
+SEARCH = seconds("search_seconds", "Time of the whole search, until every trial has ended.")
+TO_TARGET = seconds("time_to_target_seconds", "Time until the first trial reaches the target.", means="time to target")
+TRIAL = seconds("trial_seconds", "Time of a trial's iterations, without the time between them.", table=TRIALS)
 TRIAL_CPU = seconds("trial_cpu_seconds", "CPU seconds of a trial's iterations.")
-STARTUP = seconds("startup_seconds", "Until the first trial begins: processes, TensorFlow.")
+STARTUP = seconds("startup_seconds", "Time until the first trial begins: processes and TensorFlow start.")
 OVERHEAD = seconds(
-    "overhead_per_trial_seconds", "Between the iterations that were done in one place, per trial; start-up left out."
+    "overhead_per_trial_seconds", "Time between iterations of a trial in one process, per trial, without start-up."
 )
 STRETCH = ratio(
     "search_to_ideal_ratio",
     "s/s",
-    "Search, start-up with it, of its ideal: the trials' CPU seconds over all CPUs.",
+    "Search time with start-up, relative to the ideal: the trials' CPU seconds on all CPUs.",
     better="lower",
 )
 STARTED_STRETCH = ratio(
     "started_search_to_ideal_ratio",
     "s/s",
-    "The same without start-up: each process that trains counts from its first iteration.",
+    "Search time relative to the ideal, each process counted from its first iteration.",
     better="lower",
 )
 BEYOND = ratio(
     "beyond_ideal_ratio",
     "s/s",
-    "What a search took beyond its ideal, of it: start-up; CPUs that trials had and did not use, or shared with others;"
-    " what lies between iterations; CPUs without a trial, as at the end.",
+    "Time beyond the ideal, relative to it, in parts: start-up; CPUs that trials did not use, or shared with others;"
+    " time between iterations; CPUs without a trial, as at the end.",
     better="lower",
 )
 MEMORY = size(
-    "trial_peak_memory_bytes", "B", "The most that a trial's process had in memory: of all, and of each.", table=TRIALS
+    "trial_peak_memory_bytes", "B", "Peak memory of a trial's process: of all trials, and of each.", table=TRIALS
 )
 PAYLOAD = size(
     "payload_bytes_per_result",
     "B/result",
-    "Size of one report of a trial, as sent: of an iteration or more.",
+    "Size of one report of a trial, for one iteration or more.",
     means="payload",
 )
-CPU_FAIRNESS = ratio("cpu_fairness_jain", "1", "Jain's index of the trials' CPU seconds by node.", better="higher")
-TRIAL_FAIRNESS = ratio("trial_fairness_jain", "1", "Jain's index of trials by node.", better="higher")
-CPU_SHARE = ratio("node_cpu_share", "s/s", "A node's part of the trials' CPU seconds.", better=None)
-TRIAL_SHARE = ratio("node_trial_share", "trials/trial", "A node's part of the trials.", better=None)
-BUSY = seconds(
-    "busy_seconds", "How long a node's trials were at their iterations, added up.", better="higher", means="busy"
+CPU_FAIRNESS = ratio(
+    "cpu_fairness_jain", "1", "Jain's index of the nodes' shares of CPU seconds: 1 is even.", better="higher"
 )
+TRIAL_FAIRNESS = ratio(
+    "trial_fairness_jain", "1", "Jain's index of the nodes' shares of trials: 1 is even.", better="higher"
+)
+CPU_SHARE = ratio("node_cpu_share", "s/s", "A node's share of the trials' CPU seconds.", better=None)
+TRIAL_SHARE = ratio("node_trial_share", "trials/trial", "A node's share of the trials.", better=None)
+BUSY = seconds("busy_seconds", "Time of all iterations of a node's trials.", better="higher", means="busy")
 CPUS_EACH = count("cpus_each", "CPUs/trial", "CPUs that Tune reserves for a trial.", better=None, means="CPUs each")
-AT_ONCE = count("trials_at_once", "trials", "Most trials that the nodes have CPUs for.", better=None)
-SUCCESS = ratio("success_ratio", "trials/trial", "Trials that reached the target, of all.", better="higher")
+AT_ONCE = count("trials_at_once", "trials", "Trials that the nodes have CPUs for at once.", better=None)
+SUCCESS = ratio("success_ratio", "trials/trial", "Share of the trials that reached the target.", better="higher")
 CENSORED = count("censored_trials", "trials", "Trials that ended before they reached the target.")
-FAILURES = count("trial_failures", "times", "Actors, workers and nodes lost under a trial.")
-MEDIAN = count("median_iterations_to_target", "iterations", "Kaplan and Meier's, censored trials counted in.")
+FAILURES = count("trial_failures", "times", "Actors, workers and nodes that trials lost.")
+MEDIAN = count(
+    "median_iterations_to_target",
+    "iterations",
+    "Median iterations to the target by Kaplan and Meier, with censored trials.",
+)
 EFFECT = ratio(
     "tuning_effect_max_min",
     "it/it",
-    "The study's: most iterations to the target over fewest. Biased: it grows with the number of trials.",
+    "The study's figure: most iterations to the target divided by fewest; grows with the number of trials.",
     better="lower",
 )
 EFFECT_P90_P10 = ratio(
-    "tuning_effect_p90_p10", "it/it", "Iterations to the target, 90th percentile over 10th.", better="lower"
+    "tuning_effect_p90_p10", "it/it", "Iterations to the target: 90th percentile divided by the 10th.", better="lower"
 )
-ITERATIONS = count("iterations_to_target", "iterations", "Of one trial.", table=TRIALS)
+ITERATIONS = count("iterations_to_target", "iterations", "Iterations of a trial until the target.", table=TRIALS)
 REACHED = ratio(
     "trial_accuracy",
     "images/image",
-    "That the target is set for, after a trial's last iteration.",
+    "Accuracy after a trial's last iteration, on the images that the target is for.",
     better="higher",
     table=TRIALS,
     means="accuracy",
 )
-RATE = ratio("learning_rate", "1", "That a trial began with.", better=None, table=TRIALS)
-MOMENTUM = ratio("momentum", "1", "That a trial began with.", better=None, table=TRIALS)
-HIDDEN = count("hidden_units", "units", "Of a trial's hidden layer.", table=TRIALS, better=None)
+RATE = ratio("learning_rate", "1", "Learning rate at the start of a trial.", better=None, table=TRIALS)
+MOMENTUM = ratio("momentum", "1", "Momentum at the start of a trial.", better=None, table=TRIALS)
+HIDDEN = count("hidden_units", "units", "Units in a trial's hidden layer.", table=TRIALS, better=None)
 ACCURACY = ratio(
     "training_accuracy",
     "images/image",
-    "Of the images trained on in an iteration, before it.",
+    "Accuracy on the images of an iteration, before training on them.",
     better="higher",
     axis="iterations",
     means="accuracy",
@@ -102,7 +108,7 @@ ACCURACY = ratio(
 HELD_OUT_ACCURACY = ratio(
     "held_out_accuracy",
     "images/image",
-    "Of images never trained on.",
+    "Accuracy on images that are never trained on.",
     better="higher",
     axis="iterations",
     means="accuracy",
@@ -111,7 +117,7 @@ BEST = {
     share: count(
         f"best_of_trials_{name}",
         "iterations",
-        f"Fewest iterations to the target among so many of these trials, {share:g}th percentile.",
+        f"Fewest iterations to the target in a sample of the trials, percentile {share:g}, by its size.",
         axis="trials",
     )
     for name, share in (("low", 2.5), ("median", 50), ("high", 97.5))
