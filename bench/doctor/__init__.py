@@ -1,4 +1,4 @@
-"""What `bench doctor` looks at: each check is a function that gives findings, and each finding says what to do."""
+"""Diagnoses machine, deployment and monitoring: each check yields findings, and each finding has a hint."""
 
 from __future__ import annotations
 
@@ -34,38 +34,41 @@ def machine() -> Iterator[Finding]:
     yield _cpus()
     memory = psutil.virtual_memory()
     yield Finding("memory", "good" if memory.available > 4 * 2**30 else "note", _gib(memory.available, memory.total))
-    yield _room("/dev/shm", Path("/dev/shm"), "Make it larger, or ask for less with --object-store-mib.")
+    yield _room("/dev/shm", Path("/dev/shm"), "Enlarge it, or use less with --object-store-mib.")
     yield rays_files()
     used = psutil.swap_memory().used
     yield Finding(
-        "swap", "good" if not used else "note", f"{used / 2**20:.0f} MiB in use", "End what needs it." if used else ""
+        "swap",
+        "good" if not used else "note",
+        f"{used / 2**20:.0f} MiB in use",
+        "End the programs that need it." if used else "",
     )
 
 
 def rays_files() -> Finding:
-    """Whether there is a folder for Ray's files whose path Ray can use, with room in it."""
+    """Check that Ray's files have a folder with a usable path and enough room."""
     try:
         parent = run_folders.choose()
     except BenchError as error:
         return Finding("Ray's files", "bad", error.what.rstrip("."), error.way_out)
-    found = _room("Ray's files", Path(parent.path), "Make room, or set TMPDIR to a short path elsewhere.")
-    return replace(found, level="note", to_do=parent.note) if found.level == "good" and parent.note else found
+    room = _room("Ray's files", Path(parent.path), "Free disk space, or set TMPDIR to a short path on another disk.")
+    return replace(room, level="note", to_do=parent.note) if room.level == "good" and parent.note else room
 
 
 def steady() -> Iterator[Finding]:
-    """Whether a block would begin at once, and what would make numbers steadier."""
+    """Check whether a block would start at once, and how to make results steadier."""
     yield from steadiness.findings()
 
 
 def isolation() -> Iterator[Finding]:
-    """Whether nodes can have a network namespace and a cgroup of their own here."""
+    """Check whether local nodes can have network namespaces and control groups."""
     is_root, ip = os.geteuid() == 0, shutil.which("ip")
     can = is_root and ip is not None
     lacking = "root" if not is_root else "the command ip (package iproute2)"
     yield Finding(
         "network namespaces",
         "good" if can else "note",
-        "each local node gets its own; bytes are counted" if can else f"not to be had without {lacking}",
+        "each local node gets its own; bytes are counted" if can else f"not possible without {lacking}",
         "" if can else "Local nodes share loopback, and no bytes are counted.",
     )
     shaping = shutil.which("tc") is not None
@@ -78,7 +81,7 @@ def isolation() -> Iterator[Finding]:
 
 
 def clock() -> Iterator[Finding]:
-    """What the monotonic clock is read from."""
+    """Check the clock source of the monotonic clock."""
     source = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
     name = source.read_text().strip() if source.exists() else "unknown"
     slow = name in ("hpet", "acpi_pm", "jiffies")
@@ -88,7 +91,7 @@ def clock() -> Iterator[Finding]:
 
 
 def versions() -> Iterator[Finding]:
-    """The packages that a run here would use."""
+    """Check the packages of a local run."""
     for package in PINNED:
         try:
             yield Finding(package, "good", version(package))
@@ -97,30 +100,33 @@ def versions() -> Iterator[Finding]:
 
 
 def deployment_findings(target: Target) -> Iterator[Finding]:
-    """What is up on a target, whether all of it answers and is as it should be, and what is left of what was."""
-    found = target.status()
-    if found.cluster is not None:
-        yield Finding(f"target {target.name}", "good", f"{found.cluster.topology.name} is up")
-        yield from cluster(found.cluster)
-        yield clocks(clock_skew.measure(found.cluster))
-        yield from nodes.findings(target, found.cluster.topology)
-        yield from scraped_and_shown(found.cluster)
-    elif found.remains:
-        yield Finding(f"target {target.name}", "bad", f"left over: {', '.join(found.remains)}", "Run `bench down`.")
+    """Check the deployment on a target, and what is left of earlier ones."""
+    status = target.status()
+    if status.cluster is not None:
+        yield Finding(f"target {target.name}", "good", f"{status.cluster.topology.name} is up")
+        yield from cluster(status.cluster)
+        yield clocks(clock_skew.measure(status.cluster))
+        yield from nodes.findings(target, status.cluster.topology)
+        yield from scraped_and_shown(status.cluster)
+    elif status.remains:
+        yield Finding(f"target {target.name}", "bad", f"left over: {', '.join(status.remains)}", "Run `bench down`.")
     else:
         yield Finding(
             f"target {target.name}",
-            "note" if found.not_ready else "good",
+            "note" if status.not_ready else "good",
             "nothing is up, nothing is left over",
-            found.not_ready,
+            status.not_ready,
         )
 
 
-def cluster(found: Cluster) -> Iterator[Finding]:
-    """The Jobs API and the exporter of a cluster, with the token and without."""
-    for about, url in (("Jobs API", f"{found.dashboard_url}/api/jobs/"), ("exporter", f"{found.exporter_url}/metrics")):
+def cluster(deployed: Cluster) -> Iterator[Finding]:
+    """Check the Jobs API and the exporter of a cluster, with the token and without."""
+    for about, url in (
+        ("Jobs API", f"{deployed.dashboard_url}/api/jobs/"),
+        ("exporter", f"{deployed.exporter_url}/metrics"),
+    ):
         try:
-            status = http_client.get(url, token=found.token, timeout_seconds=5).status_code
+            status = http_client.get(url, token=deployed.token, timeout_seconds=5).status_code
             yield Finding(
                 about,
                 "good" if status == 200 else "bad",
@@ -130,44 +136,44 @@ def cluster(found: Cluster) -> Iterator[Finding]:
         except http_client.RequestException as error:
             yield Finding(about, "bad", f"{url} does not answer: {type(error).__name__}", "Run `bench up` again.")
     try:
-        status = http_client.get(f"{found.dashboard_url}/api/jobs/", timeout_seconds=5).status_code
+        status = http_client.get(f"{deployed.dashboard_url}/api/jobs/", timeout_seconds=5).status_code
         safe = status in (401, 403)
         yield Finding(
             "token",
             "good" if safe else "bad",
-            f"without it the Jobs API says HTTP {status}",
-            "" if safe else "Anyone who reaches it can run code: `bench down`.",
+            f"without it the Jobs API answers HTTP {status}",
+            "" if safe else "Anyone who can reach it can run code. Run `bench down`.",
         )
     except http_client.RequestException:
         return
 
 
 def clocks(offsets: Mapping[str, float]) -> Finding:
-    """Whether head and Prometheus have this machine's time of day."""
+    """Check that head and Prometheus have this machine's time of day."""
     if wrong := list(clock_skew.too_far(offsets)):
         return Finding("clocks", "bad", "; ".join(wrong), clock_skew.FIX)
     if not offsets:
-        return Finding("clocks", "note", "nobody said what time it is", "Run `bench up` again.")
+        return Finding("clocks", "note", "neither head nor Prometheus answered with a time", "Run `bench up` again.")
     return Finding("clocks", "good", f"{' and '.join(offsets)} within {clock_skew.MOST_SECONDS:g} s of this machine's")
 
 
 def shortest_sample_seconds() -> float:
-    """The shortest sample that any profile of any experiment has."""
+    """The shortest sample of all profiles of all experiments, in seconds."""
     return min(profile.sample_seconds for name in NAMES for profile in load(name).profiles.values())
 
 
-def scraped_and_shown(found: Cluster) -> Iterator[Finding]:
-    """Prometheus and Grafana beside a cluster: every page that should be scraped, every panel that should show something."""
+def scraped_and_shown(deployed: Cluster) -> Iterator[Finding]:
+    """Check Prometheus and Grafana of a cluster: every page that must be scraped, every panel that must show data."""
     yield from monitoring.findings(
-        prometheus_url=found.prometheus_url,
-        grafana_url=found.grafana_url,
-        pages=scraping.pages(found.nodes),
+        prometheus_url=deployed.prometheus_url,
+        grafana_url=deployed.grafana_url,
+        pages=scraping.pages(deployed.nodes),
         shortest_sample_seconds=shortest_sample_seconds(),
     )
 
 
 def findings(names: Sequence[str], given: Given) -> Iterator[Finding]:
-    """All that there is to be said of this machine, and of the deployment on the targets of these names."""
+    """All findings on this machine, and on the deployment on the targets of these names."""
     wanted = [targets.create(name, given) for name in names]
     for check in (machine, steady, isolation, clock, versions):
         yield from check()
@@ -179,32 +185,32 @@ def findings(names: Sequence[str], given: Given) -> Iterator[Finding]:
 
 
 def _cpus() -> Finding:
-    """How many CPUs nodes here can use, and what they are: a quota is a limit, and two threads of a core are not two cores."""
-    found = effective_cpus()
-    of_machine = cores(read_cpus(found.allowed))
+    """Check the number and the kinds of CPUs that local nodes can use."""
+    usable = effective_cpus()
+    of_machine = cores(read_cpus(usable.allowed))
     kinds = Counter(core.kind for core in of_machine)
-    words = [f"{found.count:g} of {os.cpu_count() or 1} may be used"]
-    if found.quota is not None and found.quota < len(found.allowed):
-        words.append(f"the CPU quota is {found.quota:g}")
-    if len(of_machine) < len(found.allowed):
-        words.append(f"threads of {plural(len(of_machine), 'core')}")
+    parts = [f"{usable.count:g} of {os.cpu_count() or 1} can be used"]
+    if usable.quota is not None and usable.quota < len(usable.allowed):
+        parts.append(f"the CPU quota is {usable.quota:g}")
+    if len(of_machine) < len(usable.allowed):
+        parts.append(f"threads of {plural(len(of_machine), 'core')}")
     if len(kinds) > 1:
-        words.append(" and ".join(f"{plural(count, f'{kind} core')}" for kind, count in kinds.items()))
+        parts.append(" and ".join(f"{plural(count, f'{kind} core')}" for kind, count in kinds.items()))
     hint = ""
-    if found.whole < 2:
+    if usable.whole < 2:
         hint = "`multi` needs a CPU a node: measure with --topology single, or raise the limit."
-    elif found.count != found.whole:
-        hint = f"Nodes get whole CPUs: {found.whole}."
-    return Finding("CPUs", "note" if hint else "good", ", ".join(words), hint)
+    elif usable.count != usable.whole:
+        hint = f"Nodes get whole CPUs: {usable.whole}."
+    return Finding("CPUs", "note" if hint else "good", ", ".join(parts), hint)
 
 
 def _room(name: str, folder: Path, mend: str) -> Finding:
-    """Whether a folder that Ray writes to has room."""
+    """Check the free space of a folder that Ray writes to."""
     disk = shutil.disk_usage(folder)
     is_enough = disk.free > LEAST_FREE_BYTES
     where = "" if name == str(folder) else f" in {folder}"
-    said = f"{_gib(disk.free, disk.total)}{where}"
-    return Finding(name, "good" if is_enough else "bad", said, "" if is_enough else mend)
+    description = f"{_gib(disk.free, disk.total)}{where}"
+    return Finding(name, "good" if is_enough else "bad", description, "" if is_enough else mend)
 
 
 def _gib(free: int, total: int) -> str:

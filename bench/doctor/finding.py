@@ -1,4 +1,4 @@
-"""The noun of the doctor: what was looked at, what was seen, and what to do about it."""
+"""Defines a finding of `bench doctor`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Level = Literal["good", "note", "bad"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What was looked at, what was seen, and what to do about it."""
+    """The result of a check: its subject, what was observed, and a hint."""
 
     about: str
     level: Level

@@ -1,4 +1,4 @@
-"""What `bench doctor` asks Prometheus and Grafana: is every page scraped, and does every panel have something to show."""
+"""Checks that Prometheus scrapes every page, and that every panel of Grafana has data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_POINTS = 500
 
 @dataclass(frozen=True, kw_only=True)
 class Empty:
-    """A question of a panel that brought nothing, and which of its metrics Prometheus has never heard of."""
+    """A query of a panel without data, and which of its metrics Prometheus does not know."""
 
     query: Query
     unknown: tuple[str, ...]
@@ -28,7 +28,7 @@ class Empty:
 
     def __str__(self) -> str:
         metrics = ", ".join(self.unknown or self.query.metrics)
-        why = "Prometheus has no metric" if self.unknown else "nothing to be seen of"
+        why = "Prometheus has no metric" if self.unknown else "no data of"
         return f"{self.query}: {why} {metrics}"
 
 
@@ -40,7 +40,7 @@ def findings(
     shortest_sample_seconds: float,
     chosen: Mapping[str, str] | None = None,
 ) -> Iterator[Finding]:
-    """Everything about the monitoring of a cluster whose pages are `pages`; nothing, where it has none."""
+    """All findings on the monitoring of a cluster with these `pages`; none if it has no monitoring."""
     try:
         if prometheus_url:
             yield from targets(Prometheus(prometheus_url), pages)
@@ -48,11 +48,11 @@ def findings(
         if grafana_url:
             yield from boards(Grafana(grafana_url), chosen or {})
     except (http_client.RequestException, TargetFailed) as error:
-        yield Finding("monitoring", "bad", f"they do not answer: {error}", "Run `bench up` again.")
+        yield Finding("monitoring", "bad", f"Prometheus or Grafana does not answer: {error}", "Run `bench up` again.")
 
 
 def targets(prometheus: Prometheus, pages: Sequence[Page]) -> Iterator[Finding]:
-    """Each page that Prometheus should scrape and does not, or not with success."""
+    """Check that Prometheus scrapes every page successfully."""
     found = {
         (target.labels.get("job"), target.labels.get("instance"), target.labels.get("endpoint")): target
         for target in prometheus.targets()
@@ -71,13 +71,13 @@ def targets(prometheus: Prometheus, pages: Sequence[Page]) -> Iterator[Finding]:
 
 
 def intervals(prometheus: Prometheus, pages: Sequence[Page], shortest_sample_seconds: float) -> Iterator[Finding]:
-    """How often the pages are scraped: no seldomer than raymeter takes it for, and what samples are too short to be seen."""
+    """Check that the scrape interval is what raymeter expects, and no longer than the shortest samples."""
     jobs = {page.job for page in pages}
     slowest = max(
-        (each.interval_seconds for each in prometheus.targets() if each.labels.get("job") in jobs), default=0.0
+        (target.interval_seconds for target in prometheus.targets() if target.labels.get("job") in jobs), default=0.0
     )
     if slowest > SCRAPE_SECONDS:
-        seen = f"a page is scraped every {slowest:g} s, and checks and boards take it for {SCRAPE_SECONDS:g} s"
+        seen = f"a page is scraped every {slowest:g} s, and checks and boards expect {SCRAPE_SECONDS:g} s"
         fix = f"Set scrape_interval to {SCRAPE_SECONDS:g}s in Prometheus' configuration, or run `bench up` again."
         yield Finding("scrape interval", "bad", seen, fix)
     elif slowest > shortest_sample_seconds:
@@ -88,12 +88,12 @@ def intervals(prometheus: Prometheus, pages: Sequence[Page], shortest_sample_sec
         yield Finding("scrape interval", "good", f"{slowest:g} s, no longer than the shortest samples")
 
 
-_NOT_FOUND = "Is the port declared in the pod, and the label ray.io/is-ray-node on it? Else run `bench up` again."
-_NOT_SCRAPED = "Does the node live, and does a NetworkPolicy let Prometheus in?"
+_NOT_FOUND = "Check that the pod declares the port and has the label ray.io/is-ray-node, or run `bench up` again."
+_NOT_SCRAPED = "Check that the node runs, and that the NetworkPolicy admits Prometheus."
 
 
 def boards(grafana: Grafana, chosen: Mapping[str, str]) -> Iterator[Finding]:
-    """Each board that is missing, and each panel that would be empty, by name."""
+    """Check that every board exists and every panel has data."""
     provisioned = grafana.boards()
     for name in committed.NAMES:
         if committed.uid(name) not in provisioned:
@@ -101,7 +101,7 @@ def boards(grafana: Grafana, chosen: Mapping[str, str]) -> Iterator[Finding]:
     end = time.time()
     prometheus = grafana.source
     if not prometheus.label_values("run", "bench_run_status", begin=end - RANGE_SECONDS, end=end):
-        yield Finding("panels", "note", "no run in the last hour: there is nothing to show", "Run `bench run` once.")
+        yield Finding("panels", "note", "no run in the last hour, so there is no data", "Run `bench run` once.")
         return
     asked = 0
     bad = 0
@@ -111,10 +111,10 @@ def boards(grafana: Grafana, chosen: Mapping[str, str]) -> Iterator[Finding]:
             bad += 1
             yield Finding(f"panel {empty.query}", "bad" if empty.unknown else "note", str(empty), _EMPTY)
     if not bad:
-        yield Finding("panels", "good", f"all {asked} questions of {len(provisioned)} boards bring data")
+        yield Finding("panels", "good", f"all {asked} queries of {len(provisioned)} boards have data")
 
 
-_EMPTY = "Is the page that has it scraped? What cannot be counted here stays empty."
+_EMPTY = "Check that its page is scraped. What cannot be counted here stays empty."
 
 
 def empty_panels(
@@ -125,7 +125,7 @@ def empty_panels(
     begin: float,
     end: float,
 ) -> Iterator[Empty]:
-    """The questions of a board that bring nothing between `begin` and `end`.
+    """The queries of a board without data between `begin` and `end`.
 
     Its variables are `chosen`, or what Grafana would take.
     """

@@ -1,4 +1,4 @@
-"""What `bench doctor` finds on each node of a cluster: is it there, is it as its topology says, does its clock agree."""
+"""Checks each node of a cluster: that it answers, has the size of its topology, and the right time and code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies")
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """What a node says of itself; see bench/cluster/node_report.py."""
+    """A node's report of itself; see bench/cluster/node_report.py."""
 
     time: float
     clock: str
@@ -35,24 +35,24 @@ class Look:
 
 
 def findings(target: Target, topology: Topology) -> Iterator[Finding]:
-    """One line a node where all is well with it, and one for everything that is not."""
+    """One finding for each good node, and one for every fault."""
     if befell := target.trouble():
         yield Finding(
             "nodes", "bad", befell, "Run `bench up` again; give the nodes more with --memory-mib if it was memory."
         )
     before = time.time()
-    said = target.ask_nodes(LOOK)
+    outputs = target.ask_nodes(LOOK)
     after = time.time()
-    if not said and target.name == "local":
+    if not outputs and target.name == "local":
         yield of_processes(topology)
         return
     looks: dict[str, Look] = {}
     for name in node_names(topology):
-        if name not in said:
-            yield Finding(f"node {name}", "bad", "does not say how it is", "See `bench status`; run `bench up` again.")
+        if name not in outputs:
+            yield Finding(f"node {name}", "bad", "it does not answer", "See `bench status`, and run `bench up` again.")
             continue
         try:
-            looks[name] = from_json(said[name].encode(), Look)
+            looks[name] = from_json(outputs[name].encode(), Look)
         except msgspec.MsgspecError as error:
             yield Finding(f"node {name}", "bad", f"its image has other code: {error}", _REBUILD)
             continue
@@ -61,15 +61,15 @@ def findings(target: Target, topology: Topology) -> Iterator[Finding]:
 
 
 def of_processes(topology: Topology) -> Finding:
-    """Nodes that are processes of this machine: all that differs is what they were told."""
-    told, there = topology.totals["CPUs"], effective_cpus()
-    if not there.has(told):
-        return Finding("nodes", "bad", f"Ray was told {told} CPUs, and this machine has {there}", _FEWER_CPUS)
-    return Finding("nodes", "good", "they are processes of this machine: what is said of it above holds for them")
+    """Check nodes that are processes of this machine: only their number of CPUs can differ."""
+    declared, usable = topology.totals["CPUs"], effective_cpus()
+    if not usable.has(declared):
+        return Finding("nodes", "bad", f"Ray was started with {declared} CPUs, and {usable} can be used", _FEWER_CPUS)
+    return Finding("nodes", "good", "they are processes of this machine, see above")
 
 
 def of_node(name: str, look: Look, topology: Topology, *, asked: tuple[float, float]) -> Iterator[Finding]:
-    """What is wrong with a node that was asked between two moments of this machine's clock, or that nothing is."""
+    """The faults of a node that was asked between two moments of this machine's clock, or one good finding."""
     wrong = list(_wrong(f"node {name}", look, topology, asked))
     yield from wrong
     if not wrong:
@@ -79,26 +79,26 @@ def of_node(name: str, look: Look, topology: Topology, *, asked: tuple[float, fl
 
 
 def of_versions(looks: Mapping[str, Look]) -> Iterator[Finding]:
-    """Whether all nodes have the same packages: Ray itself wants that, down to Python's patch version."""
-    found = {tuple(sorted(look.versions.items())) for look in looks.values()}
-    if len(found) == 1:
-        yield Finding("nodes' versions", "good", ", ".join(f"{name} {number}" for name, number in found.pop()))
-    elif found:
-        differing = sorted({pair for one in found for pair in one if not all(pair in other for other in found)})
-        said = ", ".join(f"{name} {number}" for name, number in differing)
-        yield Finding("nodes' versions", "bad", f"they are not the same: {said}", "Let all nodes have one image.")
+    """Check that all nodes have the same packages; Ray needs that, down to Python's patch version."""
+    installed = {tuple(sorted(look.versions.items())) for look in looks.values()}
+    if len(installed) == 1:
+        yield Finding("nodes' versions", "good", ", ".join(f"{name} {number}" for name, number in installed.pop()))
+    elif installed:
+        differing = sorted({pair for one in installed for pair in one if not all(pair in other for other in installed)})
+        versions = ", ".join(f"{name} {number}" for name, number in differing)
+        yield Finding("nodes' versions", "bad", f"they differ: {versions}", "Use one image for all nodes.")
 
 
 def _wrong(about: str, look: Look, topology: Topology, asked: tuple[float, float]) -> Iterator[Finding]:
     store = topology.object_store_bytes_per_node
     if look.shared_memory_bytes < store:
         sizes = f"/dev/shm has {look.shared_memory_bytes / 2**20:.0f} MiB, and the object store {store / 2**20:.0f} MiB"
-        yield Finding(about, "bad", sizes, "Objects would lie on a disk: make it larger.")
+        yield Finding(about, "bad", sizes, "Ray would put objects on a disk; enlarge /dev/shm.")
     if not is_enough(look.cpus_effective, topology.cpus_per_node):
-        told = f"Ray was told {topology.cpus_per_node} CPUs, and {look.cpus_effective:g} can be used"
-        yield Finding(about, "bad", told, _FEWER_CPUS)
+        difference = f"Ray was started with {topology.cpus_per_node} CPUs, and {look.cpus_effective:g} can be used"
+        yield Finding(about, "bad", difference, _FEWER_CPUS)
     if look.code_hash != code_hash():
-        yield Finding(about, "bad", f"it has the code {look.code_hash}, and this is {code_hash()}", _REBUILD)
+        yield Finding(about, "bad", f"it has the code {look.code_hash}, and this checkout has {code_hash()}", _REBUILD)
     for wrong in clock_skew.too_far({about.removeprefix("node "): clock_skew.offset(asked[0], look.time, asked[1])}):
         yield Finding(about, "bad", wrong, clock_skew.FIX)
     if look.clock in SLOW_CLOCKS:
@@ -107,8 +107,8 @@ def _wrong(about: str, look: Look, topology: Topology, asked: tuple[float, float
         yield Finding(
             about,
             "note",
-            f"it was throttled in {_throttled(look):.1%} of its periods since it was started",
-            "Ray's start is part of that. A report's caveats say which samples were; more CPUs a node help.",
+            f"throttled in {_throttled(look):.1%} of its periods since its start",
+            "That includes Ray's start. A report's caveats name such samples; more CPUs per node help.",
         )
 
 

@@ -1,4 +1,4 @@
-"""What `bench doctor` says of how steady this machine is: the quiet check as a block would find it now, and tuning hints."""
+"""Checks how steady this machine is: the quiet check of a block, pressure, steal, governor and turbo."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from bench.runner import quiet_check
 
 ROOT = Path("/")
 PYPERF = "As root: `python -m pyperf system tune` (package pyperf) until the next start of the machine."
-MOST_STEAL = 0.02  # of the CPU time since the machine was started
+MOST_STEAL = 0.02  # of the CPU time since boot
 
 
 def findings(root: Path = ROOT) -> Iterator[Finding]:
-    """The quiet check, then what makes numbers of one machine differ from one minute to the next."""
+    """The quiet check, then the causes of results that vary from minute to minute."""
     yield _quiet_check(quiet_check.look(time.sleep))
     yield _pressure(root / "proc")
     is_virtual = "hypervisor" in _text(root / "proc/cpuinfo")
@@ -28,52 +28,46 @@ def findings(root: Path = ROOT) -> Iterator[Finding]:
 
 def _quiet_check(seen: quiet_check.Look) -> Finding:
     if seen.is_quiet:
-        return Finding("quiet check", "good", f"open: {seen.words}")
-    wait = f"A block would wait up to {quiet_check.longest_wait():.0f} s: end what uses the CPUs (`top` names it)."
-    return Finding("quiet check", "note", f"closed: {seen.words}", wait)
+        return Finding("quiet check", "good", f"passed: {seen.words}")
+    wait = (
+        f"A block would wait up to {quiet_check.longest_wait():.0f} s. End the programs that use the CPUs (see `top`)."
+    )
+    return Finding("quiet check", "note", f"not passed: {seen.words}", wait)
 
 
 def _pressure(proc: Path) -> Finding:
     if (proc / "pressure" / "cpu").exists():
-        return Finding("pressure", "good", "the kernel counts how long tasks wait")
-    hint = "Start the kernel with psi=1: without it no block is excluded for tasks that had to wait."
-    return Finding("pressure", "note", "the kernel does not count how long tasks wait", hint)
+        return Finding("pressure", "good", "the kernel counts it")
+    hint = "Boot the kernel with psi=1; without it no block is excluded for CPU pressure."
+    return Finding("pressure", "note", "the kernel does not count it", hint)
 
 
 def _steal(proc: Path) -> Finding:
     counted = read_host(range(os.cpu_count() or 1), proc)
     if counted.steal_seconds is None or not counted.host_busy_seconds:
-        return Finding("steal", "good", "virtual machine; stolen time is not counted")
+        return Finding("steal", "good", "virtual machine; steal is not counted")
     share = counted.steal_seconds / (counted.steal_seconds + counted.host_busy_seconds)
-    hint = "Others share these CPUs: take a machine with CPUs of its own." if share > MOST_STEAL else ""
+    hint = "Other machines share these CPUs; use a machine with dedicated CPUs." if share > MOST_STEAL else ""
     return Finding(
-        "steal", "note" if hint else "good", f"virtual machine; {share:.1%} of busy CPU time was stolen so far", hint
+        "steal", "note" if hint else "good", f"virtual machine; {share:.1%} of the CPU time since boot was stolen", hint
     )
 
 
 def _frequency(cpus: Path, *, is_virtual: bool) -> Iterator[Finding]:
-    """Governor and turbo. A virtual machine cannot set them, and most cannot see them."""
+    """Check governor and turbo. A virtual machine cannot set them, and most cannot see them."""
     can_tune = os.geteuid() == 0 and not is_virtual
     governors = sorted({_text(path) for path in cpus.glob("cpu*/cpufreq/scaling_governor")})
     if governors:
         steady = governors == ["performance"]
-        hint = (
-            PYPERF
-            if can_tune
-            else "Set the governor `performance`, where you may: `cpupower frequency-set -g performance`."
-        )
+        hint = PYPERF if can_tune else "Set the governor, if you may: `cpupower frequency-set -g performance`."
         yield Finding("governor", "good" if steady else "note", ", ".join(governors), "" if steady else hint)
     no_turbo, boost = _text(cpus / "intel_pstate/no_turbo"), _text(cpus / "cpufreq/boost")
     if no_turbo or boost:
         is_on = no_turbo == "0" or boost == "1"
-        hint = (
-            PYPERF
-            if can_tune
-            else "Turn it off, where you may: the clock then depends on heat and on neighbours no more."
-        )
+        hint = PYPERF if can_tune else "Turn it off, if you may; the clock then does not depend on heat and neighbours."
         yield Finding("turbo", "note" if is_on else "good", "on" if is_on else "off", hint if is_on else "")
     if not governors and not no_turbo and not boost:
-        yield Finding("CPU frequency", "good", "governor and turbo are not to be seen here")
+        yield Finding("CPU frequency", "good", "governor and turbo are not visible here")
 
 
 def _text(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Finds the control groups that limit this process: its own and all parents that can be seen, of version 1 and 2."""
+"""Finds the control groups that limit this process: its own and their visible parents, of version 1 and 2."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def folders(wanted: frozenset[str], root: Path = ROOT) -> Iterator[tuple[str, Pa
 
 def _own_groups(root: Path) -> dict[str, str]:
     """This process's group by controller; that of cgroup v2 is under the empty name."""
-    found: dict[str, str] = {}
+    groups: dict[str, str] = {}
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
-        found |= dict.fromkeys(controllers.split(","), path)
-    return found
+        groups |= dict.fromkeys(controllers.split(","), path)
+    return groups
 
 
 def _upwards(path: str, mount_root: PurePosixPath, mount_point: Path) -> Iterator[Path]:
-    """From a group's folder to the top of what is mounted. A group that is not below it is seen as its top, as in containers."""
+    """The folders from a group up to the mount's top. In containers a group may lie outside the mount, and the top stands for it."""
     below = PurePosixPath(path)
     parts = below.relative_to(mount_root).parts if below.is_relative_to(mount_root) else ()
-    if ".." in parts:  # of another namespace
+    if ".." in parts:  # a group of another namespace
         parts = ()
     for depth in range(len(parts), -1, -1):
         yield mount_point.joinpath(*parts[:depth])

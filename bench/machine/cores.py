@@ -1,4 +1,4 @@
-"""Describes the CPUs of a machine by physical core and kind, and chooses those of each node.
+"""Describes the CPUs of a machine by physical core and kind, and chooses the CPUs of each node.
 
 Both are pure functions: a description is read from the kernel's files below a root, and a choice follows from it alone.
 """
@@ -13,7 +13,7 @@ from bench.machine.effective_cpus import parse_list
 from bench.model import Core
 
 ROOT = Path("/")
-ALIKE = 0.9  # of the fastest of a kind: favoured cores of one kind differ by less in frequency and capacity
+ALIKE = 0.9  # of the fastest of its kind: cores of one kind differ by less in frequency and capacity
 _CPUS = "sys/devices/system/cpu"
 _UNITS = {
     "core": "performance",
@@ -24,26 +24,26 @@ _UNITS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Cpu:
-    """One hardware thread, as the scheduler counts them."""
+    """One hardware thread, which the scheduler counts as a CPU."""
 
     number: int
     siblings: tuple[int, ...]  # all hardware threads of its core, itself among them
-    kind: str = ""  # "performance 4.9 GHz"; empty where all cores of the machine are alike, or nothing is known
+    kind: str = ""  # "performance 4.9 GHz"; empty if all cores are alike, or nothing is known
     rank: int = 0  # of its kind: 0 is the fastest
     numa_node: int = 0
     last_cache: int = 0  # the first CPU that shares its last-level cache
 
     @property
-    def place(self) -> tuple[int, int, int]:
-        """CPUs in this order have near ones side by side."""
+    def sort_key(self) -> tuple[int, int, int]:
+        """A sort key that keeps near CPUs together."""
         return self.numa_node, self.last_cache, self.siblings[0]
 
 
 def read_cpus(numbers: Collection[int], root: Path = ROOT) -> tuple[Cpu, ...]:
-    """What the machine says of these CPUs. One that says nothing has cores of one thread, all alike."""
+    """These CPUs as the kernel's files describe them; without a description, cores of one thread, all alike."""
     folder = root / _CPUS
-    there = sorted({*numbers, *parse_list(_text(folder / "online"))})
-    kinds = _kinds(there, root)
+    online = sorted({*numbers, *parse_list(_text(folder / "online"))})
+    kinds = _kinds(online, root)
     order = sorted(set(kinds.values()), key=lambda kind: (kind[0], -kind[2]))
     numa = {
         cpu: int(path.parent.name[4:])
@@ -64,37 +64,39 @@ def read_cpus(numbers: Collection[int], root: Path = ROOT) -> tuple[Cpu, ...]:
 
 
 def cores(cpus: Sequence[Cpu]) -> tuple[Core, ...]:
-    """The cores that these CPUs are threads of."""
-    found: dict[tuple[int, ...], list[Cpu]] = {}
+    """The cores of these CPUs."""
+    by_siblings: dict[tuple[int, ...], list[Cpu]] = {}
     for cpu in sorted(cpus, key=lambda cpu: cpu.number):
-        found.setdefault(cpu.siblings, []).append(cpu)
+        by_siblings.setdefault(cpu.siblings, []).append(cpu)
     return tuple(
         Core(kind=those[0].kind, cpus=tuple(cpu.number for cpu in those), siblings=siblings)
-        for siblings, those in found.items()
+        for siblings, those in by_siblings.items()
     )
 
 
 def slices(cpus: Sequence[Cpu], *, nodes: int, cpus_per_node: int, shares: int = 0) -> tuple[tuple[int, ...], ...]:
-    """CPUs for each node, none of them for two: whole cores, of one kind, and the same of each kind for every node.
+    """CPUs for each node, without overlap: whole cores, of one kind, and the same of each kind for every node.
 
-    As far as the machine has them: siblings are split, and kinds mixed, where nothing else is left. `shares`: the nodes
+    As far as the machine has them: siblings are split and kinds mixed if nothing else is left. `shares`: the nodes
     of the topology that this one is compared with; one node then gets what those have together.
     """
     parts = shares if shares > nodes and nodes == 1 and cpus_per_node % shares == 0 else nodes
-    each = nodes * cpus_per_node // parts
-    free = sorted(cpus, key=lambda cpu: (cpu.rank, cpu.place, cpu.number))
+    per_part = nodes * cpus_per_node // parts
+    free = sorted(cpus, key=lambda cpu: (cpu.rank, cpu.sort_key, cpu.number))
     chosen: list[list[Cpu]] = [[] for _ in range(parts)]
     ranks = sorted({cpu.rank for cpu in free})
-    whole_kind = next((rank for rank in ranks if _deal(free, rank, parts, each) is not None), None)
+    whole_kind = next((rank for rank in ranks if _deal(free, rank, parts, per_part) is not None), None)
     for rank in ranks if whole_kind is None else [whole_kind]:
-        missing = each - len(chosen[0])
-        dealt = next((found for count in range(missing, 0, -1) if (found := _deal(free, rank, parts, count))), ())
+        missing = per_part - len(chosen[0])
+        dealt = next(
+            (dealt_cpus for count in range(missing, 0, -1) if (dealt_cpus := _deal(free, rank, parts, count))), ()
+        )
         for part, more in zip(chosen, dealt, strict=False):
             part.extend(more)
         taken = {cpu.number for part in chosen for cpu in part}
         free = [cpu for cpu in free if cpu.number not in taken]
-    for part in chosen:  # what no equal division has
-        missing = each - len(part)
+    for part in chosen:  # the rest, which cannot be divided equally
+        missing = per_part - len(part)
         part.extend(free[:missing])
         free = free[missing:]
     numbers = [sorted(cpu.number for cpu in part) for part in chosen]
@@ -104,21 +106,21 @@ def slices(cpus: Sequence[Cpu], *, nodes: int, cpus_per_node: int, shares: int =
 
 
 def spare(cpus: Sequence[Cpu], taken: Collection[int]) -> tuple[int, ...]:
-    """CPUs for what only watches: of cores that no node has, else those that no node has, else all."""
+    """CPUs for exporter and monitoring: on cores that no node uses, else CPUs that no node uses, else all."""
     free = [cpu for cpu in cpus if cpu.number not in taken]
     apart = [cpu for cpu in free if not set(cpu.siblings).intersection(taken)]
     return tuple(sorted(cpu.number for cpu in apart or free or cpus))
 
 
-def _deal(cpus: Sequence[Cpu], rank: int, parts: int, each: int) -> list[list[Cpu]] | None:
-    """The same number of CPUs of one kind for every part, core by core; None where there are too few of them."""
-    found: dict[tuple[int, ...], list[Cpu]] = {}
+def _deal(cpus: Sequence[Cpu], rank: int, parts: int, per_part: int) -> list[list[Cpu]] | None:
+    """The same number of CPUs of one kind for every part, core by core; None if there are too few."""
+    by_siblings: dict[tuple[int, ...], list[Cpu]] = {}
     for cpu in cpus:
         if cpu.rank == rank:
-            found.setdefault(cpu.siblings, []).append(cpu)
-    free = list(found.values())
+            by_siblings.setdefault(cpu.siblings, []).append(cpu)
+    free = list(by_siblings.values())
     dealt: list[list[Cpu]] = [[] for _ in range(parts)]
-    while missing := each - len(dealt[0]):
+    while missing := per_part - len(dealt[0]):
         taken, threads = _take(free, parts, missing)
         if not taken:
             return None
@@ -130,7 +132,7 @@ def _deal(cpus: Sequence[Cpu], rank: int, parts: int, each: int) -> list[list[Cp
 
 
 def _take(free: Sequence[list[Cpu]], parts: int, missing: int) -> tuple[list[list[list[Cpu]]], int]:
-    """Cores for every part, and how many threads of each: whole cores of one size where there are enough of them."""
+    """Cores for every part, and the number of threads of each: whole cores of one size if there are enough."""
     for size in sorted({len(core) for core in free}, reverse=True):
         of_size = [core for core in free if len(core) == size]
         if size <= missing and len(of_size) >= parts:
@@ -143,52 +145,52 @@ def _take(free: Sequence[list[Cpu]], parts: int, missing: int) -> tuple[list[lis
 
 
 def _side_by_side(free: Sequence[list[Cpu]], parts: int, count: int) -> list[list[list[Cpu]]]:
-    """So many cores for every part, which share a last-level cache where each part can have that."""
+    """`count` cores for every part, sharing a last-level cache if every part can."""
     by_cache: dict[tuple[int, int], list[list[Cpu]]] = {}
     for core in free:
-        by_cache.setdefault(core[0].place[:2], []).append(core)
+        by_cache.setdefault(core[0].sort_key[:2], []).append(core)
     near = [those[i : i + count] for those in by_cache.values() for i in range(0, len(those) - count + 1, count)]
     return (near if len(near) >= parts else [list(free[i * count : (i + 1) * count]) for i in range(parts)])[:parts]
 
 
 def _kinds(numbers: Collection[int], root: Path) -> dict[int, tuple[int, str, float]]:
-    """Of each CPU: the rank of its unit, what its kind is called, and the speed of that."""
+    """By CPU: the rank of its unit, the name of its kind, and the speed of that."""
     units = {cpu: unit for unit in _UNITS for cpu in parse_list(_text(root / f"sys/devices/cpu_{unit}/cpus"))}
     speeds: dict[int, float] = dict.fromkeys(numbers, 0.0)
-    words = ""
-    for file, wording in (("cpu_capacity", "capacity {:.0f}"), ("cpufreq/cpuinfo_max_freq", "{:.1f} GHz")):
+    label_format = ""
+    for file, candidate in (("cpu_capacity", "capacity {:.0f}"), ("cpufreq/cpuinfo_max_freq", "{:.1f} GHz")):
         read = {number: _text(root / _CPUS / f"cpu{number}" / file).strip() for number in numbers}
         if not all(text.isdecimal() for text in read.values()):
             continue
         levels = _levels({int(text) for text in read.values()})
         if len(set(levels.values())) > 1:
-            speeds, words = {number: float(levels[int(text)]) for number, text in read.items()}, wording
+            speeds, label_format = {number: float(levels[int(text)]) for number, text in read.items()}, candidate
             break
-    scale = 1e6 if "GHz" in words else 1.0
+    scale = 1e6 if "GHz" in label_format else 1.0
     is_hybrid = len({units.get(number) for number in numbers}) > 1
     order = list(_UNITS)
-    found = {}
+    kinds = {}
     for number in numbers:
         unit = units.get(number, "") if is_hybrid else ""
-        label = " ".join(filter(None, (_UNITS.get(unit, ""), words.format(speeds[number] / scale))))
-        found[number] = (order.index(unit) if unit else 0, label, speeds[number])
-    return found
+        label = " ".join(filter(None, (_UNITS.get(unit, ""), label_format.format(speeds[number] / scale))))
+        kinds[number] = (order.index(unit) if unit else 0, label, speeds[number])
+    return kinds
 
 
 def _levels(values: Collection[int]) -> dict[int, int]:
-    """By value the fastest of its kind."""
-    found: dict[int, int] = {}
+    """By value, the fastest value of its kind."""
+    levels: dict[int, int] = {}
     top = 0
     for value in sorted(values, reverse=True):
         top = top if value >= ALIKE * top and top else value
-        found[value] = top
-    return found
+        levels[value] = top
+    return levels
 
 
 def _siblings(folder: Path, number: int) -> tuple[int, ...]:
     names = ("thread_siblings_list", "core_cpus_list")
-    found = next((those for name in names if (those := parse_list(_text(folder / "topology" / name)))), ())
-    return found if number in found else (number,)
+    siblings = next((those for name in names if (those := parse_list(_text(folder / "topology" / name)))), ())
+    return siblings if number in siblings else (number,)
 
 
 def _last_cache(folder: Path) -> int:

@@ -1,4 +1,4 @@
-"""What the kernel has counted for the whole machine: busy CPUs, stolen time, tasks that had to wait, swapping."""
+"""Reads the kernel's counters of the machine: busy CPUs, steal, pressure, swapping."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _STEAL = 7
 
 @dataclass(frozen=True, kw_only=True)
 class HostCounts:
-    """Counts since the machine was started. None: it cannot be counted here, which is not zero."""
+    """Counters since boot. None: not counted here, which is not zero."""
 
     host_busy_seconds: float | None = None  # of all its CPUs together
-    steal_seconds: float | None = None  # of the CPUs that were asked for: what the hypervisor gave to others
+    steal_seconds: float | None = None  # of the chosen CPUs: time that the hypervisor gave to others
     pressure_cpu_seconds: float | None = None  # in which some task waited for a CPU, a disk, memory
     pressure_io_seconds: float | None = None
     pressure_memory_seconds: float | None = None
@@ -27,7 +27,7 @@ class HostCounts:
 
 
 def read_host(cpus: Collection[int], proc: Path = PROC) -> HostCounts:
-    """The counts of the machine that this process runs on, its steal on `cpus` alone."""
+    """The counters of this machine, with the steal of `cpus` only."""
     stat = {line.split()[0]: line.split()[1:] for line in _text(proc / "stat").splitlines() if line.startswith("cpu")}
     return HostCounts(
         host_busy_seconds=sum(int(stat["cpu"][column]) for column in _BUSY) / CLOCK_TICKS if "cpu" in stat else None,
@@ -61,7 +61,7 @@ def _swapped_bytes(proc: Path) -> int | None:
 
 
 def _text(path: Path) -> str:
-    """A file of /proc; empty where this kernel has none, or shows it to nobody."""
+    """A file of /proc; empty if it is missing or unreadable."""
     try:
         return path.read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""Says how many CPUs a process can really use: by affinity, cpuset and CPU quota, in cgroup v1, cgroup v2 and without."""
+"""Counts the CPUs that a process can really use, by affinity, cpuset and CPU quota of cgroup v1 and v2."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class EffectiveCpus:
 
     @property
     def count(self) -> float:
-        """CPUs that can be busy at once: 1.5 where a quota says so."""
+        """CPUs that can be busy at once, such as 1.5 by a quota."""
         return len(self.allowed) if self.quota is None else min(float(len(self.allowed)), self.quota)
 
     @property
     def whole(self) -> int:
-        """Whole CPUs, for what counts in them."""
+        """Whole CPUs, rounded down."""
         return math.floor(self.count + _ROUNDING)
 
     def has(self, cpus: float) -> bool:
-        """Whether so many CPUs can be busy at once."""
+        """Whether `cpus` CPUs can be busy at once."""
         return is_enough(self.count, cpus)
 
     def __str__(self) -> str:
@@ -43,35 +43,35 @@ class EffectiveCpus:
 
 
 def effective_cpus(root: Path = ROOT, *, affinity: Collection[int] | None = None) -> EffectiveCpus:
-    """What this process can use; files of the kernel are read below `root`, and `affinity` stands in for the kernel's."""
+    """The CPUs of this process. The kernel's files are read below `root`; `affinity` replaces the kernel's."""
     allowed = set(_affinity() if affinity is None else affinity)
     quotas: list[float] = []
     for kind, folder in control_groups.folders(frozenset({"cpu", "cpuset"}), root):
         if (quota := _quota(kind, folder)) is not None:
             quotas.append(quota)
-        cpuset = next((found for name in _CPUSETS if (found := parse_list(_text(folder / name)))), ())
+        cpuset = next((cpus for name in _CPUSETS if (cpus := parse_list(_text(folder / name)))), ())
         if common := allowed.intersection(cpuset):  # the cpuset of another namespace names other CPUs
             allowed = common
     return EffectiveCpus(allowed=tuple(sorted(allowed)), quota=min(quotas, default=None))
 
 
 def is_enough(effective: float, cpus: float) -> bool:
-    """Whether `effective` CPUs are as many as `cpus`, rounding of a quota apart."""
+    """Whether `effective` CPUs are as many as `cpus`, up to the rounding of a quota."""
     return cpus <= effective + _ROUNDING
 
 
 def parse_list(text: str) -> tuple[int, ...]:
-    """The numbers of a list as the kernel writes it: 0-3,8."""
-    found: list[int] = []
+    """The numbers in a list in the kernel's format, such as 0-3,8."""
+    numbers: list[int] = []
     with suppress(ValueError):
         for part in text.strip().split(",") if text.strip() else ():
             first, _, last = part.partition("-")
-            found += range(int(first), int(last or first) + 1)
-    return tuple(found)
+            numbers += range(int(first), int(last or first) + 1)
+    return tuple(numbers)
 
 
 def format_list(cpus: Collection[int]) -> str:
-    """Numbers as the kernel writes a list of them: 0-3,8."""
+    """A list of numbers in the kernel's format, such as 0-3,8."""
     parts: list[list[int]] = []
     for cpu in sorted(cpus):
         if parts and parts[-1][-1] == cpu - 1:
@@ -93,7 +93,7 @@ def _quota(kind: str, folder: Path) -> float | None:
     else:
         quota, period = (_text(folder / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period"))
     if not quota.isdecimal() or not period.isdecimal() or int(period) == 0:
-        return None  # "max" and "-1" are no limit
+        return None  # "max" and "-1" mean no limit
     return int(quota) / int(period)
 
 

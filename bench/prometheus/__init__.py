@@ -1,1 +1,1 @@
-"""Talks to Prometheus: its client, what it scrapes, what the boards ask, and whether it agrees with the record."""
+"""Talks to Prometheus: client, scrape configuration, the boards' queries, and reconciliation with the record."""

@@ -1,4 +1,4 @@
-"""What the boards ask: their queries, the metrics that these name, and the queries as they are with the variables filled in."""
+"""Reads the queries of the boards, finds the metrics in them, and fills in their variables."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _LABEL_VALUES = re.compile(r"label_values\((?P<selector>.+),\s*(?P<label>\w+)\)"
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """One question of a panel."""
+    """One query of a panel."""
 
-    board: str  # its title
+    board: str  # the board's title
     panel: str
     expr: str
     is_instant: bool
@@ -35,12 +35,12 @@ class Query:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics that it names."""
+        """The metrics in the query."""
         return metric_names(self.expr)
 
 
 def panels(board: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """All panels of a board that show something, those in rows too."""
+    """All panels of a board that show data, also those in rows."""
     for panel in board["panels"]:
         if panel["type"] == "row":
             yield from panel.get("panels", [])
@@ -49,7 +49,7 @@ def panels(board: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def queries(board: Mapping[str, Any]) -> tuple[Query, ...]:
-    """Every question that a board's panels ask."""
+    """All queries of a board's panels."""
     return tuple(
         Query(board=board["title"], panel=panel["title"], expr=target["expr"], is_instant=bool(target.get("instant")))
         for panel in panels(board)
@@ -58,17 +58,17 @@ def queries(board: Mapping[str, Any]) -> tuple[Query, ...]:
 
 
 def other_expressions(board: Mapping[str, Any]) -> tuple[Query, ...]:
-    """What a board's annotations and variables ask; these may well have nothing to show."""
-    annotations = [(each["name"], each["expr"]) for each in board["annotations"]["list"] if "expr" in each]
+    """The queries of a board's annotations and variables, which may have no data."""
+    annotations = [(entry["name"], entry["expr"]) for entry in board["annotations"]["list"] if "expr" in entry]
     variables = [
-        (each["name"], match["selector"])
-        for each in board["templating"]["list"]
-        if (match := _LABEL_VALUES.fullmatch(each["query"]))
+        (entry["name"], match["selector"])
+        for entry in board["templating"]["list"]
+        if (match := _LABEL_VALUES.fullmatch(entry["query"]))
     ]
     return tuple(
         Query(board=board["title"], panel=f"{kind} {name}", expr=expr, is_instant=False)
-        for kind, found in (("annotation", annotations), ("variable", variables))
-        for name, expr in found
+        for kind, expressions in (("annotation", annotations), ("variable", variables))
+        for name, expr in expressions
     )
 
 
@@ -85,19 +85,19 @@ LabelValues = Callable[[str, str], tuple[str, ...]]
 
 
 def variables(board: Mapping[str, Any], label_values: LabelValues, chosen: Mapping[str, str]) -> dict[str, str]:
-    """What Grafana would set a board's variables to when it is opened with some of them `chosen`."""
-    found: dict[str, str] = {}
-    for each in board["templating"]["list"]:
-        name = each["name"]
+    """The values of a board's variables when Grafana opens it with some of them `chosen`."""
+    definitions: dict[str, str] = {}
+    for entry in board["templating"]["list"]:
+        name = entry["name"]
         if name in chosen:
-            found[name] = chosen[name]
-        elif each.get("includeAll"):
-            found[name] = each["allValue"]
-        elif match := _LABEL_VALUES.fullmatch(each["query"]):
-            newest_first = each["sort"] == 2
-            values = sorted(label_values(match["label"], fill(match["selector"], found)), reverse=newest_first)
-            found[name] = values[0] if values else ""
-    return found
+            definitions[name] = chosen[name]
+        elif entry.get("includeAll"):
+            definitions[name] = entry["allValue"]
+        elif match := _LABEL_VALUES.fullmatch(entry["query"]):
+            newest_first = entry["sort"] == 2
+            values = sorted(label_values(match["label"], fill(match["selector"], definitions)), reverse=newest_first)
+            definitions[name] = values[0] if values else ""
+    return definitions
 
 
 def fill(expr: str, values: Mapping[str, str], *, range_seconds: float = 3600, scrape_seconds: float = 2) -> str:

@@ -1,4 +1,4 @@
-"""Grafana's boards as they are committed: their names, their queries' files, and links to them. `tools/dashboards` writes them."""
+"""Lists the committed boards of Grafana, and makes links to them. `tools/dashboards` writes them."""
 
 from __future__ import annotations
 

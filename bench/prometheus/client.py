@@ -1,4 +1,4 @@
-"""Asks Prometheus, by itself or through Grafana's proxy for its data source, which answers in the same way."""
+"""Queries Prometheus, directly or through Grafana's data source proxy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Target:
     labels: Mapping[str, str]
     is_up: bool
     error: str
-    interval_seconds: float = 0.0  # from scrape to scrape; 0: it does not say
+    interval_seconds: float = 0.0  # between scrapes; 0: not reported
 
 
 @dataclass(frozen=True)
@@ -44,42 +44,42 @@ class Prometheus:
     url: str
 
     def query(self, expr: str, *, at: float | None = None) -> tuple[Series, ...]:
-        """What `expr` is now, or was at a time."""
-        found = self._get("query", query=expr, **({} if at is None else {"time": at}))
-        if found["resultType"] == "scalar":
-            return (Series({}, (_point(found["result"]),)),)
-        return tuple(Series(each["metric"], (_point(each["value"]),)) for each in found["result"])
+        """The value of `expr` now, or at a time."""
+        answer = self._get("query", query=expr, **({} if at is None else {"time": at}))
+        if answer["resultType"] == "scalar":
+            return (Series({}, (_point(answer["result"]),)),)
+        return tuple(Series(series["metric"], (_point(series["value"]),)) for series in answer["result"])
 
     def query_range(self, expr: str, *, begin: float, end: float, step_seconds: float) -> tuple[Series, ...]:
-        """What `expr` was from `begin` to `end`."""
-        found = self._get("query_range", query=expr, start=begin, end=end, step=step_seconds)
-        return tuple(Series(each["metric"], tuple(map(_point, each["values"]))) for each in found["result"])
+        """The values of `expr` from `begin` to `end`."""
+        answer = self._get("query_range", query=expr, start=begin, end=end, step=step_seconds)
+        return tuple(Series(series["metric"], tuple(map(_point, series["values"]))) for series in answer["result"])
 
     def recorded(self, selector: str, *, begin: float, end: float) -> tuple[Series, ...]:
-        """What was scraped of `selector` after `begin` and until `end`, each point at its own moment."""
-        found = self._get("query", query=f"{selector}[{round(1000 * (end - begin))}ms]", time=end)
-        return tuple(Series(each["metric"], tuple(map(_point, each["values"]))) for each in found["result"])
+        """The scraped points of `selector` after `begin` and until `end`, at their own times."""
+        answer = self._get("query", query=f"{selector}[{round(1000 * (end - begin))}ms]", time=end)
+        return tuple(Series(series["metric"], tuple(map(_point, series["values"]))) for series in answer["result"])
 
     def label_values(self, label: str, selector: str, *, begin: float, end: float) -> tuple[str, ...]:
         """The values that `label` had in the series of `selector`."""
-        found = self._get(f"label/{label}/values", **{"match[]": selector, "start": begin, "end": end})
-        return tuple(found)
+        values = self._get(f"label/{label}/values", **{"match[]": selector, "start": begin, "end": end})
+        return tuple(values)
 
     def metric_names(self, *, begin: float, end: float) -> frozenset[str]:
-        """All metrics that had a value."""
+        """The names of all metrics that had a value."""
         return frozenset(self._get("label/__name__/values", start=begin, end=end))
 
     def targets(self) -> tuple[Target, ...]:
-        """The pages that are scraped, and how the last scrape of each went."""
-        found = self._get("targets", state="active")["activeTargets"]
+        """The scraped pages, with the result of their last scrape."""
+        active = self._get("targets", state="active")["activeTargets"]
         return tuple(
             Target(
-                labels=each["labels"],
-                is_up=each["health"] == "up",
-                error=each["lastError"],
-                interval_seconds=duration_seconds(each.get("scrapeInterval", "")),
+                labels=target["labels"],
+                is_up=target["health"] == "up",
+                error=target["lastError"],
+                interval_seconds=duration_seconds(target.get("scrapeInterval", "")),
             )
-            for each in found
+            for target in active
         )
 
     def _get(self, path: str, **query: Any) -> Any:
@@ -89,8 +89,8 @@ class Prometheus:
         except ValueError:
             body = {"error": f"HTTP {answer.status_code}"}
         if not isinstance(body, dict) or body.get("status") != "success":
-            said = body.get("error") or body.get("message") if isinstance(body, dict) else body
-            raise TargetFailed(f"Prometheus at {self.url} refuses {query.get('query', path)}: {said}.")
+            reason = body.get("error") or body.get("message") if isinstance(body, dict) else body
+            raise TargetFailed(f"Prometheus at {self.url} refused {query.get('query', path)}: {reason}.")
         return body["data"]
 
 
@@ -102,13 +102,13 @@ class Grafana:
 
     @property
     def source(self) -> Prometheus:
-        """Prometheus, as the boards ask it."""
+        """Prometheus through the data source of the boards."""
         return Prometheus(f"{self.url.rstrip('/')}/api/datasources/proxy/uid/{SOURCE_UID}")
 
     def boards(self) -> Mapping[str, Mapping[str, Any]]:
         """The provisioned boards by their uids."""
-        found = self._get("search?type=dash-db")
-        return {each["uid"]: self._get(f"dashboards/uid/{each['uid']}")["dashboard"] for each in found}
+        entries = self._get("search?type=dash-db")
+        return {entry["uid"]: self._get(f"dashboards/uid/{entry['uid']}")["dashboard"] for entry in entries}
 
     def _get(self, path: str) -> Any:
         answer = http_client.get(f"{self.url.rstrip('/')}/api/{path}", timeout_seconds=TIMEOUT_SECONDS)

@@ -1,4 +1,4 @@
-"""Keeps what Prometheus had of a run: the series that the boards ask for, while it went, as OpenMetrics in one small file."""
+"""Extracts a run's series from Prometheus, those that the boards query, into one compressed OpenMetrics file."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
 MOST_SERIES = 5_000
-MOST_POINTS = 400_000  # of all series together: some 40 MB as text, and 3 MB as it is kept
+MOST_POINTS = 400_000  # of all series together: about 40 MB as text, and 3 MB compressed
 MOST_BYTES = 128 * 2**20  # as text
-SLICE_SECONDS = 600.0  # asked for at once
-SHOWN = ("bench_sample_value", "bench_run_samples")  # of these the record says the same
+SLICE_SECONDS = 600.0  # of one request
+SHOWN = ("bench_sample_value", "bench_run_samples")  # the record has the same values
 
 Labels: TypeAlias = "tuple[tuple[str, str], ...]"
 Points: TypeAlias = "Sequence[tuple[float, float]]"  # seconds and values, in order of time
 
 
 def extract(url: str, spec: Spec, span: Span | None) -> tuple[Extract, bytes]:
-    """What the Prometheus at `url` has of a run that has ended, and the file that holds it; nothing, and why, where it has none."""
+    """The extract of an ended run from the Prometheus at `url`, and its file; or the reason why there is none."""
     if span is None:
         return _missing("Prometheus does not know this run")
     try:
-        found, every = scraped(Prometheus(url), spec, span)
+        points_by_labels, every = scraped(Prometheus(url), spec, span)
     except (http_client.RequestException, TargetFailed) as error:
-        return _missing(f"Prometheus could not be asked: {error}")
-    return packed(found, every=every)
+        return _missing(f"Prometheus did not answer: {error}")
+    return packed(points_by_labels, every=every)
 
 
 def _missing(why: str) -> tuple[Extract, bytes]:
@@ -49,7 +49,7 @@ def _missing(why: str) -> tuple[Extract, bytes]:
 
 
 def board_metrics() -> tuple[str, ...]:
-    """The names of the metrics that the boards ask for."""
+    """The names of the metrics that the boards query."""
     every = {name for board in boards.load().values() for query in queries(board) for name in query.metrics}
     return tuple(sorted({*every, *SHOWN}))
 
@@ -64,17 +64,19 @@ def scraped(prometheus: Prometheus, spec: Spec, span: Span) -> tuple[Mapping[Lab
         f'{{__name__=~"{names}",session="{spec.session}",run="{spec.folder}"}}',
         f'{{__name__=~"{names}",cluster="{cluster}",run=""}}',
     )
-    found: dict[Labels, Points] = {}
+    points_by_labels: dict[Labels, Points] = {}
     every = 1
     for begin, end in _slices(span.begin, span.now):
         for selector in selectors:
             for series in prometheus.recorded(selector, begin=begin, end=end):
                 labels = tuple(sorted(series.labels.items()))
-                found[labels] = (*found.get(labels, ()), *thinned(series.points, every))
-        while sum(map(len, found.values())) > MOST_POINTS and any(len(points) > 1 for points in found.values()):
+                points_by_labels[labels] = (*points_by_labels.get(labels, ()), *thinned(series.points, every))
+        while sum(map(len, points_by_labels.values())) > MOST_POINTS and any(
+            len(points) > 1 for points in points_by_labels.values()
+        ):
             every *= 2
-            found = {labels: thinned(points, 2) for labels, points in found.items()}
-    return found, every
+            points_by_labels = {labels: thinned(points, 2) for labels, points in points_by_labels.items()}
+    return points_by_labels, every
 
 
 def _slices(begin: float, end: float) -> Iterator[tuple[float, float]]:
@@ -84,19 +86,21 @@ def _slices(begin: float, end: float) -> Iterator[tuple[float, float]]:
 
 
 def thinned(points: Points, every: int) -> Points:
-    """One of `every` points, the last one among them: it is what the record must agree with."""
+    """One of `every` points, including the last one, which must agree with the record."""
     return points[::-every][::-1]
 
 
-def packed(found: Mapping[Labels, Points], *, every: int) -> tuple[Extract, bytes]:
-    """`found` as the file that is kept: the same bytes whenever it is packed. Of too many series the first are kept."""
+def packed(points_by_labels: Mapping[Labels, Points], *, every: int) -> tuple[Extract, bytes]:
+    """The series as a reproducible file. Of too many series the first are kept."""
     from prometheus_client.utils import floatToGoString
 
-    kept = sorted(found, key=lambda labels: (dict(labels)["__name__"] not in SHOWN, dict(labels)["__name__"], labels))
-    kept = kept[:MOST_SERIES]
+    chosen = sorted(
+        points_by_labels, key=lambda labels: (dict(labels)["__name__"] not in SHOWN, dict(labels)["__name__"], labels)
+    )
+    chosen = chosen[:MOST_SERIES]
     text = io.StringIO()
     family = ""
-    for labels in kept:
+    for labels in chosen:
         series = dict(labels)
         if series["__name__"] != family:
             family = series["__name__"]
@@ -104,21 +108,23 @@ def packed(found: Mapping[Labels, Points], *, every: int) -> tuple[Extract, byte
         name = named(series)
         text.writelines(
             f"{name} {floatToGoString(value)} {moment:.3f}\n"  # type: ignore[no-untyped-call]
-            for moment, value in found[labels]
+            for moment, value in points_by_labels[labels]
         )
     text.write("# EOF\n")
     content = text.getvalue().encode()
     if len(content) > MOST_BYTES:
-        return _missing(f"its {len(kept):,} series are {len(content) / 2**20:,.0f} MiB of text, and that is too much")
+        return _missing(
+            f"its {len(chosen):,} series are {len(content) / 2**20:,.0f} MiB of text, more than {MOST_BYTES / 2**20:,.0f} MiB"
+        )
     file = gzip.compress(content, compresslevel=6, mtime=0)
-    said = Extract(
-        series=len(kept),
-        points=sum(len(found[labels]) for labels in kept),
+    extract = Extract(
+        series=len(chosen),
+        points=sum(len(points_by_labels[labels]) for labels in chosen),
         every=every,
-        left_out=len(found) - len(kept),
+        left_out=len(points_by_labels) - len(chosen),
         sha256=hashlib.sha256(file).hexdigest(),
     )
-    return said, file
+    return extract, file
 
 
 def check_all(folder: Path, runs: Sequence[Run]) -> None:
@@ -128,15 +134,15 @@ def check_all(folder: Path, runs: Sequence[Run]) -> None:
 
 
 def check(path: Path, run: Run) -> None:
-    """Raise RecordDamaged where the extract at `path` is not the one of `run`, or shows other samples than its record."""
-    said, name = run.extract, f"runs/{run.spec.folder}/{path.name}"
-    if said is None or said.missing:
+    """Raise RecordDamaged if the extract at `path` is not that of `run`, or has other samples than its record."""
+    extract, name = run.extract, f"runs/{run.spec.folder}/{path.name}"
+    if extract is None or extract.missing:
         return
     try:
         file = read_plain(path)
         lines = _unpacked(file).decode().splitlines()
     except (OSError, EOFError, zlib.error, ValueError) as error:
-        raise RecordDamaged(f"{name} cannot be read, and run.json says that it is there: {error}.") from error
+        raise RecordDamaged(f"{name} is listed in run.json and cannot be read: {error}.") from error
     last: dict[str, str] = {}
     points = 0
     for line in lines:
@@ -144,12 +150,12 @@ def check(path: Path, run: Run) -> None:
             series, _, value = line.rpartition(" ")[0].rpartition(" ")
             last[series] = value
             points += 1
-    found = (hashlib.sha256(file).hexdigest(), len(last), points)
-    if found != (said.sha256, said.series, said.points) or lines[-1:] != ["# EOF"]:
+    counted = (hashlib.sha256(file).hexdigest(), len(last), points)
+    if counted != (extract.sha256, extract.series, extract.points) or lines[-1:] != ["# EOF"]:
         raise RecordDamaged(
-            f"{name} is not what run.json says: {len(last):,} of {said.series:,} series, {points:,} of {said.points:,} points."
+            f"{name} differs from run.json: {len(last):,} of {extract.series:,} series, {points:,} of {extract.points:,} points."
         )
-    if run.reconciled and not said.left_out:
+    if run.reconciled and not extract.left_out:
         page = "".join(f"{series} {value}\n" for series, value in last.items() if series.startswith(SHOWN))
         try:
             differences = reconcile.differences(run.spec, run.samples, page)
@@ -160,20 +166,20 @@ def check(path: Path, run: Run) -> None:
 
 
 def _unpacked(file: bytes) -> bytes:
-    """The text of an extract, which may be a stranger's: no more of it than raymeter writes."""
-    with gzip.GzipFile(fileobj=io.BytesIO(file)) as whole:
-        content = whole.read(MOST_BYTES + 1)
+    """The text of an extract, which may be untrusted: at most as much as raymeter writes."""
+    with gzip.GzipFile(fileobj=io.BytesIO(file)) as archive:
+        content = archive.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         raise ValueError(f"it unpacks to more than {MOST_BYTES / 2**20:.0f} MiB")
     return content
 
 
 def describe(runs: Sequence[Run]) -> str:
-    """What there is of Prometheus in a session: `series of 12 of 12 runs: 3,456 series, 98,765 points`."""
-    kept = [run.extract for run in runs if run.extract and not run.extract.missing]
+    """The extracts of a session in words, such as `series of 12 of 12 runs: 3,456 series, 98,765 points`."""
+    extracts = [run.extract for run in runs if run.extract and not run.extract.missing]
     lacking = {run.extract.missing if run.extract else "its raymeter kept none" for run in runs} - {""}
     why = f"; {'; '.join(sorted(lacking))}" if lacking else ""
-    if not kept:
+    if not extracts:
         return f"no series of Prometheus{why}"
-    counts = f"{sum(each.series for each in kept):,} series, {sum(each.points for each in kept):,} points"
-    return f"series of Prometheus of {len(kept)} of {len(runs)} runs: {counts}{why}"
+    counts = f"{sum(extract.series for extract in extracts):,} series, {sum(extract.points for extract in extracts):,} points"
+    return f"series of Prometheus of {len(extracts)} of {len(runs)} runs: {counts}{why}"

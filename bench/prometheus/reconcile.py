@@ -1,4 +1,4 @@
-"""Compares what Prometheus was shown of a run with the run's own samples."""
+"""Compares a run's metrics page with the run's samples."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from bench.model import Sample, Spec
 
 Key = tuple[str, str, str, str]
-"""What tells one series of a run from another: metric, arm, node, point."""
+"""The key of a series within a run: metric, arm, node, point."""
 
 
 def key_of(sample: Sample) -> Key | None:
-    """The series that `sample` is a value of: one for the curves of all trials; None for a trial's row in a table.
+    """The series of `sample`: one for the curves of all trials; None for a trial's row in a table.
 
     So ten times the trials make no more series.
     """
@@ -23,7 +23,7 @@ def key_of(sample: Sample) -> Key | None:
 
 
 def differences(spec: Spec, samples: Iterable[Sample], page: str) -> list[str]:
-    """What the metrics page has otherwise than the record, in words; nothing is good."""
+    """The differences between the metrics page and the record, in words; empty if they agree."""
     samples = list(samples)
     expected = {
         key: sample.value
@@ -34,19 +34,19 @@ def differences(spec: Spec, samples: Iterable[Sample], page: str) -> list[str]:
     count = 0.0
     for family in text_string_to_metric_families(page):
         for series in family.samples:
-            labels = series.labels  # in Prometheus none is empty
+            labels = series.labels  # Prometheus drops empty labels
             if (labels.get("session"), labels.get("run")) != (spec.session, spec.folder):
                 continue
             if series.name == "bench_sample_value":
                 shown[labels["metric"], labels["arm"], labels.get("node", ""), labels.get("point", "")] = series.value
             elif series.name == "bench_run_samples":
                 count = series.value
-    found = [
+    texts = [
         f"{metric} of {' '.join(filter(None, where))}: the record has {expected.get(key)}, Prometheus {shown.get(key)}"
         for key in sorted(expected.keys() | shown.keys())
         if expected.get(key) != shown.get(key)
         for metric, *where in [key]
     ]
     if count != len(samples):
-        found.append(f"the record has {len(samples)} samples, Prometheus {count:.0f}")
-    return found
+        texts.append(f"the record has {len(samples)} samples, Prometheus {count:.0f}")
+    return texts

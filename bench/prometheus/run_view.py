@@ -1,4 +1,4 @@
-"""Asks Prometheus about a run: does Prometheus show what the record has, and which alert rules held while the run went."""
+"""Queries Prometheus for a run: whether it agrees with the record, and which alert rules held during the run."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from bench.prometheus.client import Prometheus, Series
 from bench.prometheus.reconcile import differences
 
 SETTLE_SECONDS = 5 * scraping.SCRAPE_SECONDS  # until the last samples have been scraped
-MEMORY = "1h"  # how far back the last value of a run may be, whose cluster is gone
-DISAGREE = "RecordAndPrometheusDisagree"  # as the rule is called that sees it from inside
-MOST_DIFFERENCES = 3  # named; the rest is counted
-IDENTITY = ("session", "run", "cluster")  # a rule's answer that has another of these is about another run
+MEMORY = "1h"  # how old the last value of a run may be
+DISAGREE = "RecordAndPrometheusDisagree"  # the name of the alert rule for it
+MOST_DIFFERENCES = 3  # that are named; the rest is counted
+IDENTITY = ("session", "run", "cluster")  # a series with other values of these labels belongs to another run
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """An alert rule: what must not hold for longer than some time."""
+    """An alert rule: a condition that must not hold for longer than `for_seconds`."""
 
     name: str
     expr: str
@@ -35,22 +35,20 @@ class Rule:
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """When a run was, on Prometheus' clock in seconds, and the labels of its own series."""
+    """The time of a run, on Prometheus' clock in seconds, and the labels of its series."""
 
     begin: float
-    end: float  # and the scrapes of what came last
+    end: float  # including the scrapes after its end
     now: float
     labels: Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What Prometheus says of a run."""
+    """Prometheus' view of a run."""
 
-    reconciled: bool | None  # None: it could not be asked
-    alerts: tuple[
-        str, ...
-    ] = ()  # a rule's name, and in words what held; where Prometheus and the record differ, that too
+    reconciled: bool | None  # None: Prometheus did not answer
+    alerts: tuple[str, ...] = ()  # a rule's name and what held, and where Prometheus and the record differ
     span: Span | None = None  # None: Prometheus does not know the run
 
 
@@ -58,35 +56,35 @@ def look(url: str, spec: Spec, samples: Sequence[Sample]) -> Seen:
     """Wait until Prometheus has scraped the run's end, compare, and evaluate the alert rules over its time."""
     prometheus = Prometheus(url)
     try:
-        found = settled_differences(prometheus, spec, samples)
+        texts = settled_differences(prometheus, spec, samples)
         span = span_of(prometheus, spec)
         alerts = tuple(alerts_of(prometheus, span, rules()))
     except (http_client.RequestException, TargetFailed):
         return Seen(reconciled=None)
-    alerts = (*alerts, *(f"{DISAGREE}: {text}" for text in shortened(found)))
-    return Seen(reconciled=not found, alerts=alerts, span=span)
+    alerts = (*alerts, *(f"{DISAGREE}: {text}" for text in shortened(texts)))
+    return Seen(reconciled=not texts, alerts=alerts, span=span)
 
 
 def settled_differences(
     prometheus: Prometheus, spec: Spec, samples: Sequence[Sample], *, settle_seconds: float = SETTLE_SECONDS
 ) -> list[str]:
-    """What Prometheus shows otherwise than the record, once it has had the time to scrape the last sample."""
+    """The differences between Prometheus and the record, after the time to scrape the last sample."""
     until = time.monotonic() + settle_seconds
     while True:
-        found = differences(spec, samples, page_of(prometheus, spec))
-        if not found or time.monotonic() > until:
-            return found
+        texts = differences(spec, samples, page_of(prometheus, spec))
+        if not texts or time.monotonic() > until:
+            return texts
         time.sleep(scraping.SCRAPE_SECONDS / 4)
 
 
-def shortened(found: Sequence[str]) -> tuple[str, ...]:
-    """The first few, and how many more there are."""
-    more = len(found) - MOST_DIFFERENCES
-    return (*found[:MOST_DIFFERENCES], *((f"and {more} more",) if more > 0 else ()))
+def shortened(texts: Sequence[str]) -> tuple[str, ...]:
+    """The first few texts, and the number of the others."""
+    more = len(texts) - MOST_DIFFERENCES
+    return (*texts[:MOST_DIFFERENCES], *((f"and {more} more",) if more > 0 else ()))
 
 
 def page_of(prometheus: Prometheus, spec: Spec) -> str:
-    """What Prometheus has of a run's samples now, as the exporter would write it."""
+    """A run's samples in Prometheus, in the format of the exporter's page."""
     of_run = f'session="{spec.session}",run="{spec.folder}"'
     series = f'{{__name__=~"bench_sample_value|bench_run_samples",{of_run}}}'
     shown = prometheus.query(f"last_over_time({series}[{MEMORY}])")
@@ -98,7 +96,7 @@ def _line(series: Series) -> str:
 
 
 def named(labels: Mapping[str, str]) -> str:
-    """A series as pages of metrics write it: `name{label="value"}`."""
+    """A series in the format of metrics pages: `name{label="value"}`."""
     inside = ",".join(f'{key}="{_escaped(value)}"' for key, value in labels.items() if key != "__name__")
     return f"{labels['__name__']}{{{inside}}}"
 
@@ -108,11 +106,11 @@ def _escaped(text: str) -> str:
 
 
 def rules() -> tuple[Rule, ...]:
-    """The alert rules, as Prometheus itself has them."""
+    """The alert rules of Prometheus."""
     import yaml
 
     groups = yaml.safe_load(scraping.rules())["groups"]
-    return tuple(_rule(each) for group in groups for each in group["rules"])
+    return tuple(_rule(rule) for group in groups for rule in group["rules"])
 
 
 def _rule(rule: Mapping[str, Any]) -> Rule:
@@ -125,7 +123,7 @@ def _rule(rule: Mapping[str, Any]) -> Rule:
 
 
 def alerts_of(prometheus: Prometheus, span: Span | None, rules: Sequence[Rule]) -> Iterator[str]:
-    """The rules that held while the run of `span` went, in words, each with the worst that it saw for as long as it asks for.
+    """The rules that held during the run of `span`, in words, each with the worst value that held long enough.
 
     They are evaluated here and not read from Prometheus' own alerts: so they need no rules in a Prometheus of
     somebody else's, and a run that is shorter than two evaluations is not missed.
@@ -150,7 +148,7 @@ def alerts_of(prometheus: Prometheus, span: Span | None, rules: Sequence[Rule]) 
 
 
 def span_of(prometheus: Prometheus, spec: Spec) -> Span | None:
-    """When the run of `spec` was; None where Prometheus does not know it."""
+    """The time of the run of `spec`; None if Prometheus does not know it."""
     of_run = f'{{session="{spec.session}",run="{spec.folder}"}}'
     begun = prometheus.query(f"last_over_time(bench_run_begun_timestamp_seconds{of_run}[{MEMORY}])")
     if not begun:
@@ -159,7 +157,7 @@ def span_of(prometheus: Prometheus, spec: Spec) -> Span | None:
     (now,) = prometheus.query("time()")
     return Span(
         begin=begun[0].last,
-        # The samples of the end are scraped after it.
+        # The last samples are scraped after the end.
         end=min(ended[0].last + SETTLE_SECONDS, now.last) if ended else now.last,
         now=now.last,
         labels=begun[0].labels,
@@ -167,7 +165,7 @@ def span_of(prometheus: Prometheus, spec: Spec) -> Span | None:
 
 
 def worst_that_held(points: Sequence[tuple[float, float]], for_seconds: float) -> float | None:
-    """The greatest value that was reached for that long without a gap; what lasted less is no more than a moment.
+    """The greatest value that was reached for `for_seconds` without a gap; None if there is none.
 
     `points`: seconds and values, in order of time.
     """
@@ -188,7 +186,7 @@ def _longest(points: Sequence[tuple[float, float]]) -> float:
 
 
 def fill_summary(summary: str, labels: Mapping[str, str], value: float) -> str:
-    """A rule's summary, with the labels and the value in the places that Prometheus would put them in."""
+    """A rule's summary with its template filled in, as Prometheus does."""
     known = {
         "$value": f"{value:g}",
         "$value | humanizePercentage": f"{value:.1%}",

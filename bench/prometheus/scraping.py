@@ -1,4 +1,4 @@
-"""What Prometheus must scrape of a deployment: the pages that there are, and a configuration with fixed addresses."""
+"""Lists the metrics pages of a deployment, and configures Prometheus to scrape them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 SCRAPE_SECONDS = 2.0
-MONITORING = Path(__file__).parents[2] / "k8s/monitoring"  # the configuration and the rules, for every target
+MONITORING = Path(__file__).parents[2] / "k8s/monitoring"  # configuration and rules of every target
 PORTS = {"metrics": 8080, "dash-metrics": 44227, "bench-metrics": 8090}
-"""The pages of a cluster by the names of their ports: of every node; and of the head alone, dashboard and exporter."""
+"""Ports of the pages by name: `metrics` on every node; dashboard and exporter on the head only."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """One page of metrics: the labels that its series have in Prometheus."""
+    """One metrics page, with the labels of its series in Prometheus."""
 
     job: str
     instance: str  # the node's name
@@ -26,16 +26,18 @@ class Page:
 
 
 def pages(nodes: Sequence[str]) -> tuple[Page, ...]:
-    """Every page of a cluster's nodes, the head being the first of `nodes`; addresses by the nodes' names."""
+    """Every page of a cluster's nodes, of which the head is the first, at addresses with the nodes' names."""
     head = nodes[0]
     of_head = [name for name in PORTS if name != "metrics"]
-    found = [Page(job="ray", instance=node, endpoint="metrics") for node in nodes]
-    found += [Page(job="bench" if name == "bench-metrics" else "ray", instance=head, endpoint=name) for name in of_head]
-    return tuple(replace(page, address=f"{page.instance}:{PORTS[page.endpoint]}") for page in found)
+    pages_of_cluster = [Page(job="ray", instance=node, endpoint="metrics") for node in nodes]
+    pages_of_cluster += [
+        Page(job="bench" if name == "bench-metrics" else "ray", instance=head, endpoint=name) for name in of_head
+    ]
+    return tuple(replace(page, address=f"{page.instance}:{PORTS[page.endpoint]}") for page in pages_of_cluster)
 
 
-def static_config(found: Sequence[Page], *, cluster: str) -> str:
-    """The configuration of k8s/monitoring with `found` in place of what would be discovered."""
+def static_config(pages_of_cluster: Sequence[Page], *, cluster: str) -> str:
+    """The configuration of k8s/monitoring, with these pages in place of discovery."""
     import yaml
 
     config = yaml.safe_load((MONITORING / "prometheus.yml").read_text())
@@ -47,7 +49,7 @@ def static_config(found: Sequence[Page], *, cluster: str) -> str:
                     "targets": [page.address],
                     "labels": {"instance": page.instance, "endpoint": page.endpoint, "cluster": cluster},
                 }
-                for page in found
+                for page in pages_of_cluster
                 if page.job == job["job_name"]
             ]
     text: str = yaml.safe_dump(config, sort_keys=False)
@@ -55,5 +57,5 @@ def static_config(found: Sequence[Page], *, cluster: str) -> str:
 
 
 def rules() -> bytes:
-    """The alert rules, which the configuration looks for beside itself as rules.yml."""
+    """The alert rules, which the configuration expects beside itself as rules.yml."""
     return (MONITORING / "rules.yml").read_bytes()

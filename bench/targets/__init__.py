@@ -1,4 +1,4 @@
-"""Where a topology is stood up: the contract of a target, and the index of those there are."""
+"""Defines what a target is, lists the targets, and chooses one for a command."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from bench.targets.steps import SILENT, Steps
 
 A = TypeVar("A")
 
-RAYS_OWN: Mapping[str, str] = {}  # settings: all as Ray has them where nothing is set
+RAYS_OWN: Mapping[str, str] = {}  # no settings: Ray's own defaults
 
 Given = Mapping[str, Value]
-"""Options of targets by name, those that are not at their default: of any target, until one is chosen."""
+"""Target options by name that differ from their defaults; of any target, until one is chosen."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What every target takes. A target declares what else it takes in its package, as `Options` that inherit from these."""
+    """Options that every target takes. A target declares its own in its package, as `Options` that inherit from these."""
 
     name: Annotated[
         str,
@@ -39,16 +39,18 @@ class Options:
     ] = "raymeter"
 
     def __post_init__(self) -> None:
-        check_name(self.name)  # here, so that no command, plan or target can leave it out
+        check_name(self.name)  # here, so that every command, plan and target checks it
 
     def given(self) -> dict[str, Value]:
-        """Those that are not at their default, as a session keeps them."""
-        return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
+        """Options that differ from their defaults, as a session stores them."""
+        return {
+            option.name: value for option in fields(self) if (value := getattr(self, option.name)) != option.default
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerOptions(Options):
-    """What a target takes whose nodes are containers."""
+    """Options of targets whose nodes are containers."""
 
     image: Annotated[
         str | None,
@@ -70,34 +72,34 @@ class ContainerOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """A topology that stands and answers."""
+    """A running Ray cluster of one topology."""
 
     topology: Topology
     dashboard_url: str
     exporter_url: str
     token: str = field(repr=False)
-    nodes: tuple[str, ...]  # their names, the head first
-    link: str  # what joins the nodes
-    python: str = "python"  # what runs a driver there
-    environment: Mapping[str, str] = field(default_factory=dict)  # what a driver is told besides its Spec
+    nodes: tuple[str, ...]  # names, the head first
+    link: str  # the network between the nodes
+    python: str = "python"  # the interpreter that runs a driver on the cluster
+    environment: Mapping[str, str] = field(default_factory=dict)  # variables that a driver gets beside its Spec
     prometheus_url: str | None = None
     grafana_url: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class TargetStatus:
-    """What of a deployment is there now. `cluster` is None when nothing answers."""
+    """The present state of a deployment. `cluster` is None if it does not answer."""
 
     cluster: Cluster | None
-    remains: tuple[str, ...] = ()  # what `down` would end: processes, namespaces, links, folders
-    options: Options | None = None  # that it was stood up with, where they are known
-    not_ready: str = ""  # why it is not up, where that is known: who does not answer, or has ended
+    remains: tuple[str, ...] = ()  # what `down` would remove: processes, namespaces, links, folders
+    options: Options | None = None  # with which it was made, if they are known
+    not_ready: str = ""  # why it is not up, if that is known
 
 
 def public(target: str, status: TargetStatus) -> dict[str, object]:
-    """What may be said to everyone: the token may not."""
-    said = ("topology", "nodes", "link", "dashboard_url", "exporter_url", "prometheus_url", "grafana_url")
-    cluster = status.cluster and {name: getattr(status.cluster, name) for name in said}
+    """The status as JSON shows it, without the token."""
+    public_fields = ("topology", "nodes", "link", "dashboard_url", "exporter_url", "prometheus_url", "grafana_url")
+    cluster = status.cluster and {name: getattr(status.cluster, name) for name in public_fields}
     return {
         "target": target,
         "cluster": cluster,
@@ -108,21 +110,21 @@ def public(target: str, status: TargetStatus) -> dict[str, object]:
 
 
 def node_names(topology: Topology) -> tuple[str, ...]:
-    """What the nodes of a topology are called on every target, the head first."""
+    """Names of a topology's nodes on every target, the head first."""
     return ("head", *(f"worker-{index}" for index in range(1, topology.nodes)))
 
 
 class Target(Protocol):
-    """A place that can stand a topology up and take it away without a trace."""
+    """A place that makes clusters and removes them completely."""
 
     name: str
 
     def check(self, topology: Topology, steps: Steps = SILENT) -> None:
-        """Raise BadInput, DoesNotFit or TargetFailed, before anything starts, where `topology` cannot be made here."""
+        """Check that `topology` can be made, before anything starts. Raises BadInput, DoesNotFit or TargetFailed."""
         ...
 
     def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN, steps: Steps = SILENT) -> Cluster:
-        """Stand `topology` up, in place of whatever this deployment had up. Raises TargetFailed.
+        """Make a cluster of `topology`, in place of the one that this deployment has. Raises TargetFailed.
 
         `ray_settings` are Ray's own, in force on every node: `preallocate_plasma_memory` is the variable of that name with RAY_ before it.
         `steps` hears of each step, and of the time that it took.
@@ -130,42 +132,42 @@ class Target(Protocol):
         ...
 
     def down(self) -> tuple[str, ...]:
-        """End all that this deployment ever started, after a crash too; says what was ended."""
+        """Remove everything that this deployment ever started, also after a crash. Returns what was removed."""
         ...
 
     def status(self) -> TargetStatus:
-        """Look, and change nothing."""
+        """The present state; nothing is changed."""
         ...
 
     def trouble(self) -> str:
-        """What befell the nodes since they were stood up: one that ended or was restarted, or whose memory was full.
+        """Faults of nodes since they were started: a node that ended, was restarted or ran out of memory.
 
-        In words, for the record of a run; empty where nothing did, and where nobody can be asked.
+        A text for the record of a run; empty if there were none, or if the nodes cannot be asked.
         """
         ...
 
     def ended(self) -> str:
-        """Why a cluster that does not answer will not answer again: its head has ended. Empty where it may come back."""
+        """Why a cluster will not answer again, such as a head that has ended. Empty if it may come back."""
         ...
 
     def cpu_seconds(self) -> float | None:
-        """CPU time that all of this deployment has used so far; None where others may be in it, or it cannot be counted."""
+        """CPU time of this deployment so far; None if it cannot be counted, or not without that of others."""
         ...
 
     def idle_load(self) -> IdleLoad | None:
-        """What this deployment uses at rest, as measured after it was stood up; None where that is not measured."""
+        """CPUs that this deployment uses at rest, as measured after it was made; None if that is not measured."""
         ...
 
     def failed_starts(self) -> str:
-        """Why nodes could not start workers, in the words of their raylets; empty where they could, or cannot be asked."""
+        """Why nodes could not start workers, from their raylets' logs; empty if they could, or if the logs cannot be read."""
         ...
 
     def note(self) -> str:
-        """What it does otherwise than asked on this machine, in a sentence; empty where nothing."""
+        """A sentence on what this target does differently on this machine; empty if nothing."""
         ...
 
-    def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:
-        """What a command prints on each node, by the node's name.
+    def ask_nodes(self, command: Sequence[str]) -> Mapping[str, str]:
+        """Output of a command on each node, by the node's name.
 
         A node on which it fails is left out, and so are nodes that are nothing but processes of this machine.
         """
@@ -177,13 +179,13 @@ NOTHING_IS_UP = "nothing is up"
 
 
 def options_of(name: str) -> type[Options]:
-    """The options that the target `name` takes. Raises BadInput, naming the targets there are."""
+    """The options of the target `name`. Raises BadInput for an unknown target."""
     if name not in NAMES:
         raise BadInput(
             f"There is no target {name}.", f"{did_you_mean(name, NAMES)}There are: auto, {', '.join(NAMES)}."
         )
-    found: type[Options] = import_module(f"bench.targets.{name}").Options
-    return found
+    declaration: type[Options] = import_module(f"bench.targets.{name}").Options
+    return declaration
 
 
 def declared_options() -> dict[str, Any]:
@@ -193,11 +195,11 @@ def declared_options() -> dict[str, Any]:
 
 def defaults() -> dict[str, Any]:
     """The default of each option of any target, by name."""
-    return {each.name: each.default for name in NAMES for each in fields(options_of(name))}
+    return {option.name: option.default for name in NAMES for option in fields(options_of(name))}
 
 
 def create(name: str, given: Given) -> Target:
-    """The target called `name`, with those options that it takes. Raises BadInput."""
+    """The target `name`, with the options among `given` that it takes. Raises BadInput."""
     return _make(name, msgspec.convert(dict(given), options_of(name)))
 
 
@@ -209,7 +211,7 @@ def _make(name: str, options: Options) -> Target:
 def ask_each(
     names: Sequence[str], given: Given, question: Callable[[Target], A]
 ) -> tuple[dict[str, A], list[BenchError]]:
-    """What each target answers, and what kept the others from it: an engine that is away hides no other target."""
+    """Answers of all targets that can be asked, and the errors of the others: one failure hides no other target."""
     answers: dict[str, A] = {}
     troubles: list[BenchError] = []
     for name in names:
@@ -222,27 +224,27 @@ def ask_each(
 
 
 def raise_all(troubles: Sequence[BenchError]) -> None:
-    """Raise them as one, of the kind of the first; nothing where there is none."""
+    """Raise all of them as one error of the first one's class; nothing if there are none."""
     if troubles:
         raise type(troubles[0])(" ".join(map(str, troubles)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """A target with its options, given now or when it was stood up, and why it is this one."""
+    """A chosen target with its options, and the reason for the choice."""
 
     target: Target
     options: Options
     why: str
 
     def describe(self) -> str:
-        """Which target, why it is this one, and what it does otherwise than asked."""
-        said = f"Target {self.target.name}: {self.why}."
-        return f"{said} {note}" if (note := self.target.note()) else said
+        """The target, the reason for it, and what it does differently on this machine."""
+        description = f"Target {self.target.name}: {self.why}."
+        return f"{description} {note}" if (note := self.target.note()) else description
 
 
 def choose(name: str, given: Given, otherwise: Callable[[Given], Choice] | None = None) -> Choice:
-    """The target called `name`, or for `auto` the one that is up; where none is, `local` or what `otherwise` finds.
+    """The target `name`, or for `auto` the one that is up; if none is, `local` or the choice of `otherwise`.
 
     What is up keeps the options that it was stood up with, but for those that are given anew. Raises BadInput for an option
     that the target does not take.
@@ -250,20 +252,20 @@ def choose(name: str, given: Given, otherwise: Callable[[Given], Choice] | None 
     for candidate in NAMES if name == "auto" else (name,):
         status = create(candidate, given).status()
         if status.cluster is not None:
-            had = status.options.given() if status.options else {}
-            return chosen(candidate, {**had, **given}, "it is up" if name == "auto" else "it was named")
+            previous = status.options.given() if status.options else {}
+            return chosen(candidate, {**previous, **given}, "it is up" if name == "auto" else "it was named")
     if name != "auto":
         return chosen(name, given, "it was named")
     return otherwise(given) if otherwise else chosen("local", given, NOTHING_IS_UP)
 
 
 def chosen(name: str, given: Given, why: str) -> Choice:
-    """The target called `name`, and `why` it is that one. Raises BadInput for an option that it does not take."""
+    """The target `name`, chosen because of `why`. Raises BadInput for an option that it does not take."""
     kind = options_of(name)
     if foreign := given.keys() - declared(kind).keys():
         named = ", ".join(f"--{option.replace('_', '-')}" for option in sorted(foreign))
-        takers = [each for each in NAMES if foreign <= declared(options_of(each)).keys()]
-        hint = f" or use --target {' or '.join(takers)}" if takers else " or use another --target"
-        raise BadInput(f"The target {name} does not take {named}.", f"Leave that out,{hint}.")
+        takers = [target for target in NAMES if foreign <= declared(options_of(target)).keys()]
+        hint = f", or use --target {' or '.join(takers)}" if takers else ", or use another --target"
+        raise BadInput(f"The target {name} does not take {named}.", f"Leave it out{hint}.")
     options = msgspec.convert(dict(given), kind)
     return Choice(target=_make(name, options), options=options, why=why)

@@ -1,4 +1,4 @@
-"""Which target `bench up` takes where none was named and none is up: what is at hand, the fullest deployment first."""
+"""Chooses a target if none is named and none is up: k8s, docker or local, the first one that can be used."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from bench.targets.k8s import kubectl
 
 
 def find(given: Given) -> Choice:
-    """A target and its options, and why it is that one. A context that was found is named: the current may be another."""
+    """The first target that can be used. Its options name the context, as the current one may be another."""
     context = given.get("context") or _laptop_context()
     if context:
         why = f"--context {context} was given" if given.get("context") else f"kubectl knows the context {context}"
         return chosen("k8s", {**given, "context": context}, why)
     if not (missing := _missing_engine()):
         return chosen("docker", given, "a Docker engine answers, and kubectl knows no context of kind or minikube")
-    return chosen("local", given, f"no context of kind or minikube is at hand, and no Docker engine: {missing}")
+    return chosen(
+        "local", given, f"kubectl knows no context of kind or minikube, and there is no Docker engine: {missing}"
+    )
 
 
 def _laptop_context() -> str | None:
@@ -27,7 +29,7 @@ def _laptop_context() -> str | None:
 
 
 def _missing_engine() -> str:
-    """Why no Docker engine can be used; empty where one can."""
+    """Why no Docker engine can be used; empty if one can."""
     try:
         engine.connect().close()
     except BenchError as error:

@@ -1,4 +1,4 @@
-"""Checks names and sizes that every target refuses alike."""
+"""Checks the names and sizes that no target accepts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from bench.errors import BadInput
 from bench.model import Topology
 
-# An RFC 1123 label, as Kubernetes has it for namespaces; shorter, as names of nodes and networks are made of it.
+# An RFC 1123 label, as namespaces have; shorter, as it is part of the names of nodes and networks.
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
 _RESERVED = re.compile(r"default|kube-.*|kuberay-.*")  # namespaces of Kubernetes and of KubeRay's operator
 _SMALLEST_OBJECT_STORE_BYTES = 75 * 2**20  # Ray refuses less
@@ -15,7 +15,7 @@ _MOST_NODES = 40
 
 
 def check_name(name: str) -> None:
-    """Raise BadInput for what cannot be the name of a deployment: it is the name of its namespace, too."""
+    """Raise BadInput for an invalid deployment name, which is the name of its Kubernetes namespace, too."""
     if not _NAME.fullmatch(name):
         raise BadInput(
             f"--name {name[:50]!r} is not a valid deployment name.",
@@ -28,7 +28,7 @@ def check_name(name: str) -> None:
 
 
 def check_sizes(topology: Topology) -> None:
-    """Raise BadInput for a topology that no target can stand up."""
+    """Raise BadInput for a topology that no target can make."""
     numbers = {
         "nodes": topology.nodes,
         "CPUs per node": topology.cpus_per_node,
@@ -36,19 +36,19 @@ def check_sizes(topology: Topology) -> None:
     }
     for what, number in numbers.items():
         if number < 1:
-            raise BadInput(f"Topology {topology.name!r} has {number} {what}.", "Ask for at least 1.")
+            raise BadInput(f"Topology {topology.name!r} has {number} {what}.", "Use at least 1.")
     if topology.nodes > _MOST_NODES:
-        raise BadInput(f"{topology.nodes} nodes are more than one machine can be.", f"Ask for at most {_MOST_NODES}.")
+        raise BadInput(f"{topology.nodes} nodes are too many for one machine.", f"Use at most {_MOST_NODES}.")
     store, memory = topology.object_store_bytes_per_node, topology.memory_bytes_per_node
     if store < _SMALLEST_OBJECT_STORE_BYTES:
-        raise BadInput(f"An object store of {mib(store)} is less than Ray accepts.", "Ask for at least 75 MiB.")
+        raise BadInput(f"An object store of {mib(store)} is too small for Ray.", "Use at least 75 MiB.")
     if store >= memory:
         raise BadInput(
-            f"An object store of {mib(store)} leaves nothing of a node's memory of {mib(memory)}.",
-            "Ask for more memory, or for a smaller store.",
+            f"The object store of {mib(store)} must be smaller than the node's memory of {mib(memory)}.",
+            "Use more memory or a smaller object store.",
         )
 
 
 def mib(size_bytes: int) -> str:
-    """A size, for a message."""
+    """A size in MiB."""
     return f"{size_bytes / 2**20:.0f} MiB"

@@ -1,4 +1,4 @@
-"""The image that the targets docker and k8s run: how it is called, built, and told from one of other code."""
+"""Names and builds the image of the targets docker and k8s, and checks the code in it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TAG = re.compile(r"[a-z0-9][a-z0-9._/:-]*:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """All that one build is given."""
+    """The inputs of one build."""
 
     folder: Path
     tags: tuple[str, ...]
@@ -40,7 +40,7 @@ class Recipe:
 
 @dataclass(frozen=True, kw_only=True)
 class Built:
-    """What came of it."""
+    """The result of a build."""
 
     tags: tuple[str, ...]
     id: str
@@ -49,26 +49,24 @@ class Built:
 
 
 def default_tag() -> str:
-    """The tag that targets and manifests name: it moves with every build of this version."""
+    """The tag that targets and manifests use; each build of this version moves it."""
     return f"{REPOSITORY}:{version()}"
 
 
 def exact_tag() -> str:
-    """The tag that only this very code has."""
+    """The tag of exactly this code."""
     return f"{REPOSITORY}:{version()}-{code_hash()}"
 
 
 def recipe(folder: Path = SOURCE.parent, *, tag: str | None = None) -> Recipe:
-    """How to build the image from the checkout in `folder`. Raises BadInput."""
+    """The inputs to build the image from the checkout in `folder`. Raises BadInput."""
     if not (folder / DOCKERFILE).is_file():
         raise BadInput(
-            f"{folder / DOCKERFILE} is not there: an image is built from a checkout.",
-            "Get one, and run `task image` in it.",
+            f"{folder / DOCKERFILE} is missing: an image is built from a checkout.",
+            "Clone the repository and run `task image` in it.",
         )
     if tag is not None and (not _TAG.fullmatch(tag) or tag.endswith(":latest")):
-        raise BadInput(
-            f"--tag {tag}: an image is named NAME:VERSION here, and never latest.", f"Such as {exact_tag()}."
-        )
+        raise BadInput(f"--tag must be NAME:VERSION and not latest, got {tag}.", f"Example: {exact_tag()}.")
     versions = pinned(folder)
     base = versions["BASE_IMAGE"] + (f"@{digest}" if (digest := versions.get("BASE_DIGEST")) else "")
     lock = hashlib.sha256((folder / "uv.lock").read_bytes()).hexdigest()[:16]
@@ -88,13 +86,13 @@ def recipe(folder: Path = SOURCE.parent, *, tag: str | None = None) -> Recipe:
 
 
 def pinned(folder: Path) -> dict[str, str]:
-    """What images/versions.env says."""
+    """The versions in images/versions.env."""
     lines = (folder / "images/versions.env").read_text().splitlines()
     return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
 
 
 def build(client: DockerClient, plan: Recipe, *, say: Callable[[str], None]) -> Built:
-    """Build the image, telling `say` of each step. Raises TargetFailed with what the engine says."""
+    """Build the image, and report each step to `say`. Raises TargetFailed with the engine's message."""
     began = time.monotonic()
     with engine.translate_errors("a build"):
         events = client.api.build(
@@ -116,7 +114,7 @@ def build(client: DockerClient, plan: Recipe, *, say: Callable[[str], None]) -> 
 
 
 def follow(events: Iterable[Mapping[str, Any]], *, say: Callable[[str], None]) -> None:
-    """Pass the steps of a build on. Raises TargetFailed for a step that failed, with the reason in its output."""
+    """Report the steps of a build to `say`. Raises TargetFailed for a step that failed, with the reason from its output."""
     step, output = "", deque[str](maxlen=LOG_LINES)
     for event in events:
         text = str(event.get("stream", "")).strip()
@@ -133,16 +131,16 @@ def follow(events: Iterable[Mapping[str, Any]], *, say: Callable[[str], None]) -
 
 
 def check_code(reference: str, labels: Mapping[str, str], *, is_dev: bool) -> None:
-    """Raise BadInput where an image has other code than the caller, who does not send his own."""
-    there, here = labels.get(CODE_HASH), code_hash()
-    if there != here and not is_dev:
+    """Raise BadInput if an image has other code than this checkout, unless that is sent with --dev."""
+    in_image, here = labels.get(CODE_HASH), code_hash()
+    if in_image != here and not is_dev:
         raise BadInput(
-            f"The image {reference} has {f'the code {there}' if there else 'no code of raymeter'},"
+            f"The image {reference} has {f'the code {in_image}' if in_image else 'no code of raymeter'},"
             f" and this checkout is {here}.",
-            "Build it with `task image`, or send the local code with --dev.",
+            "Build it again with `task image`, or send the local code with --dev.",
         )
 
 
 def digest_fact(identity: str, *, is_dev: bool) -> str:
-    """What a record says of the image that it was made with."""
+    """The image as a record names it."""
     return f"{identity} with local code" if is_dev else identity

@@ -1,4 +1,4 @@
-"""Find and end the processes of one deployment by what their environment says, and by nothing else.
+"""Finds and ends the processes of one deployment by two variables in their environment.
 
 Whoever is started by Ray inherits its environment, so two variables mark them all. A process that renames itself
 can overwrite what /proc shows of its environment (Ray's dashboard does): it is known by its parents, or by the
@@ -42,19 +42,19 @@ def start(
 
 
 def find(deployment: str, deployment_id: str) -> list[psutil.Process]:
-    """All living processes of one state, but for the caller and its parents."""
+    """All living processes of one deployment, without the caller and its parents."""
     everyone = {process.pid: process for process in psutil.process_iter(["name", "ppid", "environ", "status"])}
     marked = {pid for pid, process in everyone.items() if _is_marked(process, deployment, deployment_id)}
     sessions = set(_sessions(marked))
-    found = marked | {pid for pid, process in everyone.items() if _hides(process) and _session(pid) in sessions}
-    while more := {pid for pid, process in everyone.items() if process.info["ppid"] in found} - found:
-        found |= more
+    ours = marked | {pid for pid, process in everyone.items() if _hides(process) and _session(pid) in sessions}
+    while children := {pid for pid, process in everyone.items() if process.info["ppid"] in ours} - ours:
+        ours |= children
     spared = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
-    return [everyone[pid] for pid in sorted(found - spared) if everyone[pid].info["status"] != psutil.STATUS_ZOMBIE]
+    return [everyone[pid] for pid in sorted(ours - spared) if everyone[pid].info["status"] != psutil.STATUS_ZOMBIE]
 
 
 def cpu_seconds(deployment: str, deployment_id: str) -> float:
-    """CPU time that the living processes of one state have used, and their children that have ended."""
+    """CPU time of a deployment's living processes, and of their children that have ended."""
     used = 0.0
     for process in find(deployment, deployment_id):
         with suppress(psutil.Error):
@@ -65,7 +65,7 @@ def cpu_seconds(deployment: str, deployment_id: str) -> float:
 
 
 def end_all(deployment: str, deployment_id: str, *, grace_seconds: float = 0.5, deadline_seconds: float = 20.0) -> int:
-    """End every process of one state: ask, wait a little, insist. Says how many there were."""
+    """End every process of one deployment: SIGTERM, a grace period, SIGKILL. Returns their number."""
     ended: set[int] = set()
     shared_memory: set[str] = set()
     deadline = time.monotonic() + deadline_seconds
@@ -81,7 +81,7 @@ def end_all(deployment: str, deployment_id: str, *, grace_seconds: float = 0.5, 
         alive = _wait(processes, grace_seconds)
         _signal(alive, "kill")
         _wait(alive, seconds=5.0)
-        grace_seconds = 0.0  # whoever is found now was started meanwhile, by one that is gone
+        grace_seconds = 0.0  # those found now were started meanwhile, by a process that has ended
     for path in shared_memory:
         with suppress(OSError):
             Path(path).unlink()
@@ -138,7 +138,7 @@ def _shared_memory(processes: Iterable[psutil.Process]) -> Iterator[str]:
 def _signal(processes: Iterable[psutil.Process], signal: str) -> None:
     for process in processes:
         with suppress(psutil.Error):
-            getattr(process, signal)()  # psutil refuses where the pid has gone to another process since
+            getattr(process, signal)()  # psutil refuses if another process has the pid by now
 
 
 def _wait(processes: Sequence[psutil.Process], seconds: float) -> list[psutil.Process]:
@@ -149,7 +149,7 @@ def _wait(processes: Sequence[psutil.Process], seconds: float) -> list[psutil.Pr
 
 
 def _lives(process: psutil.Process) -> bool:
-    # A zombie has let go of all that it had, and waits for its parent only: not ours to wait for.
+    # A zombie holds no resources, and only its parent can remove it.
     with suppress(psutil.Error):
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     return False

@@ -1,4 +1,4 @@
-"""Keeps the state of a deployment on disk, written before anything that it names is made, with a lock beside it."""
+"""Stores the state of a deployment on disk, before anything that it names is made, with a lock beside it."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ class StateFolder(Generic[S]):
         return folder(self.target) / self.deployment
 
     def log(self, process: str) -> Path:
-        """The file of what `process` prints."""
+        """The log file of `process`."""
         path = self.path / "logs" / f"{process}.log"
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         return path
 
     def read(self) -> S | None:
-        """The state, or None where nothing was ever written. Raises TargetFailed where it cannot be read."""
+        """The state, or None if none was written. Raises TargetFailed if it cannot be read."""
         try:
             return from_json((self.path / STATE).read_bytes(), self.kind)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, msgspec.MsgspecError) as error:
             raise TargetFailed(
-                f"{self.path / STATE} says what this deployment has made, and cannot be read: {error}.", self.fix
+                f"The state of this deployment, {self.path / STATE}, cannot be read: {error}.", self.fix
             ) from error
 
     def write(self, state: S) -> None:
-        """Put the state on disk, whole or not at all, for its owner's eyes only."""
+        """Write the state atomically, readable by its owner only."""
         try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
             new = self.path / f"{STATE}.new"
@@ -67,7 +67,7 @@ class StateFolder(Generic[S]):
             raise cannot_write(self.path, error) from error
 
     def remove(self) -> None:
-        """Delete the folder, the state last, so that another `down` can follow a crash here."""
+        """Delete the folder, the state last, so that `down` can be repeated after a crash."""
         if not self.path.exists():
             return
         for entry in self.path.iterdir():
@@ -80,14 +80,14 @@ class StateFolder(Generic[S]):
         shutil.rmtree(self.path, ignore_errors=True)
 
     def lock(self) -> FileLock:
-        """The lock that one `up` or `down` holds at a time; the system frees it when its holder dies. Raises TargetFailed."""
+        """The lock that one `up` or `down` holds at a time; it ends with its process. Raises TargetFailed."""
         parent = folder(self.target)
         try:
             parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             return FileLock(parent / f".{self.deployment}.lock", timeout=LOCK_SECONDS).acquire().lock
         except Timeout as error:
             raise TargetFailed(
-                f"Another raymeter is standing the deployment {self.deployment!r} up or taking it down.",
+                f"Another `bench up` or `bench down` of the deployment {self.deployment!r} is running.",
                 "Wait for it, or use another --name.",
             ) from error
         except OSError as error:
@@ -95,5 +95,7 @@ class StateFolder(Generic[S]):
 
 
 def cannot_write(path: Path, error: OSError) -> CannotWrite:
-    """The error to raise where `path` refuses to be written."""
-    return CannotWrite(f"Cannot write to {path}: {error.strerror}.", "Set XDG_STATE_HOME to a folder that is yours.")
+    """The error for a `path` that cannot be written."""
+    return CannotWrite(
+        f"Cannot write to {path}: {error.strerror}.", "Set XDG_STATE_HOME to a folder that you can write to."
+    )

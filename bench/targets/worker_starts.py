@@ -1,4 +1,4 @@
-"""Tells from a raylet's logs which worker processes ended before they had registered: Ray itself says so after a minute.
+"""Finds in a raylet's logs the worker processes that ended before they registered, which Ray reports after a minute.
 
 Run on a node as `python -m bench.targets.worker_starts` it prints the reason, or nothing.
 """
@@ -31,7 +31,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def failed(logs: Path, is_alive: Callable[[int], bool] = _is_alive) -> str:
-    """Why workers of the node with these logs did not start, in the words of its raylet; empty where all did."""
+    """Why workers of the node with these logs did not start, from its raylet's log; empty if all did."""
     text = _read(logs / "raylet.out")
     ended = [
         pid for pid, worker in _STARTED.findall(text) if not is_alive(int(pid)) and not any(logs.glob(f"*{worker}*"))
@@ -40,16 +40,16 @@ def failed(logs: Path, is_alive: Callable[[int], bool] = _is_alive) -> str:
     if not ended and not late:
         return ""
     who = f"worker process {ended[-1]} ended before it had registered" if ended else late[-1].strip()
-    return f"{who}: {error_in_output(_tail(logs / 'raylet.err')) or 'its raylet does not say why'}"
+    return f"{who}: {error_in_output(_tail(logs / 'raylet.err')) or 'its raylet logged no reason'}"
 
 
 def describe(by_node: Mapping[str, str]) -> str:
-    """What each node says, in one line; empty where none has anything to say."""
+    """The reasons of all nodes in one line; empty if there are none."""
     return "; ".join(f"{node}: {reason.strip()}" for node, reason in by_node.items() if reason.strip())
 
 
 def ask(ask_nodes: Callable[[Sequence[str]], Mapping[str, str]]) -> str:
-    """What nodes say that have to be asked by a command; empty too where they cannot be asked."""
+    """The reasons of nodes that are asked by a command; empty too if they cannot be asked."""
     with suppress(BenchError):
         return describe(ask_nodes(COMMAND))
     return ""

@@ -9,4 +9,4 @@ from bench.targets import ContainerOptions
 
 @dataclass(frozen=True, kw_only=True)
 class Options(ContainerOptions):
-    """What the target docker takes."""
+    """Options of the target docker."""

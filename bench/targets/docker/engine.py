@@ -1,4 +1,4 @@
-"""The Docker engine: reach it, make containers with files in them, find and end all that carries a label."""
+"""Connects to the Docker engine, makes containers with files in them, finds and removes everything with a label."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from docker.models.containers import Container
 
 DEPLOYMENT = "io.raymeter.deployment"
-USER = "io.raymeter.user"  # the id of who started it: what another user started is not ours to end
+USER = "io.raymeter.user"  # the id of the user who started it; others' containers are not removed
 DEFAULT_SOCKET = "/var/run/docker.sock"
 SWEEP_SECONDS = 30.0
 _TIMEOUT_SECONDS = 60
 
 
 class PermissionDenied(TargetFailed):
-    """The engine may run, and this user may not open its socket."""
+    """This user may not open the engine's socket."""
 
     def __init__(self) -> None:
         socket = os.environ.get("DOCKER_HOST", DEFAULT_SOCKET).removeprefix("unix://")
@@ -45,7 +45,7 @@ class PermissionDenied(TargetFailed):
 
 @dataclass(frozen=True, kw_only=True)
 class File:
-    """A file that is put into a container before it starts: seen by no `docker inspect`."""
+    """A file that is put into a container before it starts; `docker inspect` does not show it."""
 
     content: bytes
     mode: int = 0o644
@@ -53,14 +53,14 @@ class File:
 
 
 def connect() -> DockerClient:
-    """The engine, which answers. Raises TargetFailed or BadInput."""
+    """A client of an engine that answers. Raises TargetFailed or BadInput."""
     import docker
     from docker.constants import MINIMUM_DOCKER_API_VERSION
 
     host = os.environ.get("DOCKER_HOST", "")
     if host.startswith(("ssh:", "tcp:")) and not any(name in host for name in ("//127.", "//localhost", "//[::1]")):
         raise BadInput(
-            f"DOCKER_HOST={host} is another machine, and containers are reached at 127.0.0.1 only.",
+            f"DOCKER_HOST={host} is another machine, but containers can only be reached at 127.0.0.1.",
             "Run raymeter on that machine, or unset DOCKER_HOST.",
         )
     try:
@@ -76,7 +76,7 @@ def connect() -> DockerClient:
 
 
 def _client(api_version: str) -> DockerClient:
-    """A client that asks nothing until it ignores the environment's proxies: the engine is on this machine."""
+    """A client that ignores the environment's proxies from its first request on: the engine is on this machine."""
     import docker
 
     client = docker.from_env(timeout=_TIMEOUT_SECONDS, version=api_version)
@@ -85,7 +85,7 @@ def _client(api_version: str) -> DockerClient:
 
 
 def _is_denied(error: BaseException | None) -> bool:
-    """Whether the socket refused this user: the SDK wraps what the system said, more than once."""
+    """Whether the socket refused this user; the SDK wraps the system's error more than once."""
     while error is not None:
         if isinstance(error, PermissionError):
             return True
@@ -95,20 +95,20 @@ def _is_denied(error: BaseException | None) -> bool:
 
 @contextmanager
 def translate_errors(what: str) -> Iterator[None]:
-    """Turn what the engine refuses into one line of ours."""
+    """Translate errors of the engine, which was asked for `what`, into TargetFailed."""
     import docker
 
     try:
         yield
     except docker.errors.APIError as error:
-        said = str(error.explanation or error).strip().rstrip(".")
-        raise TargetFailed(f"The Docker engine refused {what}: {said}.") from error
+        reason = str(error.explanation or error).strip().rstrip(".")
+        raise TargetFailed(f"The Docker engine refused {what}: {reason}.") from error
     except (docker.errors.DockerException, http_client.RequestException) as error:
-        raise TargetFailed(f"The Docker engine did not answer while it was asked for {what}: {error}.") from error
+        raise TargetFailed(f"The Docker engine did not answer a request for {what}: {error}.") from error
 
 
 def archive(files: Mapping[str, File]) -> bytes:
-    """A tar with `files`, by absolute path. Folders that lead to them are made by the engine, or left as they are."""
+    """A tar archive of `files`, by absolute path. The engine makes missing folders."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for path, file in files.items():
@@ -119,7 +119,7 @@ def archive(files: Mapping[str, File]) -> bytes:
 
 
 def folder_files(folder: Path, inside: str) -> dict[str, File]:
-    """The files of `folder`, as they are to lie in a container under `inside`; caches left out."""
+    """The files of `folder` by their path in a container below `inside`, without caches."""
     return {
         f"{inside}/{path.relative_to(folder).as_posix()}": File(content=path.read_bytes())
         for path in sorted(folder.rglob("*"))
@@ -131,7 +131,7 @@ def start(
     client: DockerClient, settings: Mapping[str, Any], *, aliases: tuple[str, ...] = (), files: Mapping[str, File]
 ) -> Container:
     """Make a container, put `files` into it, and start it."""
-    # The proxies of ~/.docker/config.json are for programs that reach out: nodes talk to one another.
+    # The proxies of ~/.docker/config.json are for requests to other machines; nodes talk to each other.
     options = {**settings, "use_config_proxy": False}
     if "network" in options:
         endpoint = client.api.create_endpoint_config(aliases=list(aliases))
@@ -145,7 +145,7 @@ def start(
 
 
 def cpus(has: Mapping[str, Any]) -> tuple[Cpu, ...]:
-    """The CPUs of the engine's machine, by what it says of itself. Their cores are known where it is this machine."""
+    """The CPUs of the engine's machine, from its own description; with their cores if it is this machine."""
     count, here = int(has["NCPU"]), effective_cpus().allowed
     if has.get("KernelVersion") != platform.release() or count not in (len(here), os.cpu_count()):
         return tuple(Cpu(number=number, siblings=(number,)) for number in range(count))
@@ -153,17 +153,17 @@ def cpus(has: Mapping[str, Any]) -> tuple[Cpu, ...]:
 
 
 def running(client: DockerClient, labels: Mapping[str, str]) -> list[Container]:
-    """The running containers that carry `labels`. Raises TargetFailed."""
-    with translate_errors("a list of what it runs"):
-        found: list[Container] = client.containers.list(filters=by_label(labels), ignore_removed=True)
-    return found
+    """The running containers with `labels`. Raises TargetFailed."""
+    with translate_errors("a list of its containers"):
+        containers: list[Container] = client.containers.list(filters=by_label(labels), ignore_removed=True)
+    return containers
 
 
 def cpu_seconds(containers: Sequence[Container]) -> float:
-    """CPU time that containers have used since each was started. Raises TargetFailed."""
+    """CPU time of containers since they were started. Raises TargetFailed."""
     with translate_errors("the CPU time of its containers"):
-        counted: list[Any] = [each.stats(stream=False, one_shot=True) for each in containers]
-    return math.fsum(each["cpu_stats"]["cpu_usage"]["total_usage"] for each in counted) / 1e9
+        counted: list[Any] = [stats.stats(stream=False, one_shot=True) for stats in containers]
+    return math.fsum(stats["cpu_stats"]["cpu_usage"]["total_usage"] for stats in counted) / 1e9
 
 
 def read_file(container: Container, path: str) -> bytes:
@@ -176,20 +176,20 @@ def read_file(container: Container, path: str) -> bytes:
 
 
 def error_in_log(container: Container) -> str:
-    """Why a container failed, as the end of its log says it; empty where it printed nothing."""
+    """The reason of a container's failure, from the end of its log; empty if the log is empty."""
     with translate_errors(f"the log of {container.name}"):
         return error_in_output(container.logs(tail=LOG_LINES).decode(errors="replace"))
 
 
 def by_label(labels: Mapping[str, str]) -> dict[str, str | list[str] | bool]:
-    """What the engine is asked with for all that carries `labels`."""
+    """The filter of the engine's lists for `labels`."""
     return {"label": [f"{name}={value}" for name, value in labels.items()]}
 
 
 def remains(client: DockerClient, labels: Mapping[str, str]) -> list[tuple[str, Any]]:
-    """All that carries `labels`, in the order in which it can be removed; each with what it is called."""
+    """Everything with `labels`, by name, in the order in which it can be removed."""
     wanted = by_label(labels)
-    with translate_errors("a list of what it runs"):
+    with translate_errors("a list of its containers"):
         containers = client.containers.list(all=True, filters=wanted, ignore_removed=True)
         volumes = client.volumes.list(filters=wanted)
         networks = client.networks.list(filters=wanted)
@@ -201,32 +201,32 @@ def remains(client: DockerClient, labels: Mapping[str, str]) -> list[tuple[str, 
 
 
 def remove(client: DockerClient, labels: Mapping[str, str]) -> tuple[str, ...]:
-    """End all that carries `labels`; says what that was. Raises TargetFailed where some of it stays."""
+    """Remove everything with `labels`, and return the names. Raises TargetFailed if something remains."""
     import docker
 
     ended: dict[str, None] = {}
     deadline = time.monotonic() + SWEEP_SECONDS
-    said = ""
-    while found := remains(client, labels):
+    reason = ""
+    while remaining := remains(client, labels):
         if time.monotonic() > deadline:
-            names = ", ".join(name for name, _ in found)
-            raise TargetFailed(f"The Docker engine does not remove {names}: {said}.", "Try again, or restart it.")
-        for name, each in found:
+            names = ", ".join(name for name, _ in remaining)
+            raise TargetFailed(f"The Docker engine does not remove {names}: {reason}.", "Try again, or restart it.")
+        for name, resource in remaining:
             ended[name] = None
             try:
-                _remove_one(name, each)
+                _remove_one(name, resource)
             except docker.errors.NotFound:
                 continue
-            except docker.errors.APIError as error:  # still in use for a moment, or being removed by another
-                said = str(error.explanation or error)
+            except docker.errors.APIError as error:  # in use for a moment, or being removed by another process
+                reason = str(error.explanation or error)
                 time.sleep(0.1)
     return tuple(ended)
 
 
-def _remove_one(name: str, each: Any) -> None:
+def _remove_one(name: str, resource: Any) -> None:
     if name.startswith("container "):
-        each.remove(force=True, v=True)
+        resource.remove(force=True, v=True)
     elif name.startswith("volume "):
-        each.remove(force=True)
+        resource.remove(force=True)
     else:
-        each.remove()
+        resource.remove()

@@ -1,4 +1,4 @@
-"""Prometheus and Grafana beside a cluster of containers: they stay while clusters come and go, until `down`."""
+"""Runs Prometheus and Grafana beside a cluster of containers; they stay until `down`, through changes of the cluster."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _CONFIG = "io.raymeter.config"
 _GRAFANA = {
     "GF_AUTH_ANONYMOUS_ENABLED": "true",
     "GF_AUTH_ANONYMOUS_ORG_ROLE": "Viewer",
-    # Nobody can log in: there is no user at all, and so no password to be guessed.
+    # Login is impossible: there is no user, and no password to guess.
     "GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION": "true",
     "GF_AUTH_DISABLE_LOGIN_FORM": "true",
     "GF_AUTH_BASIC_ENABLED": "false",
@@ -55,18 +55,18 @@ _GRAFANA = {
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """One of the two: what it is made of."""
+    """What Prometheus or Grafana is made of."""
 
     name: str
     image: str
     port: int
     environment: Mapping[str, str] = field(default_factory=dict)
-    files: Mapping[str, File] = field(default_factory=dict)  # where these differ it is made anew
-    other_files: Mapping[str, File] = field(default_factory=dict)  # these may be another's each time
-    is_reloaded: bool = False  # reads its other files again, told by SIGHUP
+    files: Mapping[str, File] = field(default_factory=dict)  # if these change, the container is replaced
+    other_files: Mapping[str, File] = field(default_factory=dict)  # these may change while it runs
+    is_reloaded: bool = False  # SIGHUP makes it read its other files again
 
     def settings(self, deployment: str) -> dict[str, Any]:
-        """What the engine is told of it; a label says what it was made of."""
+        """The settings of its container; a label has the hash of everything that it was made of."""
         settings = service_settings(deployment, self.name) | {
             "image": self.image,
             "environment": dict(self.environment),
@@ -77,7 +77,7 @@ class Service:
 
 
 def services(deployment: str, nodes: Sequence[str]) -> tuple[Service, ...]:
-    """What is to run beside `nodes`: nothing where this is no checkout, as what the services show is in files there."""
+    """The services beside `nodes`; none outside a checkout, which has their configuration and boards."""
     config, boards = prometheus_files(deployment, nodes), grafana_files(BOARDS)
     if not config or not boards:
         return ()
@@ -99,7 +99,7 @@ def services(deployment: str, nodes: Sequence[str]) -> tuple[Service, ...]:
 
 
 def prometheus_files(deployment: str, nodes: Sequence[str]) -> dict[str, File]:
-    """What Prometheus is to watch and to warn of; nothing where this is no checkout."""
+    """The configuration and alert rules of Prometheus; none outside a checkout."""
     if not scraping.MONITORING.is_dir():
         return {}
     config = scraping.static_config(scraping.pages(nodes), cluster=resource_name(deployment))
@@ -110,7 +110,7 @@ def prometheus_files(deployment: str, nodes: Sequence[str]) -> dict[str, File]:
 
 
 def grafana_files(folder: Path) -> dict[str, File]:
-    """Provisioning and boards, where Grafana looks for them; nothing where this is no checkout."""
+    """Provisioning and boards by their paths in Grafana's container; none outside a checkout."""
     if not list(folder.glob("dashboards/*.json")):
         return {}
     return {
@@ -120,12 +120,12 @@ def grafana_files(folder: Path) -> dict[str, File]:
 
 
 def ensure(client: DockerClient, deployment: str, nodes: Sequence[str]) -> None:
-    """Prometheus and Grafana run, and watch `nodes`; what runs as it should goes on."""
-    there = find(client, deployment)
+    """Let Prometheus and Grafana run and scrape `nodes`; containers that are right are kept."""
+    containers = find(client, deployment)
     for service in services(deployment, nodes):
         settings = service.settings(deployment)
-        container = there.get(service.name)
-        if container is not None and _is_as_it_should_be(container, settings):
+        container = containers.get(service.name)
+        if container is not None and _is_up_to_date(container, settings):
             if service.is_reloaded:
                 with engine.translate_errors(f"a new configuration of {service.name}"):
                     container.put_archive("/", engine.archive(service.other_files))
@@ -136,7 +136,7 @@ def ensure(client: DockerClient, deployment: str, nodes: Sequence[str]) -> None:
 
 
 def pull_images(client: DockerClient, deployment: str, nodes: Sequence[str], steps: Steps) -> None:
-    """Pull the images of Prometheus and Grafana that the engine has not got. Raises TargetFailed."""
+    """Pull the images of Prometheus and Grafana that the engine does not have. Raises TargetFailed."""
     import docker
 
     for service in services(deployment, nodes):
@@ -174,24 +174,26 @@ def wait(client: DockerClient, deployment: str, nodes: Sequence[str]) -> None:
 def _does_not_answer(name: str, container: Container | None) -> TargetFailed:
     status = container.status if container else "removed"
     reason = engine.error_in_log(container) if container else ""
-    return TargetFailed(f"{name.capitalize()} does not answer, it is {status}: {reason or 'its log is empty'}.")
+    return TargetFailed(
+        f"{name.capitalize()} does not answer; its container is {status}: {reason or 'its log is empty'}."
+    )
 
 
 def find(client: DockerClient, deployment: str) -> dict[str, Container]:
-    """The services of a deployment that are there, by name."""
+    """The containers of a deployment's services, by name."""
     wanted = engine.by_label(labels(deployment, "monitoring"))
-    with engine.translate_errors("a list of what it runs"):
-        found = client.containers.list(all=True, filters=wanted, ignore_removed=True)
-    return {each.labels[NODE]: each for each in found}
+    with engine.translate_errors("a list of its containers"):
+        containers = client.containers.list(all=True, filters=wanted, ignore_removed=True)
+    return {container.labels[NODE]: container for container in containers}
 
 
-def urls(there: Mapping[str, Container]) -> dict[str, str | None]:
-    """Where services are reached, by the names of Cluster's fields."""
+def urls(containers: Mapping[str, Container]) -> dict[str, str | None]:
+    """The services' addresses, by the names of Cluster's fields."""
     return {
-        f"{name}_url": (published_url(there[name].attrs, port) or None) if name in there else None
+        f"{name}_url": (published_url(containers[name].attrs, port) or None) if name in containers else None
         for name, port in PORTS.items()
     }
 
 
-def _is_as_it_should_be(container: Container, settings: Mapping[str, Any]) -> bool:
+def _is_up_to_date(container: Container, settings: Mapping[str, Any]) -> bool:
     return container.status == "running" and container.labels.get(_CONFIG) == settings["labels"][_CONFIG]

@@ -1,4 +1,4 @@
-"""What the target docker makes, as plain values: names, labels, commands, environment, limits and files of each container."""
+"""Plans the containers of the target docker: names, labels, commands, environment, limits and files, as plain values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench.targets import node_names
 from bench.targets.docker import Options
 from bench.targets.docker.engine import DEPLOYMENT, USER, File, folder_files
 
-PART = "io.raymeter.part"  # of the deployment: cluster, or service
+PART = "io.raymeter.part"  # of the deployment: cluster or monitoring
 NODE = "io.raymeter.node"
 TOPOLOGY = "io.raymeter.topology"
 OPTIONS = "io.raymeter.options"
@@ -24,22 +24,22 @@ LINK = "docker bridge"
 
 DASHBOARD_PORT, EXPORTER_PORT, AGENT_PORT, METRICS_PORT, GCS_PORT = 8265, 8090, 52365, 8080, 6379
 TOKEN_PATH = "/run/raymeter/token"  # noqa: S105, where it lies, and not what it is
-RECORDS = "/records"  # the image has it, and so it belongs to the image's user
+RECORDS = "/records"  # a folder of the image, which its user may write to
 LOCAL_CODE = "/opt/raymeter-local"
 
 _EXPORTER_BYTES = 512 * 2**20
 _LOGS = {"type": "json-file", "config": {"max-size": "20m", "max-file": "2"}}
-_LEAST_SHARES = 128  # of 1024: what only watches gives way to what is measured
+_LEAST_SHARES = 128  # of 1024: monitoring yields to what is measured
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """One cluster that is to be."""
+    """The plan of one cluster."""
 
     options: Options
     topology: Topology
     image: str  # its id
-    digest: str  # what the record says of it
+    digest: str  # as the record names it
     user: int
     cpus: tuple[Cpu, ...]  # of the engine's machine
     ray_settings: Mapping[str, str] = field(default_factory=dict)  # Ray's own, without the RAY_ before them
@@ -54,28 +54,28 @@ class Plan:
 
     @property
     def measured_cpus(self) -> tuple[tuple[int, ...], ...]:
-        """CPUs of each node, none of them for two."""
+        """CPUs of each node; no CPU belongs to two."""
         topology = self.topology
         return slices(self.cpus, nodes=topology.nodes, cpus_per_node=topology.cpus_per_node, shares=topology.shares)
 
     @property
     def spare_cpus(self) -> tuple[int, ...]:
-        """CPUs for what only watches."""
-        return spare(self.cpus, [cpu for each in self.measured_cpus for cpu in each])
+        """CPUs for exporter and monitoring."""
+        return spare(self.cpus, [cpu for of_node in self.measured_cpus for cpu in of_node])
 
 
 def resource_name(deployment: str, part: str = "") -> str:
-    """What the engine calls a part of a deployment."""
+    """The engine's name for a part of a deployment."""
     return f"raymeter-{deployment}" + (f"-{part}" if part else "")
 
 
 def labels(deployment: str, part: str = "") -> dict[str, str]:
-    """What marks a part of a deployment of this user, or all of it."""
+    """The labels of a part of this user's deployment, or of all of it."""
     return {DEPLOYMENT: deployment, USER: str(os.getuid())} | ({PART: part} if part else {})
 
 
 def node_settings(plan: Plan, index: int) -> dict[str, Any]:
-    """What the engine is told of one node."""
+    """The settings of one node's container."""
     topology, name = plan.topology, plan.nodes[index]
     cpus = plan.measured_cpus[index]
     return {
@@ -87,7 +87,7 @@ def node_settings(plan: Plan, index: int) -> dict[str, Any]:
         "nano_cpus": topology.cpus_per_node * 10**9,
         "cpuset_cpus": _cpu_list(cpus),
         "mem_limit": topology.memory_bytes_per_node,
-        "memswap_limit": topology.memory_bytes_per_node,  # no swap: a node that needs more is killed, and the run says so
+        "memswap_limit": topology.memory_bytes_per_node,  # no swap: a node that needs more is killed, and the run is invalid
         "shm_size": shared_memory_bytes(topology),
         **({"ports": published(DASHBOARD_PORT, EXPORTER_PORT)} if index == 0 else {}),
         **({"volumes": [f"{resource_name(plan.deployment, 'records')}:{RECORDS}"]} if index == 0 else {}),
@@ -96,7 +96,7 @@ def node_settings(plan: Plan, index: int) -> dict[str, Any]:
 
 
 def exporter_settings(plan: Plan, head_id: str) -> dict[str, Any]:
-    """What the engine is told of the exporter: beside the head, in its network, outside its limits."""
+    """The settings of the exporter's container: in the head's network, outside its limits."""
     return {
         **_base(plan, "exporter"),
         "command": [
@@ -114,7 +114,7 @@ def exporter_settings(plan: Plan, head_id: str) -> dict[str, Any]:
 
 
 def service_settings(deployment: str, part: str) -> dict[str, Any]:
-    """What the engine is told of Prometheus and Grafana alike."""
+    """The settings that Prometheus and Grafana share."""
     return {
         "name": resource_name(deployment, part),
         "labels": {**labels(deployment, "monitoring"), NODE: part},
@@ -128,24 +128,24 @@ def service_settings(deployment: str, part: str) -> dict[str, Any]:
 
 
 def files(plan: Plan, token: str) -> dict[str, File]:
-    """What is put into each container of the cluster: the token, and the local code where it is asked for."""
+    """The files of each container of the cluster: the token, and the local code with --dev."""
     secret = File(content=token.encode(), mode=0o400, owner=plan.user)
     return {TOKEN_PATH: secret, **(local_code() if plan.options.dev else {})}
 
 
 @cache
 def local_code() -> dict[str, File]:
-    """The code of this checkout as it was first asked for: the same for every cluster of a session."""
+    """The code of this checkout, read once: the same for every cluster of a session."""
     return folder_files(SOURCE, f"{LOCAL_CODE}/bench")
 
 
 def ray_command(plan: Plan, index: int) -> list[str]:
-    """What starts Ray in a node's container. Ray finds out the container's own address."""
+    """The command that starts Ray in a node's container. Ray detects the container's address."""
     topology, gcs_address = plan.topology, f"head:{GCS_PORT}"
     head = [
         *("--head", f"--port={GCS_PORT}", "--include-dashboard=true"),
         *("--dashboard-host=0.0.0.0", f"--dashboard-port={DASHBOARD_PORT}"),
-        "--no-monitor",  # the autoscaler: there is nothing to scale
+        "--no-monitor",  # no autoscaler
     ]
     return [
         *("python", "-m", "bench.targets.ray_start"),
@@ -162,7 +162,7 @@ def ray_command(plan: Plan, index: int) -> list[str]:
 
 
 def environment(plan: Plan, node: str) -> dict[str, str]:
-    """What every process of a node inherits. Nothing in it is secret: `docker inspect` shows it."""
+    """The environment of a node's processes. It has no secret: `docker inspect` shows it."""
     threads = str(plan.topology.threads_per_node)
     return {
         **_code(plan),
@@ -186,23 +186,23 @@ def environment(plan: Plan, node: str) -> dict[str, str]:
 
 
 def shared_memory_bytes(topology: Topology) -> int:
-    """The size of /dev/shm: the store and a tenth more, in whole MiB, as Ray takes a disk where it does not fit."""
+    """The size of /dev/shm: a tenth more than the object store, in whole MiB; Ray uses a disk if it does not fit."""
     return math.ceil(topology.object_store_bytes_per_node * 1.1 / 2**20) * 2**20
 
 
 def published(*ports: int) -> dict[str, tuple[str, None]]:
-    """Ports that are reached at 127.0.0.1 alone, each under a number that is free."""
+    """Ports published at 127.0.0.1 only, on free ports of the engine's choice."""
     return {f"{port}/tcp": ("127.0.0.1", None) for port in ports}
 
 
 def published_url(attributes: Mapping[str, Any], port: int) -> str:
-    """Where a container's port is reached, going by what `docker inspect` says; empty where it is not."""
-    found = (attributes["NetworkSettings"].get("Ports") or {}).get(f"{port}/tcp") or []
-    return f"http://127.0.0.1:{found[0]['HostPort']}" if found else ""
+    """The address of a container's published port, from `docker inspect`; empty if it is not published."""
+    bindings = (attributes["NetworkSettings"].get("Ports") or {}).get(f"{port}/tcp") or []
+    return f"http://127.0.0.1:{bindings[0]['HostPort']}" if bindings else ""
 
 
 def _made_for(plan: Plan) -> dict[str, str]:
-    """What `status` wants to know of a cluster that another process stood up."""
+    """The labels that `status` reads, of a cluster that another process made."""
     return {TOPOLOGY: to_json(plan.topology).decode(), OPTIONS: to_json(plan.options).decode()}
 
 
@@ -210,7 +210,7 @@ def _base(plan: Plan, part: str) -> dict[str, Any]:
     return {
         "image": plan.image,
         "name": resource_name(plan.deployment, part),
-        "init": True,  # something must bury the processes that Ray orphans
+        "init": True,  # reaps the processes that Ray orphans
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges:true"],
         "log_config": _LOGS,

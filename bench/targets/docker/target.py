@@ -1,4 +1,4 @@
-"""Nodes as containers on a bridge network of their own, with Prometheus and Grafana beside them."""
+"""Makes nodes as containers on a bridge network of their own, with Prometheus and Grafana beside them."""
 
 from __future__ import annotations
 
@@ -31,33 +31,33 @@ DEADLINE_SECONDS = 120.0
 
 
 def create(options: Options) -> DockerTarget:
-    """The target that stands nodes up as containers."""
+    """The target whose nodes are containers."""
     return DockerTarget(options)
 
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """Notes that the engine has something of a deployment; labels of the engine's own objects say what."""
+    """Records that the engine has something of a deployment; labels in the engine say what."""
 
     created: float  # seconds since the epoch
 
 
 @dataclass(frozen=True)
 class DockerTarget:
-    """N containers, whose labels say of which deployment and user. Its state on disk says that an engine must be asked for them."""
+    """Containers with labels of their deployment and user. The state on disk says that an engine must be asked for them."""
 
     options: Options
     name: str = "docker"
 
     def check(self, topology: Topology, steps: Steps = SILENT) -> None:  # noqa: ARG002, it is done at once
-        """Refuse what cannot be meant, an image with other code, and what the engine has not got."""
+        """Check sizes, the image and its code, and that the engine has enough CPUs and memory."""
         check_sizes(topology)
         client = engine.connect()
         self._image(client)
         _check_room(client, topology)
 
     def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN, steps: Steps = SILENT) -> Cluster:
-        """Stand `topology` up, in place of whatever cluster this deployment had; Prometheus and Grafana stay."""
+        """Make a cluster of `topology`, in place of the one that this deployment has; Prometheus and Grafana stay."""
         check_sizes(topology)
         client = engine.connect()
         planned = replace(self._plan(client, topology), ray_settings=ray_settings)
@@ -74,7 +74,7 @@ class DockerTarget:
                 raise
 
     def down(self) -> tuple[str, ...]:
-        """End all that this deployment ever started; says what was ended."""
+        """Remove everything that this deployment ever started. Returns what was removed."""
         client = self._engine_that_has_it()
         if client is None:
             return ()
@@ -82,27 +82,27 @@ class DockerTarget:
             return self._end(client)
 
     def status(self) -> TargetStatus:
-        """Look, and change nothing."""
+        """The present state; nothing is changed."""
         try:
             client = self._engine_that_has_it()
         except BenchError as error:
-            there = f"the containers of {self.options.name}: {error.what.rstrip('.')}"
-            return TargetStatus(cluster=None, remains=(there,))
+            unknown = f"the containers of {self.options.name}: {error.what.rstrip('.')}"
+            return TargetStatus(cluster=None, remains=(unknown,))
         if client is None:
             return TargetStatus(cluster=None)
         remains = tuple(name for name, _ in engine.remains(client, plan.labels(self.options.name)))
         return self._status(client, remains)
 
     def trouble(self) -> str:
-        """What the engine and the control groups say befell the nodes."""
+        """Faults of the nodes, from the engine and the control groups."""
         with suppress(BenchError):
-            there = self._nodes()
-            ended = [f"{name} ended: {why}" for name, each in there.items() if (why := why_ended(each))]
+            nodes = self._nodes()
+            ended = [f"{name} ended: {why}" for name, container in nodes.items() if (why := why_ended(container))]
             return "; ".join(ended) or memory_kills.describe(self.ask_nodes(memory_kills.COMMAND))
         return ""
 
     def ended(self) -> str:
-        """Whether the head's container has ended."""
+        """How the head's container ended."""
         with suppress(BenchError):
             head = self._nodes().get("head")
             if head is None:
@@ -111,44 +111,44 @@ class DockerTarget:
         return ""
 
     def cpu_seconds(self) -> float | None:
-        """Of all its containers: nodes, exporter and monitoring."""
+        """CPU time of all its containers: nodes, exporter and monitoring."""
         with suppress(BenchError):
             client = self._engine_that_has_it()
             return engine.cpu_seconds(engine.running(client, plan.labels(self.options.name))) if client else 0.0
         return None
 
     def idle_load(self) -> None:
-        """Not measured: its containers are counted whenever that is asked for, and its monitoring only scrapes."""
+        """Not measured: the CPU time of its containers can be counted at any time."""
 
     def failed_starts(self) -> str:
-        """What the raylets' logs say of workers that did not start."""
+        """Why workers did not start, from the raylets' logs."""
         return worker_starts.ask(self.ask_nodes)
 
     def note(self) -> str:
-        """Nothing: what is unusual about this machine, its containers do not see."""
+        """Nothing: containers run alike on every machine."""
         return ""
 
-    def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:
-        """What a command prints in each node's container."""
-        said: dict[str, str] = {}
+    def ask_nodes(self, command: Sequence[str]) -> Mapping[str, str]:
+        """Output of a command in each node's container."""
+        outputs: dict[str, str] = {}
         for name, container in self._nodes().items():
-            with suppress(TargetFailed), engine.translate_errors(f"a look into {container.name}"):
-                done = container.exec_run(list(words), stderr=False)
+            with suppress(TargetFailed), engine.translate_errors(f"a command in {container.name}"):
+                done = container.exec_run(list(command), stderr=False)
                 if done.exit_code == 0:
-                    said[name] = cast(bytes, done.output).decode(errors="replace")
-        return said
+                    outputs[name] = cast(bytes, done.output).decode(errors="replace")
+        return outputs
 
     def _nodes(self) -> dict[str, Container]:
         client = self._engine_that_has_it()
         if client is None:
             return {}
-        there = Watch(client, self.options.name, "").containers()
-        return {name: each for name, each in there.items() if name != "exporter"}
+        containers = Watch(client, self.options.name, "").containers()
+        return {name: container for name, container in containers.items() if name != "exporter"}
 
     def _engine_that_has_it(self) -> DockerClient | None:
-        """The engine, where it has anything of this deployment, whatever state folder that was started with.
+        """The engine, if it has anything of this deployment, whatever state folder that was started with.
 
-        Raises TargetFailed where an engine that does not answer was used before.
+        Raises TargetFailed if an engine was used before and does not answer.
         """
         try:
             client = engine.connect()
@@ -163,7 +163,7 @@ class DockerTarget:
         return StateFolder("docker", self.options.name, State, "Delete that folder, then try `bench down` again.")
 
     def _take_name(self, client: DockerClient) -> None:
-        """Note, before anything is made, that this name is ours on this engine. Raises TargetFailed or CannotWrite."""
+        """Record, before anything is made, that this deployment uses the engine. Raises TargetFailed or CannotWrite."""
         if self._state_folder.read():
             return
         mine = {name for name, _ in engine.remains(client, plan.labels(self.options.name))}
@@ -176,28 +176,28 @@ class DockerTarget:
         self._state_folder.write(State(created=time.time()))
 
     def _image(self, client: DockerClient) -> Image:
-        """The image to run. Raises BadInput where there is none, or one of other code."""
+        """The image to run. Raises BadInput if it is missing or has other code."""
         import docker
 
         reference = self.options.image or image.default_tag()
         with engine.translate_errors(f"the image {reference}"):
             try:
-                found = client.images.get(reference)
+                local_image = client.images.get(reference)
             except docker.errors.ImageNotFound as error:
                 raise BadInput(
                     f"The Docker engine has no image {reference}.", "Build it with `task image`, or pull it."
                 ) from error
-        image.check_code(reference, found.labels, is_dev=self.options.dev)
-        return found
+        image.check_code(reference, local_image.labels, is_dev=self.options.dev)
+        return local_image
 
     def _plan(self, client: DockerClient, topology: Topology) -> Plan:
-        found = self._image(client)
-        user = str(found.attrs["Config"].get("User") or "0").partition(":")[0]
+        local_image = self._image(client)
+        user = str(local_image.attrs["Config"].get("User") or "0").partition(":")[0]
         return Plan(
             options=self.options,
             topology=topology,
-            image=str(found.id),
-            digest=image.digest_fact(str(found.id), is_dev=self.options.dev),
+            image=str(local_image.id),
+            digest=image.digest_fact(str(local_image.id), is_dev=self.options.dev),
             user=int(user) if user.isdecimal() else 0,
             cpus=_check_room(client, topology),
         )
@@ -208,14 +208,14 @@ class DockerTarget:
         try:
             with steps.step("starting the containers", "containers started"):
                 self._start(client, planned, token)
-            there = watch.wait(planned.topology, DEADLINE_SECONDS, steps)
+            containers = watch.wait(planned.topology, DEADLINE_SECONDS, steps)
         except TargetFailed:
-            raise_for_ended(watch.containers())  # it says more than that another one cannot join its network
+            raise_for_ended(watch.containers())  # the container that ended first is the cause
             raise
         with steps.step("waiting for Prometheus and Grafana", "Prometheus and Grafana ready"):
             monitoring.wait(client, planned.deployment, planned.nodes)
         environment = {} if self.options.dev else {CALLERS_CODE: code_hash()}
-        return replace(_cluster(client, there, planned.topology, token), environment=environment)
+        return replace(_cluster(client, containers, planned.topology, token), environment=environment)
 
     def _start(self, client: DockerClient, planned: Plan, token: str) -> None:
         files = plan.files(planned, token)
@@ -232,8 +232,8 @@ class DockerTarget:
         monitoring.ensure(client, planned.deployment, planned.nodes)
 
     def _status(self, client: DockerClient, remains: tuple[str, ...]) -> TargetStatus:
-        there = Watch(client, self.options.name, "").containers()
-        head = there.get("head")
+        containers = Watch(client, self.options.name, "").containers()
+        head = containers.get("head")
         if head is None or head.status != "running":
             return TargetStatus(
                 cluster=None, remains=remains, not_ready=why_ended(head) if head else "there is no head"
@@ -241,12 +241,12 @@ class DockerTarget:
         try:
             token = engine.read_file(head, plan.TOKEN_PATH).decode().strip()
             topology = from_json(head.labels[plan.TOPOLOGY], Topology)
-            not_ready = describe(Watch(client, self.options.name, token).missing(there, topology))
+            not_ready = describe(Watch(client, self.options.name, token).missing(containers, topology))
         except TargetFailed as error:
             not_ready = error.what.rstrip(".")
         if not_ready:
             return TargetStatus(cluster=None, remains=remains, not_ready=not_ready)
-        cluster = _cluster(client, there, topology, token)
+        cluster = _cluster(client, containers, topology, token)
         options = from_json(head.labels[plan.OPTIONS], Options)
         return TargetStatus(cluster=cluster, remains=remains, options=options)
 
@@ -256,15 +256,15 @@ class DockerTarget:
         return ended
 
 
-def _cluster(client: DockerClient, there: dict[str, Container], topology: Topology, token: str) -> Cluster:
-    head = there["head"]
+def _cluster(client: DockerClient, containers: dict[str, Container], topology: Topology, token: str) -> Cluster:
+    head = containers["head"]
     where = monitoring.urls(monitoring.find(client, head.labels[engine.DEPLOYMENT]))
     return Cluster(
         topology=topology,
         dashboard_url=plan.published_url(head.attrs, plan.DASHBOARD_PORT),
         exporter_url=plan.published_url(head.attrs, plan.EXPORTER_PORT),
         token=token,
-        nodes=tuple(name for name in there if name != "exporter"),
+        nodes=tuple(name for name in containers if name != "exporter"),
         link=LINK,
         prometheus_url=where["prometheus_url"],
         grafana_url=where["grafana_url"],
@@ -281,20 +281,20 @@ def _have_network(client: DockerClient, deployment: str) -> None:
 
 
 def _check_room(client: DockerClient, topology: Topology) -> tuple[Cpu, ...]:
-    """The CPUs of the engine's machine. Raises DoesNotFit."""
-    with engine.translate_errors("what its machine has"):
+    """The CPUs of the engine's machine. Raises DoesNotFit if they or the memory are too few."""
+    with engine.translate_errors("the resources of its machine"):
         has = client.info()
     wanted, cpus, memory_bytes = topology.totals, int(has["NCPU"]), int(has["MemTotal"])
     if wanted["CPUs"] > cpus:
         raise DoesNotFit(
             f"Topology {topology.name!r} needs {wanted['CPUs']} CPUs"
             f" ({topology.nodes} nodes of {topology.cpus_per_node}), and the Docker engine has {cpus}.",
-            "Ask for fewer nodes or CPUs.",
+            "Use fewer nodes or CPUs.",
         )
     if wanted["memory"] > memory_bytes:
         raise DoesNotFit(
             f"Topology {topology.name!r} needs {mib(wanted['memory'])} of memory,"
             f" and the Docker engine has {mib(memory_bytes)}.",
-            "Ask for less memory per node, or give the engine more.",
+            "Use less memory (--memory-mib), or give the engine more.",
         )
     return engine.cpus(has)

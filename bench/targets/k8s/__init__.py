@@ -14,7 +14,7 @@ PANEL = "Target k8s"
 
 @dataclass(frozen=True, kw_only=True)
 class Options(ContainerOptions):
-    """What the target k8s takes."""
+    """Options of the target k8s."""
 
     context: Annotated[
         str | None,

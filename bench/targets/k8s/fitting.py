@@ -1,4 +1,4 @@
-"""Whether a topology's pods find room: what each is to have, against what the Kubernetes nodes can really give."""
+"""Checks that a topology's pods fit onto the Kubernetes nodes, and assigns them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OPTIONS = {"cpu": "--cpus", "memory": "--memory-mib", "ephemeral-storage": "few
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """A Kubernetes node: what it has left for us, or why nothing may go there."""
+    """A Kubernetes node: its free resources, or why it takes no pods."""
 
     name: str
     allocatable: Mapping[str, float]
@@ -31,7 +31,7 @@ class Place:
 
 
 def places(nodes: Iterable[Object], pods: Iterable[Object]) -> list[Place]:
-    """Allocatable less what runs there, of every node. Leave the pods out that are about to be replaced."""
+    """The free resources of every node: allocatable less the requests of `pods`, without those to be replaced."""
     used: dict[str, dict[str, float]] = {}
     for pod in pods:
         node = pod["spec"].get("nodeName")
@@ -55,36 +55,38 @@ def _place(node: Object, used: Mapping[str, float]) -> Place:
 
 
 def _why_closed(node: Object) -> str:
-    conditions = {each["type"]: each["status"] for each in node["status"].get("conditions", [])}
+    conditions = {entry["type"]: entry["status"] for entry in node["status"].get("conditions", [])}
     if conditions.get("Ready") != "True":
         return NOT_READY
     if node["spec"].get("unschedulable"):
         return "is cordoned"
-    taints = [each["key"] for each in node["spec"].get("taints", []) if each["effect"] != "PreferNoSchedule"]
-    # That of a node that was not ready outlives its reason by a moment.
+    taints = [entry["key"] for entry in node["spec"].get("taints", []) if entry["effect"] != "PreferNoSchedule"]
+    # The not-ready taint stays for a moment after the node is ready.
     taints = [key for key in taints if key != "node.kubernetes.io/not-ready"]
     return f"is tainted {taints[0]}" if taints else ""
 
 
-def assign(name: str, asked: Sequence[Mapping[str, float]], there: Sequence[Place]) -> list[str]:
-    """A node for every pod, as evenly as the manifests' spread constraint wants it. Raises DoesNotFit with the numbers."""
-    _check_hosts(name, asked, there)
-    open_places = [place for place in there if not place.closed]
+def assign(name: str, pods: Sequence[Mapping[str, float]], nodes: Sequence[Place]) -> list[str]:
+    """A node for every pod, as even as the manifests' spread constraint demands. Raises DoesNotFit with the numbers."""
+    _check_hosts(name, pods, nodes)
+    open_places = [place for place in nodes if not place.closed]
     left = {place.name: dict(place.free) for place in open_places}
     taken = dict.fromkeys(left, 0)
     chosen: list[str] = []
-    # The largest first: it has the fewest places to go to.
-    for pod in sorted(asked, key=lambda pod: -pod["cpu"]):
+    # The largest pod first: it fits onto the fewest nodes.
+    for pod in sorted(pods, key=lambda pod: -pod["cpu"]):
         fewest = min(taken.values(), default=0)
         with_room = [
             place
             for place in open_places
-            # No node gets a second pod while another one that the scheduler counts has none, be it full or not.
+            # No node gets a second pod while another schedulable node has none, even if that is full.
             if taken[place.name] <= fewest
             and all(amount <= left[place.name][kind] + 1e-6 for kind, amount in pod.items())
         ]
         if not with_room:
-            raise DoesNotFit(_too_little(name, asked, there, placed=len(chosen)), "Ask for less, or make room.")
+            raise DoesNotFit(
+                _too_little(name, pods, nodes, placed=len(chosen)), "Use fewer CPUs or less memory, or free some."
+            )
         best = min(with_room, key=lambda place: not place.is_preferred)
         taken[best.name] += 1
         for kind, amount in pod.items():
@@ -94,25 +96,25 @@ def assign(name: str, asked: Sequence[Mapping[str, float]], there: Sequence[Plac
 
 
 def check_machine(topology: Topology) -> None:
-    """Raise DoesNotFit where a cluster of kind on this machine would have too little; it has nothing of its own."""
+    """Raise DoesNotFit if this machine has too few CPUs or too little memory for a kind cluster."""
     cpus, has_cpus = topology.totals["CPUs"], os.cpu_count() or 1
     if cpus > has_cpus:
         raise DoesNotFit(
-            f"Topology {topology.name!r} asks for {cpus} CPUs, and this machine, of which kind makes nodes, has {has_cpus}.",
-            "Ask for fewer CPUs: --cpus.",
+            f"Topology {topology.name!r} needs {cpus} CPUs, and this machine has {has_cpus}.",
+            "Use fewer CPUs: --cpus.",
         )
     memory, has_memory = topology.totals["memory"], psutil.virtual_memory().total
     if memory > has_memory:
         raise DoesNotFit(
-            f"Topology {topology.name!r} asks for {memory / 2**30:.1f} GiB of memory, and this machine, of which kind makes"
-            f" nodes, has {has_memory / 2**30:.1f} GiB.",
-            "Ask for less: --memory-mib.",
+            f"Topology {topology.name!r} needs {memory / 2**30:.1f} GiB of memory, and this machine has"
+            f" {has_memory / 2**30:.1f} GiB.",
+            "Use less memory: --memory-mib.",
         )
 
 
-def _check_hosts(name: str, asked: Sequence[Mapping[str, float]], there: Sequence[Place]) -> None:
-    """Nodes that are containers of one machine each say that they have all of it: it can be given once."""
-    open_places = [place for place in there if not place.closed]
+def _check_hosts(name: str, pods: Sequence[Mapping[str, float]], nodes: Sequence[Place]) -> None:
+    """Check nodes that are containers of one machine: each reports all its resources, which exist once."""
+    open_places = [place for place in nodes if not place.closed]
     hosts: dict[str, list[Place]] = {}
     for place in open_places:
         hosts.setdefault(place.boot_id or place.name, []).append(place)
@@ -120,29 +122,29 @@ def _check_hosts(name: str, asked: Sequence[Mapping[str, float]], there: Sequenc
         return
     for resource, how in _OPTIONS.items():
         capacity = sum(max(place.allocatable[resource] for place in group) for group in hosts.values())
-        wanted = sum(pod[resource] for pod in asked)
+        wanted = sum(pod[resource] for pod in pods)
         if wanted > capacity:
             raise DoesNotFit(
-                f"Topology {name!r} asks for {_amount(resource, wanted)}, and the {len(open_places)} Kubernetes nodes share"
+                f"Topology {name!r} needs {_amount(resource, wanted)}, and the {len(open_places)} Kubernetes nodes share"
                 f" {len(hosts)} machine{'s' if len(hosts) > 1 else ''} with {_amount(resource, capacity)}.",
-                f"Ask for less: {how}.",
+                f"Use less: {how}.",
             )
 
 
-def _too_little(name: str, asked: Sequence[Mapping[str, float]], there: Sequence[Place], *, placed: int) -> str:
-    pod = max(asked, key=lambda pod: pod["cpu"])
+def _too_little(name: str, pods: Sequence[Mapping[str, float]], nodes: Sequence[Place], *, placed: int) -> str:
+    pod = max(pods, key=lambda pod: pod["cpu"])
     free = "; ".join(
-        f"{place.name} {place.closed}" if place.closed else f"{place.name} has {_words(place.free)} free"
-        for place in there
+        f"{place.name} {place.closed}" if place.closed else f"{place.name} has {_describe(place.free)} free"
+        for place in nodes
     )
     evenly = ", as they are spread evenly" if placed > 0 else ""
     return (
-        f"Topology {name!r} asks for {len(asked)} pod{'s' if len(asked) > 1 else ''} of {_words(pod)},"
+        f"Topology {name!r} needs {len(pods)} pod{'s' if len(pods) > 1 else ''} of {_describe(pod)},"
         f" and there is room for {placed}{evenly}: {free or 'the cluster has no nodes'}."
     )
 
 
-def _words(amounts: Mapping[str, float]) -> str:
+def _describe(amounts: Mapping[str, float]) -> str:
     *first, last = (_amount(resource, amounts[resource]) for resource in RESOURCES)
     return f"{', '.join(first)} and {last}"
 

@@ -1,4 +1,4 @@
-"""Measures the CPUs that a deployment uses at rest, where the Kubernetes nodes are containers of this machine's engine.
+"""Measures the CPUs that a deployment uses at rest, if the Kubernetes nodes are containers of this machine's engine.
 
 kind's nodes are, and those of minikube with its docker driver: such a container holds kubelet, containerd, the API server and
 all pods. The engine counts each container's CPU time, so that nothing else of this machine is in the figure. Nodes on other
@@ -22,20 +22,20 @@ from bench.targets.docker import engine
 if TYPE_CHECKING:
     from docker.models.containers import Container
 
-SETTLE_SECONDS = 10.0  # what was just started comes to rest: Ray's workers, the pods' first probes
+SETTLE_SECONDS = 10.0  # until Ray's workers and the pods' first probes are done
 WINDOW_SECONDS = 1.0
 WINDOWS = 11  # the median of so many: a pod's probe, or a command that asks it, is in some of them
-# The container's own group is the root of what it sees, whichever kind of control groups there is.
+# A container sees its own control group as the root, in version 1 and 2.
 CPU_TIME = ("sh", "-c", "cat /sys/fs/cgroup/cpu.stat /sys/fs/cgroup/cpuacct/cpuacct.usage 2>/dev/null; true")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """CPU seconds so far, of a moment on the monotonic clock."""
+    """CPU seconds so far, and when they were read on the monotonic clock."""
 
     at: float
     cpu_seconds: float
-    names: frozenset[str] = frozenset()  # of those that were counted
+    names: frozenset[str] = frozenset()  # of the counted pods
 
 
 def measure(
@@ -44,7 +44,7 @@ def measure(
     *,
     pause: Callable[[float], None] = time.sleep,
 ) -> IdleLoad | None:
-    """What containers called `nodes` use now; `ask_pods` runs a command in Ray's. None where it cannot be counted."""
+    """CPUs that the containers `nodes` use now; `ask_pods` runs a command in Ray's pods. None if they cannot be counted."""
     with suppress(BenchError):
         containers = _containers(nodes)
         pause(SETTLE_SECONDS)
@@ -61,9 +61,9 @@ def measure(
     return None
 
 
-def split(whole: float, ray: float) -> IdleLoad:
-    """CPUs of all containers, parted into what Ray's nodes use and what stands beside them."""
-    return IdleLoad(cpus=round(max(whole - ray, 0.0), 4), ray_cpus=round(min(ray, whole), 4))
+def split(total: float, ray: float) -> IdleLoad:
+    """CPUs of all containers, split into Ray's pods and everything beside them."""
+    return IdleLoad(cpus=round(max(total - ray, 0.0), 4), ray_cpus=round(min(ray, total), 4))
 
 
 def rates(readings: Sequence[Reading]) -> list[float]:
@@ -72,7 +72,7 @@ def rates(readings: Sequence[Reading]) -> list[float]:
 
 
 def seconds_of(text: str) -> float:
-    """CPU seconds by what CPU_TIME prints: microseconds of the one kind of control groups, nanoseconds of the other."""
+    """CPU seconds in the output of CPU_TIME: microseconds in control groups version 2, nanoseconds in version 1."""
     for line in text.splitlines():
         name, _, number = line.partition(" ")
         if name == "usage_usec":
@@ -89,7 +89,7 @@ def _of_ray(ask_pods: Callable[[Sequence[str]], Mapping[str, str]]) -> Reading:
 
 
 def _containers(nodes: Sequence[str]) -> list[Container]:
-    """Those that are called as the nodes are. Raises TargetFailed where a node is none of this engine's containers."""
+    """The containers of the nodes. Raises TargetFailed if a node is not a container of this engine."""
     client = engine.connect()
     with engine.translate_errors("the containers of the Kubernetes nodes"):
         return [client.containers.get(name) for name in nodes]

@@ -1,4 +1,4 @@
-"""How an image comes to the Kubernetes nodes: pulled by them, carried in by kind or minikube, or by the user's own command."""
+"""Loads an image onto the Kubernetes nodes by kind, minikube or the user's own command, unless they pull it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from bench.targets.steps import Steps
 
 LOAD_SECONDS = 1200.0  # 4 GB, twice, on a slow disk
 BUILD = "Build it: task image"
-BUILT_HERE = "raymeter/"  # no registry has these
+BUILT_HERE = "raymeter/"  # prefix of images that no registry has
 
 
 @dataclass(frozen=True, kw_only=True)
 class Image:
-    """An image as one store describes it."""
+    """An image, as an engine or a node describes it."""
 
     id: str
     labels: Mapping[str, str]
@@ -36,9 +36,9 @@ def deliver(kubectl: Kubectl, reference: str, nodes: Sequence[str], *, load_with
     """Load the image onto the nodes that cannot pull it and do not have it."""
     if load_with is not None:
         if not _have(kubectl.get("nodes"), nodes, reference):
-            words = [word.replace("{image}", reference) for word in shlex.split(load_with)]
-            with steps.step(f"loading the image by {words[0]}", f"image loaded by {words[0]}"):
-                command(*words, timeout_seconds=LOAD_SECONDS)
+            arguments = [word.replace("{image}", reference) for word in shlex.split(load_with)]
+            with steps.step(f"loading the image by {arguments[0]}", f"image loaded by {arguments[0]}"):
+                command(*arguments, timeout_seconds=LOAD_SECONDS)
     elif (cluster := kind.cluster_of(kubectl.context)) is not None:
         _into_kind(cluster, nodes, reference, steps)
     elif (profile := minikube_profile(kubectl.context)) is not None:
@@ -46,49 +46,49 @@ def deliver(kubectl: Kubectl, reference: str, nodes: Sequence[str], *, load_with
 
 
 def check_loadable(reference: str, *, load_with: str | None) -> None:
-    """Raise TargetFailed where kind could not load an image into new nodes that they cannot pull either."""
+    """Raise TargetFailed for an image that kind cannot load onto new nodes, and that they cannot pull."""
     if load_with is None and reference.startswith(BUILT_HERE) and of_engine(reference) is None:
         raise TargetFailed(f"The Docker engine has no image {reference}.", BUILD)
 
 
 def of_engine(reference: str) -> Image | None:
-    """The image as this machine's Docker engine has it; None where it has none, or there is no engine."""
+    """The image in this machine's Docker engine; None without the image or the engine."""
     if not shutil.which("docker"):
         return None
     try:
-        found = json.loads(command("docker", "image", "inspect", reference))[0]
+        description = json.loads(command("docker", "image", "inspect", reference))[0]
     except TargetFailed:
         return None
     return Image(
-        id=found["Id"],
-        labels=found["Config"].get("Labels") or {},
-        architecture=found["Architecture"],
-        size_bytes=found["Size"],
+        id=description["Id"],
+        labels=description["Config"].get("Labels") or {},
+        architecture=description["Architecture"],
+        size_bytes=description["Size"],
     )
 
 
 def of_kind_node(node: str, reference: str) -> Image | None:
-    """The image as a node of kind has it; None where it has none. Raises TargetFailed where it cannot be asked."""
+    """The image on a kind node; None if it has none. Raises TargetFailed if the node cannot be asked."""
     try:
         text = command("docker", "exec", node, "crictl", "inspecti", "--output=json", reference)
     except TargetFailed as error:
         if "no such image" in error.what.lower():
             return None
         raise
-    found = json.loads(text)
-    config = found.get("info", {}).get("imageSpec", {}).get("config", {})
-    return Image(id=found["status"]["id"], labels=config.get("Labels") or {})
+    description = json.loads(text)
+    config = description.get("info", {}).get("imageSpec", {}).get("config", {})
+    return Image(id=description["status"]["id"], labels=config.get("Labels") or {})
 
 
-def is_same(here: Image, there: Image | None) -> bool:
+def is_same(here: Image, other: Image | None) -> bool:
     """Whether two stores describe one image.
 
     An engine with containerd's store calls an image by its manifest's digest, and a node by its configuration's. Then
     the labels must do: one of them is the hash of the code, and another that of the locked packages.
     """
-    if there is None:
+    if other is None:
         return False
-    return here.id == there.id or (bool(here.labels) and here.labels == there.labels)
+    return here.id == other.id or (bool(here.labels) and here.labels == other.labels)
 
 
 def _into_kind(cluster: str, nodes: Sequence[str], reference: str, steps: Steps) -> None:
@@ -100,11 +100,11 @@ def _into_kind(cluster: str, nodes: Sequence[str], reference: str, steps: Steps)
     if lacking := [node for node in nodes if not is_same(here, of_kind_node(node, reference))]:
         _load(cluster, lacking, reference, here, steps)
         if missing := [node for node in lacking if not is_same(here, of_kind_node(node, reference))]:
-            raise TargetFailed(f"kind has loaded {reference}, and {', '.join(missing)} has not got it.", "Try again.")
+            raise TargetFailed(f"kind has loaded {reference}, and {', '.join(missing)} does not have it.", "Try again.")
 
 
 def _load(cluster: str, nodes: Sequence[str], reference: str, here: Image, steps: Steps) -> None:
-    """Save the image to a file once, and load that onto all nodes at a time."""
+    """Save the image to a file once, and load that onto all nodes in parallel."""
     kind.check_disk(here.size_bytes, len(nodes))
     with tempfile.TemporaryDirectory() as temporary:
         archive = str(Path(temporary) / "image.tar")
@@ -115,7 +115,7 @@ def _load(cluster: str, nodes: Sequence[str], reference: str, here: Image, steps
         except TargetFailed as error:
             if "digest" not in error.what:
                 raise
-            # An image of several platforms, of which the engine has one: only its archive for that one can be loaded.
+            # An image of several platforms, of which the engine has one: only that one can be loaded.
             _save(reference, archive, "--platform", f"linux/{here.architecture}")
             _load_archive(cluster, nodes, archive, steps)
 
@@ -127,7 +127,7 @@ def _save(reference: str, archive: str, *options: str) -> None:
 def _load_archive(cluster: str, nodes: Sequence[str], archive: str, steps: Steps) -> None:
     def load(node: str) -> float:
         start = time.monotonic()
-        # A forgotten --name is what is behind most images that "cannot be pulled".
+        # Without --name the image would go to another cluster.
         target = ("--name", cluster, "--nodes", node)
         command("kind", "load", "image-archive", archive, *target, timeout_seconds=LOAD_SECONDS)
         return time.monotonic() - start
@@ -141,13 +141,13 @@ def _load_archive(cluster: str, nodes: Sequence[str], archive: str, steps: Steps
 
 
 def _into_minikube(profile: str, reference: str, steps: Steps) -> None:
-    """Load the image into the nodes of this profile: without its name minikube takes whichever is active."""
+    """Load the image onto the nodes of this profile; without its name minikube would use the active one."""
     if not shutil.which("minikube"):
         if reference.startswith(BUILT_HERE):
             raise TargetFailed(
-                f"The cluster is minikube's profile {profile}, and the command minikube is not on PATH to load"
-                f" {reference} with.",
-                "Install it, or name a command that loads the image: --load-with.",
+                f"The cluster is minikube's profile {profile}, and the command minikube, which loads"
+                f" {reference}, is not on PATH.",
+                "Install it, or use --load-with to name a command that loads the image.",
             )
         return  # its nodes pull it
     if _is_listed(profile, reference):
@@ -158,9 +158,9 @@ def _into_minikube(profile: str, reference: str, steps: Steps) -> None:
         return  # its nodes pull it
     with steps.step(f"loading the image into minikube's profile {profile}", f"image loaded into {profile}"):
         command("minikube", "image", "load", reference, f"--profile={profile}", timeout_seconds=LOAD_SECONDS)
-    if not _is_listed(profile, reference):  # it is known to fail without a word
+    if not _is_listed(profile, reference):  # it may fail without an error
         raise TargetFailed(
-            f"`minikube image load` ended well, and minikube's profile {profile} has no {reference}.",
+            f"`minikube image load` reported no error, and minikube's profile {profile} does not have {reference}.",
             f'Build it there: eval "$(minikube docker-env -p {shlex.quote(profile)})" && task image',
         )
 
@@ -171,7 +171,7 @@ def _is_listed(profile: str, reference: str) -> bool:
 
 
 def _have(nodes: Iterable[Object], names: Sequence[str], reference: str) -> bool:
-    """Whether kubelet has told of the image on each of these nodes. It may not have yet: carrying it again does no harm."""
+    """Whether kubelet reports the image on each of these nodes. It may be late; loading twice is harmless."""
     wanted = {reference, f"docker.io/{reference}"}
     return all(
         any(wanted & set(image.get("names") or ()) for image in node["status"].get("images", []))

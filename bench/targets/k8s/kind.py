@@ -16,7 +16,7 @@ from bench.targets.docker.engine import PermissionDenied
 from bench.targets.k8s.kubectl import command
 
 CREATE_SECONDS = 300.0
-DELETE_SECONDS = 180.0
+DELETE_SECONDS = 300.0
 OLDEST_KIND = (0, 27)  # older ones cannot load images onto nodes with containerd 2: kubernetes-sigs/kind#3853
 OLDEST_KUBECTL = (1, 27)  # the first one with kustomize 5, for which the manifests are written
 STORED_PER_BYTE = 2.2  # of an image: a node keeps its layers, and the files in them
@@ -25,7 +25,7 @@ INOTIFY = Path("/proc/sys/fs/inotify/max_user_instances")
 
 
 def is_here() -> bool:
-    """Whether kind can be used: it, and the docker that it works with."""
+    """Whether kind and docker are on PATH."""
     return bool(shutil.which("kind") and shutil.which("docker"))
 
 
@@ -45,9 +45,9 @@ def _check_version(program: str, output: str, oldest: tuple[int, int]) -> None:
 
 
 def check_disk(image_bytes: int, nodes: int) -> None:
-    """Raise DoesNotFit where the disk has no room for the image's file, and for the image on as many nodes.
+    """Raise DoesNotFit if the disk is too small for the image's file, and for the image on so many nodes.
 
-    An engine in a virtual machine stores its nodes where this cannot be seen, and only the file is checked.
+    If the engine is in a virtual machine, its disk cannot be seen, and only the file is checked.
     """
     folder = Path(tempfile.gettempdir())
     needs = {folder: image_bytes}
@@ -66,9 +66,9 @@ def check_disk(image_bytes: int, nodes: int) -> None:
 
 
 def check_inotify(nodes: int) -> None:
-    """Raise DoesNotFit where the kernel grants too few inotify instances: nodes would fail by "too many open files"."""
+    """Raise DoesNotFit for too few inotify instances: nodes would fail with "too many open files"."""
     if not INOTIFY.is_file():
-        return  # no Linux: the engine's virtual machine has limits of its own
+        return  # not Linux: the limits of the engine's virtual machine apply
     needed, limit, in_use = INOTIFY_PER_NODE * nodes, int(INOTIFY.read_text()), _inotify_in_use()
     if needed > limit - in_use:
         raise DoesNotFit(
@@ -78,7 +78,7 @@ def check_inotify(nodes: int) -> None:
 
 
 def _inotify_in_use() -> int:
-    """The instances of root, as whom kind's nodes run, as far as this user may count them."""
+    """The instances of root, which runs kind's nodes, as far as this user may count them."""
     links = (
         link for process in Path("/proc").glob("[0-9]*") if _is_of_root(process) for link in _links(process / "fd")
     )
@@ -93,7 +93,7 @@ def _is_of_root(process: Path) -> bool:
 
 
 def _links(folder: Path) -> Iterator[str]:
-    with suppress(OSError):  # it has ended, or is not ours to see
+    with suppress(OSError):  # it has ended, or may not be read
         for entry in folder.iterdir():
             with suppress(OSError):
                 yield str(entry.readlink())
@@ -106,7 +106,7 @@ def roles(configuration: Path) -> list[str]:
 
 
 def check_engine() -> None:
-    """Raise TargetFailed where the Docker engine that kind works with does not answer, or refuses this user."""
+    """Raise TargetFailed if the Docker engine that kind uses does not answer, or refuses this user."""
     try:
         command("docker", "version", "--format={{.Server.Version}}")
     except PermissionDenied:
@@ -119,7 +119,7 @@ def check_engine() -> None:
 
 
 def clusters() -> list[str]:
-    """The clusters that kind has made here; none where its engine does not answer. Raises PermissionDenied."""
+    """The clusters of kind; none if its engine does not answer. Raises PermissionDenied."""
     try:
         return command("kind", "get", "clusters").split()
     except PermissionDenied:
@@ -129,12 +129,12 @@ def clusters() -> list[str]:
 
 
 def context(cluster: str) -> str:
-    """What kind calls a cluster's context."""
+    """The context of a kind cluster."""
     return f"kind-{cluster}"
 
 
 def cluster_of(context: str) -> str | None:
-    """The cluster of kind that a context leads to; None where it is none of kind's."""
+    """The kind cluster of a context; None for other clusters."""
     name = context.removeprefix("kind-")
     return name if name != context and is_here() and name in clusters() else None
 
@@ -148,5 +148,5 @@ def create(cluster: str, configuration: Path) -> None:
 
 
 def delete(cluster: str) -> None:
-    """Delete a cluster, and its context with it."""
+    """Delete a cluster and its context."""
     command("kind", "delete", "cluster", "--name", cluster, timeout_seconds=DELETE_SECONDS)

@@ -1,4 +1,4 @@
-"""One Kubernetes cluster, asked through the kubectl that applies the manifests and forwards the ports anyway.
+"""Runs kubectl for one Kubernetes cluster, and the other programs of the target k8s.
 
 A Python client would be a second way to find clusters and log in to them, and has neither kustomize nor a port-forward
 that outlives the command.
@@ -21,31 +21,31 @@ from bench.errors import TargetFailed, error_in_output
 from bench.targets.docker.engine import PermissionDenied
 
 Object = dict[str, Any]
-"""A Kubernetes object as JSON has it."""
+"""A Kubernetes object, as parsed JSON."""
 
 ANSWER_SECONDS = 30.0
 _DENIED = re.compile(r"permission denied.*docker|docker.*permission denied", re.IGNORECASE)
-MINIKUBE = "minikube.sigs.k8s.io"  # who wrote an entry of the user's configuration
+MINIKUBE = "minikube.sigs.k8s.io"  # the provider in minikube's entries of the user's configuration
 
 
 @dataclass(frozen=True)
 class Kubectl:
-    """kubectl, pointed at one context of the user's own configuration."""
+    """kubectl with one context of the user's configuration."""
 
     context: str
 
     def run(self, *arguments: str, stdin: str | None = None, timeout_seconds: float = ANSWER_SECONDS) -> str:
-        """What kubectl prints. Raises TargetFailed with the last line of what it complains of."""
+        """The output of kubectl. Raises TargetFailed with its error."""
         return command("kubectl", "--context", self.context, *arguments, stdin=stdin, timeout_seconds=timeout_seconds)
 
     def get(self, *arguments: str) -> list[Object]:
-        """The objects that `kubectl get` finds; none is no failure."""
+        """The objects of `kubectl get`; it is no error if there are none."""
         text = self.run("get", *arguments, "--ignore-not-found", "--output=json")
-        found = json.loads(text) if text.strip() else {}
-        return list(found["items"]) if "items" in found else [found] if found else []
+        answer = json.loads(text) if text.strip() else {}
+        return list(answer["items"]) if "items" in answer else [answer] if answer else []
 
     def apply(self, objects: Iterable[Object], timeout_seconds: float = 60.0) -> None:
-        """Server-side, as some definitions are larger than what client-side apply can hold.
+        """Apply server-side, as some definitions are too large for client-side apply.
 
         As kubectl itself, so that who applies the same files by hand changes their fields and not another's.
         """
@@ -56,7 +56,7 @@ class Kubectl:
         )
 
     def answers(self) -> bool:
-        """Whether there is a cluster behind the context."""
+        """Whether the context's cluster answers."""
         try:
             self.run("get", "--raw", "/readyz", "--request-timeout=5s", timeout_seconds=15)
         except TargetFailed:
@@ -65,31 +65,33 @@ class Kubectl:
 
 
 def contexts() -> tuple[list[str], str | None]:
-    """The contexts that the user has, and the current one. A context's name may have spaces in it."""
-    found = _configuration()
-    return [each["name"] for each in found.get("contexts") or ()], found.get("current-context") or None
+    """The user's contexts, and the current one. A context's name may contain spaces."""
+    configuration = _configuration()
+    return [entry["name"] for entry in configuration.get("contexts") or ()], configuration.get(
+        "current-context"
+    ) or None
 
 
 def minikube_profile(context: str) -> str | None:
-    """The profile of minikube that a context leads to; None where it leads to another cluster.
+    """The minikube profile of a context; None for other clusters.
 
     minikube marks what it writes into the user's configuration, and calls the cluster there by its profile. The
     context may have been renamed since.
     """
-    found = _configuration()
-    of_context = [each["context"] for each in found.get("contexts") or () if each["name"] == context]
+    configuration = _configuration()
+    of_context = [entry["context"] for entry in configuration.get("contexts") or () if entry["name"] == context]
     cluster = of_context[0].get("cluster", "") if of_context else ""
-    for each in found.get("clusters") or ():
-        if each["name"] == cluster and any(
+    for entry in configuration.get("clusters") or ():
+        if entry["name"] == cluster and any(
             extension.get("extension", {}).get("provider") == MINIKUBE
-            for extension in each["cluster"].get("extensions") or ()
+            for extension in entry["cluster"].get("extensions") or ()
         ):
             return cluster
-    return context if context == "minikube" else None  # as written before there were marks
+    return context if context == "minikube" else None  # written by a minikube without marks
 
 
 def _configuration() -> Object:
-    """The user's configuration, secrets left out; empty where there is no kubectl."""
+    """The user's configuration without secrets; empty if there is no kubectl."""
     if not shutil.which("kubectl"):
         return {}
     return dict(json.loads(command("kubectl", "config", "view", "--output=json")))
@@ -101,24 +103,24 @@ def is_of_laptop(context: str) -> bool:
 
 
 def laptop_context() -> str | None:
-    """A context of kind or minikube that answers, the current one first: any other cluster has to be named."""
+    """A context of kind or minikube that answers, the current one first. Other clusters must be named."""
     known, current = contexts()
     laptops = dict.fromkeys(name for name in (current, *known) if name is not None and is_of_laptop(name))
     return next((name for name in laptops if Kubectl(name).answers()), None)
 
 
 def kustomize(folder: Path) -> list[Object]:
-    """The objects that a folder of manifests stands for."""
-    # What comes from a repository takes its time.
+    """The objects in a folder of manifests."""
+    # A remote repository takes time.
     text = command("kubectl", "kustomize", str(folder), timeout_seconds=120)
-    # The C loader: KubeRay's definitions are 4 MB, and half a minute of the other one.
+    # The C loader, as the other takes half a minute for KubeRay's 4 MB of definitions.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return [each for each in yaml.load_all(text, Loader=loader) if each]
+    return [document for document in yaml.load_all(text, Loader=loader) if document]
 
 
 def command(program: str, *arguments: str, stdin: str | None = None, timeout_seconds: float = ANSWER_SECONDS) -> str:
-    """What a program prints. Raises TargetFailed in one line where it is missing, fails or does not end."""
-    said = " ".join((program, *_verb(arguments)))
+    """The output of a program. Raises TargetFailed if it is missing, fails or does not end in time."""
+    shown = " ".join((program, *_verb(arguments)))
     try:
         done = subprocess.run(
             [program, *arguments], input=stdin, capture_output=True, text=True, timeout=timeout_seconds, check=False
@@ -126,16 +128,16 @@ def command(program: str, *arguments: str, stdin: str | None = None, timeout_sec
     except FileNotFoundError as error:
         raise TargetFailed(f"The command {program} is not on PATH.", "Install it, or use another target.") from error
     except subprocess.TimeoutExpired as error:
-        raise TargetFailed(f"`{said}` did not end within {timeout_seconds:.0f} s.") from error
+        raise TargetFailed(f"`{shown}` did not end within {timeout_seconds:.0f} s.") from error
     if done.returncode != 0:
         if _DENIED.search(done.stderr):
             raise PermissionDenied
-        raise TargetFailed(f"`{said}` failed: {error_in_output(done.stderr) or f'exit code {done.returncode}'}.")
+        raise TargetFailed(f"`{shown}` failed: {error_in_output(done.stderr) or f'exit code {done.returncode}'}.")
     return done.stdout
 
 
 def _verb(arguments: Sequence[str]) -> list[str]:
-    """The first words of a command, without the context: enough to know it by."""
+    """The first words of a command, without the context, for a message."""
     rest = list(arguments)
     if rest[:1] == ["--context"]:
         rest = rest[2:]

@@ -1,4 +1,4 @@
-"""KubeRay's operator: found and its version checked, or installed from the pinned manifests, its definitions first."""
+"""Finds KubeRay's operator and checks its version, or installs it from the pinned manifests."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from bench.targets import readiness
 from bench.targets.k8s import pod_troubles
 from bench.targets.k8s.kubectl import Kubectl, Object, kustomize
 
-OLDEST = (1, 6)  # of which the manifests know the fields
+OLDEST = (1, 6)  # the manifests use its fields
 DEFINITION = "rayclusters.ray.io"
 DEADLINE_SECONDS = 60.0
 READY_SECONDS = 180.0  # its image may have to be pulled
 PATIENCE_SECONDS = 5.0  # a new node may refuse pods for a moment
 POLL_SECONDS = 1.0
-OURS = {"raymeter.io/installed": "true"}  # on all of an operator that `up` has installed, its definitions left out
+OURS = {"raymeter.io/installed": "true"}  # on everything of an operator that `up` installed, except definitions
 KINDS = "rayclusters.ray.io,rayjobs.ray.io,rayservices.ray.io"
 _REPOSITORY = re.compile(r"^(\s*-\s*)https://github\.com/ray-project/kuberay/\S+$", re.MULTILINE)
 _IMAGE = re.compile(r"(?:^|/)kuberay(?:/|-)operator:v?(\d+)\.(\d+)\.(\d+)\S*$")
 
 
 def is_there(kubectl: Kubectl) -> bool:
-    """Whether an operator is in the cluster. Raises TargetFailed for one that is too old."""
-    found = find(kubectl.get("deployments", "--all-namespaces"))
-    if found is not None:
-        check_version(*found)
-    return found is not None
+    """Whether the cluster has an operator. Raises TargetFailed for one that is too old."""
+    operator = find(kubectl.get("deployments", "--all-namespaces"))
+    if operator is not None:
+        check_version(*operator)
+    return operator is not None
 
 
 def find(deployments: Iterable[Object]) -> tuple[str, tuple[int, int, int] | None] | None:
-    """Where an operator runs, and its version as its image's tag says; None where there is no operator."""
+    """The namespace and name of an operator, and the version in its image's tag; None without an operator."""
     for deployment in deployments:
         for container in deployment["spec"]["template"]["spec"]["containers"]:
             image = container.get("image", "")
@@ -54,7 +54,7 @@ def find(deployments: Iterable[Object]) -> tuple[str, tuple[int, int, int] | Non
 
 
 def check_version(where: str, version: tuple[int, int, int] | None) -> None:
-    """Raise TargetFailed for an operator that does not know what the manifests say."""
+    """Raise TargetFailed for an operator that is too old for the manifests."""
     if version is not None and version[:2] < OLDEST:
         raise TargetFailed(
             f"The KubeRay operator {where} is version {'.'.join(map(str, version))},"
@@ -76,18 +76,18 @@ def manifests(folder: Path, instead: str | None) -> list[Object]:
         return objects
     source = Path(expand_home(instead))
     if not (source / "kustomization.yaml").is_file():
-        raise BadInput(f"--operator-manifests {instead}: there is no kustomization.yaml in it.")
+        raise BadInput(f"--operator-manifests must be a folder with a kustomization.yaml, got {instead}.")
     with tempfile.TemporaryDirectory() as temporary:
         copy = Path(shutil.copytree(folder, Path(temporary).resolve() / "operator"))
         plan = copy / "kustomization.yaml"
-        # kustomize takes no absolute path.
+        # kustomize refuses absolute paths.
         relative = os.path.relpath(source.resolve(), copy)
         plan.write_text(_REPOSITORY.sub(lambda match: match[1] + relative, plan.read_text()))
         return kustomize(copy)
 
 
 def _cache_file(folder: Path) -> Path:
-    """Where the objects of these very manifests are kept: other versions or patches have another name."""
+    """The cache of these manifests' objects; other versions and patches have other names."""
     contents = b"".join(path.read_bytes() for path in sorted(folder.glob("*.yaml")))
     return Path(user_cache_dir("raymeter")) / f"kuberay-{hashlib.sha256(contents).hexdigest()[:16]}.json"
 
@@ -103,22 +103,22 @@ def _fetch(folder: Path) -> list[Object]:
 
 
 def wait_until_ready(kubectl: Kubectl, objects: Iterable[Object]) -> None:
-    """Return when the operator's deployment is available. Raises what is wrong with its pods, or TargetFailed at the deadline."""
-    (deployment,) = (each for each in objects if each["kind"] == "Deployment")
+    """Return when the operator is available. Raises the error of its pods, or TargetFailed at the deadline."""
+    (deployment,) = (resource for resource in objects if resource["kind"] == "Deployment")
     name, namespace = deployment["metadata"]["name"], deployment["metadata"]["namespace"]
     start = time.monotonic()
 
-    def missing(found: Sequence[Object]) -> list[str]:
-        available = any(each["kind"] == "Deployment" and _is_available(each) for each in found)
+    def missing(resources: Sequence[Object]) -> list[str]:
+        available = any(resource["kind"] == "Deployment" and _is_available(resource) for resource in resources)
         return [] if available else [f"{namespace}/{name}"]
 
-    def raise_for_trouble(found: Sequence[Object], _late: Sequence[str]) -> None:
-        pods = [each for each in found if each["kind"] == "Pod"]
+    def raise_for_trouble(resources: Sequence[Object], _late: Sequence[str]) -> None:
+        pods = [resource for resource in resources if resource["kind"] == "Pod"]
         if time.monotonic() - start > PATIENCE_SECONDS and (trouble := pod_troubles.trouble(pods, ())):
             raise trouble.error()
 
-    def timeout_error(found: Sequence[Object], late: Sequence[str]) -> TargetFailed:
-        waiting = pod_troubles.waiting([each for each in found if each["kind"] == "Pod"], ())
+    def timeout_error(resources: Sequence[Object], late: Sequence[str]) -> TargetFailed:
+        waiting = pod_troubles.waiting([resource for resource in resources if resource["kind"] == "Pod"], ())
         return TargetFailed(
             f"The KubeRay operator {late[0]} was not ready after {READY_SECONDS:.0f} s. {waiting}",
             f"See `kubectl get pods --namespace {namespace}`.",
@@ -136,30 +136,30 @@ def wait_until_ready(kubectl: Kubectl, objects: Iterable[Object]) -> None:
 
 def _is_available(deployment: Object) -> bool:
     conditions = deployment.get("status", {}).get("conditions", [])
-    return any(each["type"] == "Available" and each["status"] == "True" for each in conditions)
+    return any(condition["type"] == "Available" and condition["status"] == "True" for condition in conditions)
 
 
 def install(kubectl: Kubectl, objects: Iterable[Object]) -> None:
-    """Definitions first, and the rest when the API server serves them: an operator without them ends at once."""
+    """Apply the definitions, then the rest once the API server serves them: the operator needs them to start."""
     objects = list(objects)
-    definitions = [each for each in objects if each["kind"] == "CustomResourceDefinition"]
+    definitions = [resource for resource in objects if resource["kind"] == "CustomResourceDefinition"]
     kubectl.apply(definitions)
     kubectl.run(
         *("wait", "--for=condition=Established", f"--timeout={DEADLINE_SECONDS:.0f}s"),
-        *(f"customresourcedefinition/{each['metadata']['name']}" for each in definitions),
+        *(f"customresourcedefinition/{resource['metadata']['name']}" for resource in definitions),
         timeout_seconds=DEADLINE_SECONDS + 10,
     )
-    kubectl.apply(labelled(each) for each in objects if each["kind"] != "CustomResourceDefinition")
+    kubectl.apply(labelled(resource) for resource in objects if resource["kind"] != "CustomResourceDefinition")
 
 
-def labelled(each: Object) -> Object:
-    """An object of the operator's, marked as one that we have installed."""
-    metadata = each["metadata"]
-    return {**each, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **OURS}}}
+def labelled(resource: Object) -> Object:
+    """An object of the operator with the label of what raymeter installed."""
+    metadata = resource["metadata"]
+    return {**resource, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **OURS}}}
 
 
 def remove_if_ours_and_idle(kubectl: Kubectl, deadline_seconds: float) -> bool:
-    """Take an operator away that a deployment has installed, once nobody has anything that it looks after.
+    """Remove an operator that raymeter installed, once nothing in the cluster needs it.
 
     Whichever deployment goes last does so. The definitions stay: others may have objects of them.
     """
@@ -170,20 +170,22 @@ def remove_if_ours_and_idle(kubectl: Kubectl, deadline_seconds: float) -> bool:
     for kind in ("namespaces", "clusterroles", "clusterrolebindings"):
         kubectl.run("delete", kind, "--selector", label, "--ignore-not-found", "--wait=false")
     until = time.monotonic() + deadline_seconds
-    for each in namespaces:
-        wait_gone(kubectl, "namespace", each["metadata"]["name"], until)
+    for namespace in namespaces:
+        wait_gone(kubectl, "namespace", namespace["metadata"]["name"], until)
     return True
 
 
 def _is_needed(kubectl: Kubectl) -> bool:
-    """Whether there is another deployment, which may have no Ray cluster just now, or anything of Ray's."""
+    """Whether the cluster has another deployment, or any Ray resource."""
     deployments = kubectl.get("namespaces", "--selector", "app.kubernetes.io/part-of=raymeter")
     return bool(deployments or kubectl.get(KINDS, "--all-namespaces"))
 
 
 def wait_gone(kubectl: Kubectl, kind: str, name: str, until: float, *arguments: str) -> None:
-    """Return when an object that is being deleted is gone. Raises TargetFailed at the deadline."""
+    """Return when a deleted object is gone. Raises TargetFailed at the deadline."""
     while kubectl.get(kind, name, *arguments):
         if time.monotonic() > until:
-            raise TargetFailed(f"The {kind} {name} in {kubectl.context} does not go away.", "Try `bench down` again.")
+            raise TargetFailed(
+                f"The {kind} {name} in {kubectl.context} is not deleted in time.", "Try `bench down` again."
+            )
         time.sleep(0.3)

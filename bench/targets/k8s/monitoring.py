@@ -1,4 +1,4 @@
-"""Prometheus and Grafana beside a deployment in Kubernetes: waited for until they answer, or until it is clear that they will not."""
+"""Waits until Prometheus and Grafana of a deployment in Kubernetes answer, or their pods fail."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ POLL_SECONDS = 1.0  # each poll that finds one missing is a process of kubectl, 
 
 
 def wait(kubectl: Kubectl, deployment: str, *, prometheus_url: str | None, grafana_url: str | None) -> None:
-    """Return when both answer. Raises TargetFailed with what is wrong with their pods, or at the deadline."""
+    """Return when both answer. Raises the error of their pods, or TargetFailed at the deadline."""
 
     def raise_for_trouble(_late: Sequence[str], late: Sequence[str]) -> None:
-        if found := pod_troubles.trouble(_pods(kubectl, deployment, late), ()):
-            raise found.error()
+        if trouble := pod_troubles.trouble(_pods(kubectl, deployment, late), ()):
+            raise trouble.error()
 
     def timeout_error(_late: Sequence[str], late: Sequence[str]) -> TargetFailed:
-        said = pod_troubles.waiting(_pods(kubectl, deployment, late), ())
+        state = pod_troubles.waiting(_pods(kubectl, deployment, late), ())
         return TargetFailed(
-            f"After {READY_SECONDS:.0f} s no answer from {' and '.join(late)}. {said}".rstrip(". ") + ".",
+            f"{' and '.join(late)} did not answer within {READY_SECONDS:.0f} s. {state}".rstrip(". ") + ".",
             f"See `kubectl get pods --namespace {deployment}`.",
         )
 

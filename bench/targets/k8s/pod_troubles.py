@@ -1,4 +1,4 @@
-"""What pods and events say of why a deployment does not come up: one line each, for a person."""
+"""Explains from pods and events why a deployment does not start, in one line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench.targets.k8s.fitting import Place
 from bench.targets.k8s.kubectl import Object
 from bench.targets.k8s.rendering import requests
 
-# Not ErrImagePull: the first failure may be a hiccup, and is tried again at once.
+# Not ErrImagePull: the first failure may pass, and is retried at once.
 _UNPULLABLE = ("ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError")
 _BROKEN = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff")
 LOOK = "See `kubectl get events`."
@@ -20,32 +20,32 @@ _PULL_OF_OTHERS = "Let the nodes reach its registry, or load it onto them: kind 
 
 @dataclass(frozen=True, kw_only=True)
 class Trouble:
-    """Something that no waiting will mend, and the way out."""
+    """A failure that no waiting mends, and a hint."""
 
     what: str
     way_out: str = LOOK
-    is_room: bool = False  # that there is none
+    is_room: bool = False  # whether resources are missing
     log_of: tuple[str, str] | None = None  # the pod and container whose log has the reason
 
     def error(self) -> BenchError:
-        """It as what is raised."""
+        """The failure as an exception."""
         return (DoesNotFit if self.is_room else TargetFailed)(f"{self.what}.", self.way_out)
 
 
-def trouble(pods: Sequence[Object], events: Iterable[Object], there: Sequence[Place] = ()) -> Trouble | None:
-    """The first trouble that there is."""
+def trouble(pods: Sequence[Object], events: Iterable[Object], nodes: Sequence[Place] = ()) -> Trouble | None:
+    """The first failure in pods and events; None without one."""
     for pod in pods:
-        for found in _of_pod(pod, there):
-            return found
+        for first in _of_pod(pod, nodes):
+            return first
     for event in events:
         if event.get("type") == "Warning" and event.get("reason", "").startswith(("FailedCreate", "FailedToCreate")):
             about = event["involvedObject"]
-            return Trouble(what=f"{about['kind']} {about['name']}: its pods are refused: {_last(event)}")
+            return Trouble(what=f"{about['kind']} {about['name']}: its pods cannot be created: {_last(event)}")
     return None
 
 
 def restart(pods: Sequence[Object]) -> Trouble | None:
-    """The first container that ended and was begun again: what was going on in it is lost."""
+    """The first container that was restarted, which loses what ran in it."""
     for pod in pods:
         for container in pod.get("status", {}).get("containerStatuses", []):
             if times := container.get("restartCount", 0):
@@ -58,7 +58,7 @@ def restart(pods: Sequence[Object]) -> Trouble | None:
 
 
 def waiting(pods: Sequence[Object], events: Iterable[Object]) -> str:
-    """What the pods that are not ready were last heard to do, for a deadline that has passed."""
+    """The last event of each pod that is not ready, for the error at a deadline."""
     last: dict[str, str] = {}
     for event in sorted(events, key=lambda event: event.get("lastTimestamp") or event.get("eventTime") or ""):
         last[event["involvedObject"]["name"]] = f"{event.get('reason', '')}: {_last(event)}"
@@ -69,16 +69,16 @@ def waiting(pods: Sequence[Object], events: Iterable[Object]) -> str:
 
 
 def is_ready(pod: Object) -> bool:
-    """Whether all of its containers are up and answer their probes."""
+    """Whether all of its containers run and answer their probes."""
     return _conditions(pod).get("Ready", {}).get("status") == "True" and not pod["metadata"].get("deletionTimestamp")
 
 
 def name_of(pod: Object) -> str:
-    """The node that a pod is; its own name where it is none."""
+    """The Ray node of a pod; the pod's name if it is none."""
     return str(pod["metadata"].get("labels", {}).get("raymeter.io/node") or pod["metadata"]["name"])
 
 
-def _of_pod(pod: Object, there: Sequence[Place]) -> Iterator[Trouble]:
+def _of_pod(pod: Object, nodes: Sequence[Place]) -> Iterator[Trouble]:
     status, name = pod.get("status", {}), name_of(pod)
     where = pod["spec"].get("nodeName", "no node")
     if status.get("phase") == "Failed":
@@ -86,10 +86,10 @@ def _of_pod(pod: Object, there: Sequence[Place]) -> Iterator[Trouble]:
         yield Trouble(what=f"{name} was ended on {where}: {why}")
     scheduled = _conditions(pod).get("PodScheduled", {})
     if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
-        free = "".join(f"{_room(place)}; " for place in there)
+        free = "".join(f"{_room(place)}; " for place in nodes)
         yield Trouble(
-            what=f"{name} finds no node: it asks for {_asked(pod)}; {free}{_flat(scheduled.get('message', ''))}",
-            way_out="Ask for less, or make room.",
+            what=f"{name} fits onto no node: it needs {_asked(pod)}; {free}{_flat(scheduled.get('message', ''))}",
+            way_out="Use fewer CPUs or less memory, or free some.",
             is_room=True,
         )
     for container in (*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])):
@@ -109,7 +109,7 @@ def _of_container(container: Object, pod: Object, who: str, where: str) -> Itera
     reason, message = wait.get("reason", ""), _flat(wait.get("message", ""))
     if reason in _UNPULLABLE:
         yield Trouble(
-            what=f"{who}image {container.get('image', '')} cannot be had on {where}: {message or reason}",
+            what=f"{who}image {container.get('image', '')} cannot be pulled on {where}: {message or reason}",
             way_out=_PULL if "raymeter.io/node" in pod["metadata"].get("labels", {}) else _PULL_OF_OTHERS,
         )
     if reason in _BROKEN:
@@ -122,8 +122,8 @@ def _of_container(container: Object, pod: Object, who: str, where: str) -> Itera
 
 
 def _memory_limit(pod: Object, container: str) -> str:
-    found = [each for each in pod["spec"]["containers"] if each["name"] == container]
-    return str(found[0].get("resources", {}).get("limits", {}).get("memory", "none")) if found else "none"
+    limits = [spec for spec in pod["spec"]["containers"] if spec["name"] == container]
+    return str(limits[0].get("resources", {}).get("limits", {}).get("memory", "none")) if limits else "none"
 
 
 def _asked(pod: Object) -> str:
@@ -145,7 +145,7 @@ def _phase(pod: Object) -> str:
 
 
 def _conditions(pod: Object) -> Mapping[str, Object]:
-    return {each["type"]: each for each in pod.get("status", {}).get("conditions", [])}
+    return {condition["type"]: condition for condition in pod.get("status", {}).get("conditions", [])}
 
 
 def _last(event: Object) -> str:

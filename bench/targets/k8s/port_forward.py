@@ -1,6 +1,6 @@
-"""A process that outlives the command: it keeps `kubectl port-forward` going, which ends when a connection first fails.
+"""Restarts `kubectl port-forward`, which ends with its first failed connection, in a process that outlives the command.
 
-The way into a pod by a port-forward ends on the pod's loopback: what comes state_folder is not counted as the node's traffic.
+A port-forward ends on the pod's loopback, so its bytes do not count as the node's traffic.
 """
 
 from __future__ import annotations
@@ -16,25 +16,31 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from bench.errors import TargetFailed
 from bench.targets import processes
 
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.2, 5.0
-_FIRST, _LAST = 32_000, 32_700  # below what systems give to outgoing connections, above what local nodes use
+_FIRST, _LAST = 32_000, 32_700  # below the ports of outgoing connections, above those of local nodes
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of this machine's loopback on which nothing listens."""
-    found: list[int] = []
+    """Free ports of this machine's loopback. Raises TargetFailed if there are too few."""
+    ports: list[int] = []
     for port in random.SystemRandom().sample(range(_FIRST, _LAST), _LAST - _FIRST):
-        if len(found) == count:
+        if len(ports) == count:
             break
         if not listens(port):
-            found.append(port)
-    return found
+            ports.append(port)
+    if len(ports) < count:
+        raise TargetFailed(
+            f"Ports {_FIRST} to {_LAST - 1} of 127.0.0.1 are in use, and {count} are needed to reach the cluster.",
+            "End the programs that listen there: ss -tlnp.",
+        )
+    return ports
 
 
 def listens(port: int) -> bool:
-    """Whether anything listens on a port of this machine's loopback."""
+    """Whether a port of this machine's loopback is in use."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
@@ -42,7 +48,7 @@ def listens(port: int) -> bool:
 def start(
     *, context: str, namespace: str, subject: str, ports: Mapping[int, int], mark: tuple[str, str], log: Path
 ) -> None:
-    """Forward local ports to a pod's or a service's. `mark`: the deployment, and the id by which the process is found."""
+    """Forward local ports to those of a pod or service. `mark`: the deployment, and an id to find the process by."""
     deployment, identity = mark
     processes.start(
         [
@@ -57,8 +63,8 @@ def start(
 
 
 def keep(command: list[str]) -> None:
-    """Run `command` again whenever it ends, until this process is asked to end."""
-    # An exception, so that the child is ended on the way out.
+    """Run `command` again whenever it ends, until SIGTERM."""
+    # By an exception, so that the child is ended, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     wait_seconds = FIRST_WAIT_SECONDS
     while True:
@@ -73,7 +79,7 @@ def keep(command: list[str]) -> None:
 
 
 def main() -> None:
-    """Forward until ended."""
+    """Forward ports until SIGTERM."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--context", required=True)
     parser.add_argument("--namespace", required=True)

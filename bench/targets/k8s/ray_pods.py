@@ -1,4 +1,4 @@
-"""The Ray cluster of a deployment, as pods: made, waited for with open eyes, and taken away."""
+"""Makes, observes and deletes the pods of a deployment's Ray cluster."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from bench.targets.k8s.rendering import RAY_CLUSTER
 
 READY_SECONDS = 180.0
 GONE_SECONDS = 60.0
-PATIENCE_SECONDS = 5.0  # a pod may be unschedulable for a moment, while another one lets go of its node
-POLL_SECONDS = 1.0  # each look is a process of kubectl and work of the API server, beside Ray that starts
+PATIENCE_SECONDS = 5.0  # a pod may be unschedulable until another has left its node
+POLL_SECONDS = 1.0  # each poll is a kubectl process and work for the API server while Ray starts
 RAY_CLUSTERS = "rayclusters.ray.io"
 
 
 @dataclass(frozen=True)
 class RayPods:
-    """Those of one deployment, in the namespace of its name."""
+    """The pods of one deployment, in the namespace of its name."""
 
     kubectl: Kubectl
     deployment: str
 
     def start(self, cluster: Object) -> float:
-        """Ask for a Ray cluster. Gives the moment when it must be ready."""
+        """Create the RayCluster. Returns its deadline on the monotonic clock."""
         self.kubectl.apply([cluster])
         return time.monotonic() + READY_SECONDS
 
     def wait_for_head(self, until: float) -> str:
-        """The name of the head's pod, as soon as it runs. Raises TargetFailed and DoesNotFit."""
+        """The name of the head's pod, once it runs. Raises TargetFailed and DoesNotFit."""
 
         def running_heads(pods: Sequence[Object]) -> list[str]:
             return [
@@ -51,7 +51,7 @@ class RayPods:
     def wait_until_ready(
         self, topology: Topology, until: float, *, nodes_wanted: int, late: Callable[[Mapping[str, str]], Sequence[str]]
     ) -> None:
-        """Return when as many pods as asked for are ready, on as many Kubernetes nodes, and all nodes answer.
+        """Return when all pods are ready, on `nodes_wanted` Kubernetes nodes, and all Ray nodes answer.
 
         `late` is given the nodes' addresses by name, and names those that do not answer.
         """
@@ -59,13 +59,13 @@ class RayPods:
         def missing(pods: Sequence[Object]) -> list[str]:
             ready = sum(pod_troubles.is_ready(pod) for pod in pods)
             if not ready == len(pods) == topology.nodes:
-                return [f"{ready} of {topology.nodes} pods are ready" if pods else "no pod is there"]
+                return [f"{ready} of {topology.nodes} pods are ready" if pods else "no pod exists"]
             return [readiness.describe(names)] if (names := late(_addresses(pods))) else []
 
         _check_spread(self._wait(missing, until), nodes_wanted)
 
     def addresses(self) -> dict[str, str]:
-        """The addresses of the pods, by the node's name."""
+        """The addresses of the pods, by the Ray node's name."""
         return _addresses(self._look()[0])
 
     def _wait(self, missing: Callable[[Sequence[Object]], Sequence[str]], until: float) -> list[Object]:
@@ -81,41 +81,41 @@ class RayPods:
         return pods
 
     def trouble(self) -> pod_troubles.Trouble | None:
-        """What is wrong with the pods now, or befell them since they were ready."""
+        """The first failure of the pods, or restart since they were ready."""
         pods, events = self._look()
         return pod_troubles.trouble(pods, events) or pod_troubles.restart(pods)
 
     def images(self) -> dict[str, str]:
-        """What Ray really runs on each node: the image's digest, as the node's container runtime has it."""
+        """The digest of the image that really runs on each node, from its container runtime."""
         pods, _ = self._look()
         return {pod_troubles.name_of(pod): digest for pod in pods if (digest := _digest_of_ray(pod))}
 
-    def ask(self, words: Sequence[str]) -> dict[str, str]:
-        """What a command prints in the container of Ray, by the node's name; a pod in which it fails is left out."""
-        said: dict[str, str] = {}
+    def ask(self, command: Sequence[str]) -> dict[str, str]:
+        """Output of a command in Ray's container, by the node's name, without pods in which it fails."""
+        outputs: dict[str, str] = {}
         for pod in self._look()[0]:
             inside = ("exec", pod["metadata"]["name"], "--namespace", self.deployment, "--container", "ray", "--")
             with suppress(TargetFailed):
-                said[pod_troubles.name_of(pod)] = self.kubectl.run(*inside, *words)
-        return said
+                outputs[pod_troubles.name_of(pod)] = self.kubectl.run(*inside, *command)
+        return outputs
 
     def token(self) -> str:
-        """What Ray's ports want to hear; the operator has made it."""
-        found = self.kubectl.get("secret", RAY_CLUSTER, "--namespace", self.deployment)
-        return base64.b64decode(found[0]["data"]["auth_token"]).decode() if found else ""
+        """The token of Ray's ports, which the operator made."""
+        secrets = self.kubectl.get("secret", RAY_CLUSTER, "--namespace", self.deployment)
+        return base64.b64decode(secrets[0]["data"]["auth_token"]).decode() if secrets else ""
 
     def places(self) -> list[fitting.Place]:
-        """What the Kubernetes nodes could give, were these pods gone."""
-        found = self.kubectl.get("nodes,pods", "--all-namespaces")
-        pods = [each for each in found if each["kind"] == "Pod" and not self._is_own(each)]
-        return fitting.places([each for each in found if each["kind"] == "Node"], pods)
+        """The Kubernetes nodes and their free resources without these pods."""
+        resources = self.kubectl.get("nodes,pods", "--all-namespaces")
+        pods = [resource for resource in resources if resource["kind"] == "Pod" and not self._is_own(resource)]
+        return fitting.places([resource for resource in resources if resource["kind"] == "Node"], pods)
 
     def end(self) -> None:
-        """Delete the Ray cluster, and wait until its pods and its Secret have gone with it."""
+        """Delete the RayCluster, and wait until its pods and its Secret are gone."""
         if not self.kubectl.get("crd", kuberay.DEFINITION):
             return
         where = ("--namespace", self.deployment)
-        # In the foreground: the next cluster has the same name, and must not meet what is still being collected.
+        # In the foreground, as the next cluster has the same name.
         self.kubectl.run(
             *("delete", RAY_CLUSTERS, RAY_CLUSTER, *where),
             *("--ignore-not-found", "--cascade=foreground", "--wait=false"),
@@ -123,31 +123,39 @@ class RayPods:
         kuberay.wait_gone(self.kubectl, RAY_CLUSTERS, RAY_CLUSTER, time.monotonic() + GONE_SECONDS, *where)
 
     def _raise_for_trouble(self, pods: Sequence[Object], events: Sequence[Object], *, until: float) -> None:
-        """Raise what no waiting mends."""
+        """Raise a failure of the pods that no waiting mends."""
         is_patient = until - time.monotonic() >= READY_SECONDS - PATIENCE_SECONDS
         if not is_patient and pod_troubles.trouble(pods, events):
-            found = pod_troubles.trouble(pods, events, self.places())
-            if found is not None:
-                raise self._with_log(found).error()
+            trouble = pod_troubles.trouble(pods, events, self.places())
+            if trouble is not None:
+                raise self._with_log(trouble).error()
 
-    def _with_log(self, found: pod_troubles.Trouble) -> pod_troubles.Trouble:
-        """The same with the reason that the container's log has, where it can be read."""
-        if found.log_of is None:
-            return found
-        pod, container = found.log_of
+    def _with_log(self, trouble: pod_troubles.Trouble) -> pod_troubles.Trouble:
+        """The same, with the reason from the container's log if that can be read."""
+        if trouble.log_of is None:
+            return trouble
+        pod, container = trouble.log_of
         where = ("--namespace", self.deployment, "--container", container, f"--tail={LOG_LINES}")
         with suppress(TargetFailed):
             if reason := error_in_output(self.kubectl.run("logs", pod, *where)):
-                return replace(found, what=f"{found.what}: {reason}")
-        return found
+                return replace(trouble, what=f"{trouble.what}: {reason}")
+        return trouble
 
     def _look(self) -> tuple[list[Object], list[Object]]:
-        found = self.kubectl.get(f"pods,events,{RAY_CLUSTERS}", "--namespace", self.deployment)
-        pods = [each for each in found if each["kind"] == "Pod" and self._is_own(each)]
-        clusters = [each for each in found if each["kind"] == "RayCluster" and each["metadata"]["name"] == RAY_CLUSTER]
-        # Events outlive what they tell of, and the next pod may have the name: only the id tells them apart.
-        known = {each["metadata"]["uid"] for each in (*pods, *clusters)}
-        return pods, [each for each in found if each["kind"] == "Event" and each["involvedObject"].get("uid") in known]
+        resources = self.kubectl.get(f"pods,events,{RAY_CLUSTERS}", "--namespace", self.deployment)
+        pods = [resource for resource in resources if resource["kind"] == "Pod" and self._is_own(resource)]
+        clusters = [
+            resource
+            for resource in resources
+            if resource["kind"] == "RayCluster" and resource["metadata"]["name"] == RAY_CLUSTER
+        ]
+        # Events outlive their objects, and the next pod may have the same name; only the uid is unique.
+        known = {resource["metadata"]["uid"] for resource in (*pods, *clusters)}
+        return pods, [
+            resource
+            for resource in resources
+            if resource["kind"] == "Event" and resource["involvedObject"].get("uid") in known
+        ]
 
     def _is_own(self, pod: Object) -> bool:
         metadata = pod["metadata"]
@@ -157,9 +165,14 @@ class RayPods:
 
 
 def _timeout_error(pods: Sequence[Object], events: Sequence[Object], *, late: Sequence[str]) -> TargetFailed:
-    """At the deadline: what is missing, and what was last heard of it."""
-    said = pod_troubles.waiting(pods, events) or ("" if pods else "The operator has made no pod: does it run?")
-    return TargetFailed(f"After {READY_SECONDS:.0f} s {', '.join(late)}. {said}".rstrip(". ") + ".", pod_troubles.LOOK)
+    """The error at the deadline: what is missing, and its last events."""
+    state = pod_troubles.waiting(pods, events) or (
+        "" if pods else "The operator has created no pod; check that it runs."
+    )
+    return TargetFailed(
+        f"The Ray cluster was not ready after {READY_SECONDS:.0f} s: {', '.join(late)}. {state}".rstrip(". ") + ".",
+        pod_troubles.LOOK,
+    )
 
 
 def _addresses(pods: Sequence[Object]) -> dict[str, str]:
@@ -167,15 +180,15 @@ def _addresses(pods: Sequence[Object]) -> dict[str, str]:
 
 
 def _digest_of_ray(pod: Object) -> str:
-    """Such as sha256:12ab…; empty as long as the container has not begun. Runtimes put the repository before it."""
+    """The digest of Ray's image, such as sha256:12ab…; empty before the container has started."""
     statuses = pod.get("status", {}).get("containerStatuses", [])
-    return next((str(each["imageID"]).rpartition("@")[2] for each in statuses if each["name"] == "ray"), "")
+    return next((str(status["imageID"]).rpartition("@")[2] for status in statuses if status["name"] == "ray"), "")
 
 
 def _check_spread(pods: Sequence[Object], nodes_wanted: int) -> None:
     used = {pod["spec"]["nodeName"] for pod in pods}
     if len(used) < nodes_wanted:
         raise TargetFailed(
-            f"The {len(pods)} pods are on {', '.join(sorted(used))}, and there was room on {nodes_wanted} nodes.",
+            f"The {len(pods)} pods are on {', '.join(sorted(used))} only, though {nodes_wanted} nodes had room.",
             "Try again.",
         )

@@ -1,4 +1,4 @@
-"""The manifests with the numbers, the names and the image of one topology put in: pure functions on what kustomize gives."""
+"""Renders the manifests for one topology: puts in numbers, names and image."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from bench.model import Topology
 from bench.targets import node_names
 from bench.targets.k8s.kubectl import Object
 
-NAMESPACE = "raymeter"  # what the manifests call it; a deployment has one of its own name
+NAMESPACE = "raymeter"  # in the manifests; each deployment has its own
 RAY_CLUSTER = "raymeter"
 MIB = 2**20
-SHARED_MEMORY_SHARE = 1.25  # of the object store: Ray wants some more than it, and so does who shares tensors
+SHARED_MEMORY_SHARE = 1.25  # of the object store: Ray and shared tensors need more
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """All in which a stood-up deployment may differ from the manifests."""
+    """Everything in which a deployment may differ from the manifests."""
 
     topology: Topology
     deployment: str
@@ -29,35 +29,35 @@ class Shape:
 
 
 def render(objects: Iterable[Object], shape: Shape) -> list[Object]:
-    """The manifests for `shape`. Nothing but numbers, names and the image is changed."""
-    return [_render_one(copy.deepcopy(each), shape) for each in objects]
+    """The manifests for `shape`; only numbers, names and the image change."""
+    return [_render_one(copy.deepcopy(resource), shape) for resource in objects]
 
 
 def ray_cluster(objects: Iterable[Object]) -> Object:
-    """The RayCluster among them."""
-    return next(each for each in objects if each["kind"] == "RayCluster")
+    """The RayCluster among the objects."""
+    return next(resource for resource in objects if resource["kind"] == "RayCluster")
 
 
 def pod_templates(cluster: Object) -> dict[str, Object]:
-    """The pods that a RayCluster asks for, by the node's name."""
+    """The pod templates of a RayCluster, by the node's name."""
     spec = cluster["spec"]
     groups = spec.get("workerGroupSpecs", [])
     return {"head": spec["headGroupSpec"]["template"]} | {group["groupName"]: group["template"] for group in groups}
 
 
-def _render_one(each: Object, shape: Shape) -> Object:
-    metadata = each["metadata"]
-    if each["kind"] == "Namespace":
+def _render_one(resource: Object, shape: Shape) -> Object:
+    metadata = resource["metadata"]
+    if resource["kind"] == "Namespace":
         metadata["name"] = shape.deployment
         metadata.setdefault("labels", {})["raymeter.io/deployment"] = shape.deployment
     elif metadata.get("namespace") == NAMESPACE:
         metadata["namespace"] = shape.deployment
-    for subject in each.get("subjects", []):
+    for subject in resource.get("subjects", []):
         if subject.get("namespace") == NAMESPACE:
             subject["namespace"] = shape.deployment
-    if each["kind"] == "RayCluster":
-        _render_ray_cluster(each["spec"], shape)
-    return each
+    if resource["kind"] == "RayCluster":
+        _render_ray_cluster(resource["spec"], shape)
+    return resource
 
 
 def _render_ray_cluster(spec: Object, shape: Shape) -> None:
@@ -100,21 +100,21 @@ def _render_group(group: Object, shape: Shape) -> None:
 
 
 def _set(resources: Object, *, cpu: int, memory_bytes: int) -> None:
-    # Requests are limits: a pod that is Guaranteed is throttled and killed last.
+    # Requests equal limits: pods of the class Guaranteed are killed last.
     for which in ("requests", "limits"):
         resources[which] |= {"cpu": str(cpu), "memory": in_mib(memory_bytes)}
 
 
 def in_mib(number: int) -> str:
-    """A size as a quantity: in MiB, or to the byte where it is no whole number of them."""
+    """A size as a Kubernetes quantity, in MiB if it is a whole number of them."""
     return f"{number // MIB}Mi" if number % MIB == 0 else str(number)
 
 
 def requests(pod_spec: Object) -> dict[str, float]:
-    """What the scheduler will count for a pod: CPUs, bytes of memory and of ephemeral storage."""
-    found = {name: _requested(pod_spec, name) for name in ("cpu", "memory", "ephemeral-storage")}
-    whole = (pod_spec.get("resources") or {}).get("requests") or {}
-    return found | {name: size(amount) for name, amount in whole.items() if name in found}
+    """A pod's requests as the scheduler counts them: CPUs, bytes of memory and of ephemeral storage."""
+    requested = {name: _requested(pod_spec, name) for name in ("cpu", "memory", "ephemeral-storage")}
+    of_pod = (pod_spec.get("resources") or {}).get("requests") or {}
+    return requested | {name: size(amount) for name, amount in of_pod.items() if name in requested}
 
 
 def _requested(pod_spec: Object, name: str) -> float:

@@ -26,7 +26,7 @@ _UNPACK = f"python -m tarfile -e /{CONFIG_MAP}/{ARCHIVE} {FOLDER}; cp {IMAGE_DAT
 
 
 def pack(source: Path) -> bytes:
-    """The package in `source` as an archive: of the same code, the same. Raises BadInput where it is too large to be sent."""
+    """A reproducible archive of the package in `source`. Raises BadInput if it is too large to be sent."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:xz") as archive:
         for path in sorted(source.rglob("*")):
@@ -37,13 +37,15 @@ def pack(source: Path) -> bytes:
                     archive.addfile(entry, file)
     content = packed.getvalue()
     if len(content) > MOST_BYTES:
-        raise BadInput(f"--dev: the code is {len(content)} bytes, and {MOST_BYTES} can be sent.", "Build the image.")
+        raise BadInput(
+            f"--dev can send {MOST_BYTES} bytes of code, and there are {len(content)}.", "Build the image: task image."
+        )
     return content
 
 
 def with_code(rendered: Iterable[Object], archive: bytes) -> list[Object]:
-    """The manifests, with every Ray pod running the code in `archive`."""
-    objects = [copy.deepcopy(each) for each in rendered]
+    """The manifests, changed so that every Ray pod runs the code in `archive`."""
+    objects = [copy.deepcopy(resource) for resource in rendered]
     cluster = ray_cluster(objects)
     for template in pod_templates(cluster).values():
         _unpack_in(template["spec"])

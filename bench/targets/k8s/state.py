@@ -1,4 +1,4 @@
-"""What a deployment in a Kubernetes cluster has made, written to disk before it is made.
+"""Describes what a deployment in a Kubernetes cluster has made; written to disk before it is made.
 
 Most of it is in its namespace and needs no list. This has what is not: the cluster itself, and the processes on this
 machine that forward ports. The operator is everybody's, and labelled where raymeter installed it.
@@ -16,18 +16,18 @@ from bench.targets.state import StateFolder
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """All that `down` must know."""
+    """Everything that `down` needs to know."""
 
     context: str
-    kubeconfig: str | None  # KUBECONFIG as it was: the context is found there and nowhere else
-    kind_cluster: str | None = None  # that we have made
-    options: Options | None = None  # what was said when Ray was stood up
+    kubeconfig: str | None  # KUBECONFIG of `up`, which has the context
+    kind_cluster: str | None = None  # if raymeter made it
+    options: Options | None = None  # of the Ray cluster
     topology: Topology | None = None
-    settled: str = ""  # the hash of the manifests that were applied, Ray's own left out
-    ports: dict[str, int] = field(default_factory=dict)  # local ones, by what they lead to
-    pods: str = ""  # marks the processes that forward to pods of the Ray cluster that there is
-    services: str = ""  # and those that forward to what stays
-    idle_load: IdleLoad | None = None  # measured once, after the first Ray cluster was ready
+    settled: str = ""  # hash of the applied manifests without Ray's
+    ports: dict[str, int] = field(default_factory=dict)  # local ports, by what they lead to
+    pods: str = ""  # id of the processes that forward ports to the Ray cluster's pods
+    services: str = ""  # id of those that forward to Prometheus and Grafana
+    idle_load: IdleLoad | None = None  # measured once, for the first Ray cluster
 
 
 def folder_of(deployment: str) -> StateFolder[State]:
@@ -37,5 +37,5 @@ def folder_of(deployment: str) -> StateFolder[State]:
 
 
 def new_mark() -> str:
-    """What the processes of one `up` are found by."""
+    """An id to find the processes of one `up` by."""
     return secrets.token_hex(4)

@@ -1,4 +1,4 @@
-"""Nodes as pods of KubeRay, in kind, minikube or any cluster that the user names."""
+"""Makes nodes as pods of KubeRay, in kind, minikube or any cluster that the user names."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ REMOTE = {"dashboard": 8265, "exporter": 8090}
 
 
 def create(options: Options) -> Target:
-    """The target that stands nodes up as pods."""
+    """The target whose nodes are pods."""
     return K8sTarget(options)
 
 
 class K8sTarget:
-    """A RayCluster in a namespace of the deployment's own name."""
+    """A RayCluster in a namespace of the deployment's name."""
 
     name = "k8s"
 
@@ -68,7 +68,7 @@ class K8sTarget:
         self._operator: list[Object] = []
 
     def check(self, topology: Topology, steps: Steps = SILENT) -> None:
-        """Refuse what cannot be meant, an image with other code, and what the nodes have no room for."""
+        """Check the image and its code, the namespace, the room on the nodes, the operator, and what a new cluster needs."""
         self._check_image()
         rendered = self.render(topology)
         context = self._where.context()
@@ -81,10 +81,10 @@ class K8sTarget:
             self._missing_operator(kubectl, steps)
 
     def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN, steps: Steps = SILENT) -> Cluster:
-        """Stand `topology` up on a fresh Ray cluster; whatever else is right already stays as it is."""
+        """Make a fresh Ray cluster of `topology`; everything else that is right is kept."""
         self._check_image()
         with self._state_folder.lock():
-            # What may fail comes first, and what takes minutes last: a cluster of kind, and the image into its nodes.
+            # Checks come first, and steps of minutes last: the kind cluster, and the image onto its nodes.
             rendered = self.render(topology, ray_settings)
             if self._where.context() is None:
                 self._check_new_cluster(topology)  # again: `check` may have been long ago
@@ -97,7 +97,7 @@ class K8sTarget:
                     kuberay.wait_until_ready(kubectl, operator)
             self._end_ray(kubectl, steps)
             self._settle(kubectl, rendered)  # before the image, so that Prometheus and Grafana are pulled meanwhile
-            # To every node that the scheduler may choose, and not to those alone that would do.
+            # Onto every node that the scheduler may choose.
             nodes = [place.name for place in RayPods(kubectl, self._options.name).places() if not place.closed]
             image_delivery.deliver(kubectl, self._image(), nodes, load_with=self._options.load_with, steps=steps)
             try:
@@ -121,9 +121,9 @@ class K8sTarget:
             return cluster
 
     def down(self) -> tuple[str, ...]:
-        """End all that this deployment ever made; says what was ended."""
+        """Remove everything that this deployment ever made. Returns what was removed."""
         with self._state_folder.lock():
-            state = self._state_folder.read() or self._found_by_label()
+            state = self._state_folder.read() or self._state_by_namespace()
             if state is None:
                 self._state_folder.remove()
                 return ()
@@ -135,22 +135,22 @@ class K8sTarget:
                 kind.delete(state.kind_cluster)
             elif state.context in contexts()[0]:
                 ended += self._empty(Kubectl(state.context))
-            elif not is_of_laptop(state.context):  # one of a laptop has gone with all that was in it
+            elif not is_of_laptop(state.context):  # kind and minikube delete the context with the cluster
                 raise TargetFailed(
-                    f"kubectl does not know the context {state.context} now, where the namespace {self._options.name} is.",
-                    "Bring its kubeconfig back, and try again.",
+                    f"kubectl does not know the context {state.context}, in which the namespace {self._options.name} is.",
+                    "Restore its kubeconfig, and try again.",
                 )
             self._state_folder.remove()
             return ended
 
     def status(self) -> TargetStatus:
-        """Look, and change nothing."""
+        """The present state; nothing is changed."""
         state = self._state_folder.read()
         if state is None:
             return TargetStatus(cluster=None)
         _use_kubeconfig(state)
         remains = self._there(state)
-        not_ready = "it was not stood up whole, or its context does not answer"
+        not_ready = "it is incomplete, or its context does not answer"
         with suppress(BenchError):
             kubectl = Kubectl(state.context)
             if state.topology is not None and state.ports and kubectl.answers():
@@ -161,60 +161,60 @@ class K8sTarget:
         return TargetStatus(cluster=None, remains=remains, not_ready=not_ready)
 
     def trouble(self) -> str:
-        """What pods, events and control groups say befell the nodes."""
+        """Faults of the nodes, from pods, events and control groups."""
         with suppress(BenchError):
             state = self._state_folder.read()
             if state is not None and state.topology is not None:
-                found = RayPods(Kubectl(state.context), self._options.name).trouble()
-                return found.what if found else memory_kills.describe(self.ask_nodes(memory_kills.COMMAND))
+                trouble = RayPods(Kubectl(state.context), self._options.name).trouble()
+                return trouble.what if trouble else memory_kills.describe(self.ask_nodes(memory_kills.COMMAND))
         return ""
 
     def ended(self) -> str:
-        """Whether a pod has ended, was restarted, or cannot run."""
+        """Why a pod has ended, was restarted or cannot run."""
         with suppress(BenchError):
             state = self._state_folder.read()
             if state is None or state.topology is None:
                 return "the cluster was taken down"
-            found = RayPods(Kubectl(state.context), self._options.name).trouble()
-            return found.what if found else ""
+            trouble = RayPods(Kubectl(state.context), self._options.name).trouble()
+            return trouble.what if trouble else ""
         return ""
 
     def cpu_seconds(self) -> None:
-        """Not to be counted by itself: a Kubernetes node holds the pods of others too."""
+        """None: a Kubernetes node may have pods of others, too."""
 
     def idle_load(self) -> IdleLoad | None:
-        """What the cluster's own processes, the monitoring and Ray's nodes use at rest, where this machine can see it."""
+        """CPUs that the cluster's processes, the monitoring and Ray use at rest, if this machine can measure them."""
         state = self._state_folder.read()
         if state is None or state.idle_load is None:
             return None
         return state.idle_load if state.topology else replace(state.idle_load, ray_cpus=0.0)
 
     def failed_starts(self) -> str:
-        """What the raylets' logs say of workers that did not start."""
+        """Why workers did not start, from the raylets' logs."""
         return worker_starts.ask(self.ask_nodes)
 
     def note(self) -> str:
-        """Nothing: what is unusual about this machine, its containers do not see."""
+        """Nothing: pods run alike on every machine."""
         return ""
 
-    def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:
-        """What a command prints in each pod's container of Ray."""
+    def ask_nodes(self, command: Sequence[str]) -> Mapping[str, str]:
+        """Output of a command in each pod's container of Ray."""
         state = self._state_folder.read()
-        return {} if state is None else RayPods(Kubectl(state.context), self._options.name).ask(words)
+        return {} if state is None else RayPods(Kubectl(state.context), self._options.name).ask(command)
 
-    # ---- what was asked for
+    # ---- checks and manifests
 
     def _image(self) -> str:
         return self._options.image or images.default_tag()
 
     def _check_image(self) -> None:
-        """Raise BadInput for an image of other code, as far as this machine's engine knows it; its driver knows it too."""
-        found = image_delivery.of_engine(self._image())
-        if found is not None:
-            images.check_code(self._image(), found.labels, is_dev=self._options.dev)
+        """Raise BadInput for an image of other code, if this machine's engine has it; the driver checks it again."""
+        local_image = image_delivery.of_engine(self._image())
+        if local_image is not None:
+            images.check_code(self._image(), local_image.labels, is_dev=self._options.dev)
 
     def _check_new_cluster(self, topology: Topology, steps: Steps = SILENT) -> None:
-        """Refuse what would fail once kind has made a cluster: no tools, no room, no image, no manifests."""
+        """Check what would fail after kind has made a cluster: tools, resources, image, the operator's manifests."""
         with steps.step(
             "checking Docker, kind, kubectl, image and disk", "Docker, kind, kubectl, image and disk checked"
         ):
@@ -226,7 +226,7 @@ class K8sTarget:
         self._operator_manifests(steps)
 
     def _missing_operator(self, kubectl: Kubectl, steps: Steps = SILENT) -> list[Object]:
-        """The operator's objects where there is no operator, else none. Raises TargetFailed and BadInput."""
+        """The operator's objects if the cluster has no operator, else none. Raises TargetFailed and BadInput."""
         return [] if kuberay.is_there(kubectl) else self._operator_manifests(steps)
 
     def _operator_manifests(self, steps: Steps) -> list[Object]:
@@ -237,10 +237,10 @@ class K8sTarget:
         return self._operator
 
     def render(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> list[Object]:
-        """The manifests for `topology`, as they are applied."""
+        """The rendered manifests for `topology`."""
         folder = MANIFESTS / ("single" if topology.nodes == 1 else "multi")
         if not folder.is_dir():
-            raise TargetFailed(f"{folder} is not there: the manifests are used from a checkout.", "Get one.")
+            raise TargetFailed(f"{folder} is missing: manifests are used from a checkout.", "Clone the repository.")
         shape = rendering.Shape(
             topology=topology, deployment=self._options.name, image=self._image(), ray_settings=ray_settings
         )
@@ -249,42 +249,42 @@ class K8sTarget:
 
     @cached_property
     def _code(self) -> bytes:
-        """Packed once: all clusters of a session run the same code, whatever is edited meanwhile."""
+        """The code, packed once, so that all clusters of a session run the same."""
         return sent_code.pack(SOURCE)
 
     def _assign(self, kubectl: Kubectl, topology: Topology, rendered: Iterable[Object]) -> list[str]:
-        """The Kubernetes nodes that have room for the pods. Raises DoesNotFit."""
+        """The Kubernetes nodes for the pods. Raises DoesNotFit."""
         templates = rendering.pod_templates(rendering.ray_cluster(rendered))
         asked = [rendering.requests(template["spec"]) for template in templates.values()]
         places = RayPods(kubectl, self._options.name).places()
         if is_of_laptop(kubectl.context) and any(place.closed == fitting.NOT_READY for place in places):
-            # kind gives a cluster back while its workers are still on their way.
+            # kind returns before its workers are ready.
             with suppress(TargetFailed):
                 wait_for_nodes(kubectl)
             places = RayPods(kubectl, self._options.name).places()
         return fitting.assign(topology.name, asked, places)
 
-    # ---- what stays: operator, namespace, monitoring
+    # ---- what is kept between clusters: namespace, monitoring
 
     def _settle(self, kubectl: Kubectl, rendered: list[Object]) -> None:
-        """Apply what is not Ray's own, unless that is what was applied last."""
-        stays = [each for each in rendered if each["kind"] != "RayCluster"]
-        settled = hashlib.sha256(json.dumps(stays, sort_keys=True).encode()).hexdigest()
+        """Apply everything but the RayCluster, unless it was applied already."""
+        lasting = [resource for resource in rendered if resource["kind"] != "RayCluster"]
+        settled = hashlib.sha256(json.dumps(lasting, sort_keys=True).encode()).hexdigest()
         state = self._state()
         if state.settled != settled or not kubectl.get("namespace", self._options.name):
-            # A namespace first: what goes into it is refused as long as it is not there.
-            kubectl.apply(each for each in stays if each["kind"] == "Namespace")
-            kubectl.apply(each for each in stays if each["kind"] != "Namespace")
+            # The namespace first: its objects are refused without it.
+            kubectl.apply(resource for resource in lasting if resource["kind"] == "Namespace")
+            kubectl.apply(resource for resource in lasting if resource["kind"] != "Namespace")
             self._state_folder.write(replace(self._state(), settled=settled))
-        self._forward_services(stays)  # their processes may have ended, though nothing else has changed
+        self._forward_services(lasting)  # their processes may have ended, though nothing else has changed
 
     def _forward_services(self, objects: Iterable[Object]) -> None:
-        """Lead local ports to Prometheus and Grafana, which outlive a Ray cluster."""
+        """Forward local ports to Prometheus and Grafana, which outlive a Ray cluster."""
         state = self._state()
         services = {
-            each["metadata"]["name"]: each["spec"]["ports"][0]["port"]
-            for each in objects
-            if each["kind"] == "Service" and each["metadata"]["name"] in ("prometheus", "grafana")
+            resource["metadata"]["name"]: resource["spec"]["ports"][0]["port"]
+            for resource in objects
+            if resource["kind"] == "Service" and resource["metadata"]["name"] in ("prometheus", "grafana")
         }
         if state.services:
             is_ours = processes.find(self._options.name, state.services) and services.keys() <= state.ports.keys()
@@ -307,7 +307,7 @@ class K8sTarget:
             log=self._state_folder.log(log),
         )
 
-    # ---- what is new for every topology: Ray
+    # ---- what is new for each cluster: Ray
 
     def _start_ray(
         self, kubectl: Kubectl, topology: Topology, rendered: Iterable[Object], *, nodes_wanted: int, steps: Steps
@@ -332,7 +332,7 @@ class K8sTarget:
         return replace(cluster, environment=self._environment(pods))
 
     def _environment(self, pods: RayPods) -> dict[str, str]:
-        """What a driver checks and writes down: the code that it should have, and the image that each node really has."""
+        """Variables of a driver: the code that it must have, and the image that each node really runs."""
         is_dev = self._options.dev
         digests = {node: images.digest_fact(identity, is_dev=is_dev) for node, identity in pods.images().items()}
         return {IMAGES: json.dumps(digests), **({} if is_dev else {CALLERS_CODE: code_hash()})}
@@ -361,10 +361,10 @@ class K8sTarget:
             grafana_url=urls.get("grafana"),
         )
 
-    # ---- the end
+    # ---- removal
 
     def _end_ray(self, kubectl: Kubectl, steps: Steps = SILENT) -> None:
-        """Delete the Ray cluster that there is, and wait until its pods and its Secret have gone with it."""
+        """Delete the present Ray cluster, and wait until its pods and its Secret are gone."""
         state = self._state()
         if state.topology is not None:
             with steps.step("ending the previous cluster", "previous cluster ended"):
@@ -379,17 +379,17 @@ class K8sTarget:
         RayPods(kubectl, self._options.name).end()
 
     def _empty(self, kubectl: Kubectl) -> tuple[str, ...]:
-        """Take the namespace out of a cluster that stays, and the operator if it was ours and nobody needs it now."""
+        """Delete the namespace, and the operator if raymeter installed it and nothing needs it now."""
         self._where.check_namespace(kubectl)
         until = time.monotonic() + GONE_SECONDS
         kubectl.run("delete", "namespace", self._options.name, "--ignore-not-found", "--wait=false")
         kuberay.wait_gone(kubectl, "namespace", self._options.name, until)
         return ("KubeRay's operator",) if kuberay.remove_if_ours_and_idle(kubectl, GONE_SECONDS) else ()
 
-    def _found_by_label(self) -> State | None:
-        """What stands in the cluster by this name, where it was applied by hand or its state is lost."""
+    def _state_by_namespace(self) -> State | None:
+        """The state of a deployment that was applied by hand, or whose state is lost; found by its namespace."""
         context = self._options.context
-        # Only where it is named: nobody's cluster is to be searched for remains.
+        # Only in a named context: other clusters are not searched.
         if context is None or context not in contexts()[0] or not Kubectl(context).answers():
             return None
         if not Kubectl(context).get("namespace", self._options.name):
@@ -412,12 +412,12 @@ class K8sTarget:
     def _state(self) -> State:
         state = self._state_folder.read()
         if state is None:
-            raise TargetFailed("The deployment was taken down while it was being stood up.")
+            raise TargetFailed("Another `bench down` removed the deployment while it was being made.")
         return state
 
 
 def _use_kubeconfig(state: State) -> None:
-    """Let kubectl and kind look where they looked when the deployment was stood up."""
+    """Let kubectl and kind use the KUBECONFIG of `up`."""
     if state.kubeconfig is None:
         os.environ.pop("KUBECONFIG", None)
     else:

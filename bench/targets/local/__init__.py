@@ -14,7 +14,7 @@ PANEL = "Target local"
 
 @dataclass(frozen=True, kw_only=True)
 class Options(targets.Options):
-    """What the target local takes."""
+    """Options of the target local."""
 
     isolation: Annotated[
         Literal["auto", "namespace", "loopback"],

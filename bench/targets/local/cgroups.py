@@ -1,4 +1,4 @@
-"""Control groups of nodes, of version 1 and 2, as plain functions over their files."""
+"""Makes, reads and removes the control groups of nodes, of version 1 and 2."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _MEMORY_V2 = ("memory.max", "memory.current", "inactive_file")
 
 @dataclass(frozen=True)
 class Mounts:
-    """Where this system has its control groups: one folder a controller (version 1), or one for all (version 2)."""
+    """Where control groups are mounted: a folder for each controller (version 1), or one for all (version 2)."""
 
     controllers: Mapping[str, Path]
     unified: Path | None = None
 
     @property
     def roots(self) -> tuple[Path, ...]:
-        """Every folder in which a node's group is made, each of them once."""
-        found = [self.unified] if self.unified else [self.controllers[c] for c in _WANTED if c in self.controllers]
-        return tuple(dict.fromkeys(found))
+        """The folders in which a node's group is made, without duplicates."""
+        folders = [self.unified] if self.unified else [self.controllers[c] for c in _WANTED if c in self.controllers]
+        return tuple(dict.fromkeys(folders))
 
 
 def mounts(text: str | None = None, root: Path = Path("/")) -> Mounts:
-    """What /proc/self/mounts, or `text`, says; its paths are taken to lie under `root`."""
+    """The mounts of /proc/self/mounts, or of `text`; paths are read below `root`."""
     if text is None:
         try:
             text = Path("/proc/self/mounts").read_text()
@@ -47,12 +47,12 @@ def mounts(text: str | None = None, root: Path = Path("/")) -> Mounts:
             controllers |= {option: path for option in options.split(",") if option in _WANTED}
         elif kind == "cgroup2" and "cpu" in _read(path / "cgroup.controllers").split():
             unified = path
-    # A hybrid system mounts an empty version 2 beside version 1: where the controllers are, there we count.
+    # A hybrid system mounts an empty version 2 beside version 1: the one with the controllers counts.
     return Mounts(controllers) if controllers else Mounts({}, unified)
 
 
 def create(where: Mounts, group: str, *, cpus: int, memory_bytes: int) -> bool:
-    """Make `group` and limit it. False, and nothing left behind, where this system does not let us."""
+    """Make `group` and limit it. Returns False and leaves nothing if this system does not permit it."""
     if not where.roots:
         return False
     try:
@@ -75,26 +75,26 @@ def create(where: Mounts, group: str, *, cpus: int, memory_bytes: int) -> bool:
 
 
 def enter(where: Mounts, group: str, pid: int) -> None:
-    """Put `pid`, and whoever it starts from now on, into `group`."""
+    """Put `pid`, with its future children, into `group`."""
     for root in where.roots:
-        with suppress(ProcessLookupError):  # it has ended already: who waits for it will say why
+        with suppress(ProcessLookupError):  # it has ended; the wait for it reports why
             _write(root / group / "cgroup.procs", str(pid))
 
 
 def exists(where: Mounts, group: str) -> bool:
-    """Whether any part of `group` is there."""
+    """Whether any part of `group` exists."""
     return any((root / group).is_dir() for root in where.roots)
 
 
 def remove(where: Mounts, group: str, *, deadline_seconds: float = 2.0) -> None:
-    """Remove `group`, and its parents where nothing else is in them."""
+    """Remove `group`, and its parents if they are empty."""
     for root in where.roots:
         deadline = time.monotonic() + deadline_seconds
         path = root / group
         while path.is_dir():
             try:
                 path.rmdir()
-            except OSError:  # the kernel is still clearing up after the last process in it
+            except OSError:  # the kernel has not removed its last process yet
                 if time.monotonic() > deadline:
                     break
                 time.sleep(0.02)
@@ -104,7 +104,7 @@ def remove(where: Mounts, group: str, *, deadline_seconds: float = 2.0) -> None:
 
 
 def memory_events(where: Mounts, group: str) -> str:
-    """What the kernel counted when the memory of `group` was full, as it writes it; see memory_kills.count."""
+    """The kernel's count of memory events of `group`, as text for memory_kills.count."""
     if where.unified:
         return _read(where.unified / group / "memory.events")
     memory = where.controllers.get("memory")
@@ -112,14 +112,14 @@ def memory_events(where: Mounts, group: str) -> str:
 
 
 def available_memory_bytes(root: Path = Path("/")) -> int | None:
-    """What the control groups that limit this process, its own and all parents, still let it use; None without a limit."""
+    """Memory that the limits of this process's control groups still allow; None without a limit."""
     left = []
     for kind, folder in control_groups.folders(frozenset({"memory"}), root):
         files = _MEMORY_V2 if kind == "cgroup2" else _MEMORY_V1
         limit, used = (_read(folder / name) for name in files[:2])
         if limit.isdecimal() and used.isdecimal() and int(limit) < 2**60:
             cached = re.search(rf"^{files[2]} (\d+)$", _read(folder / "memory.stat"), re.MULTILINE)
-            in_use = int(used) - (int(cached[1]) if cached else 0)  # the kernel drops such cache where memory is wanted
+            in_use = int(used) - (int(cached[1]) if cached else 0)  # the kernel frees this cache on demand
             left.append(max(int(limit) - in_use, 0))
     return min(left, default=None)
 

@@ -1,4 +1,4 @@
-"""Finds a path of Python for Ray, which starts workers through a shell and quotes neither spaces nor quotes in that path."""
+"""Finds a path of Python without spaces or quotes: Ray starts workers through a shell and does not quote it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ LINK = "python"
 
 
 def link(run_folder: Path, executable: str = sys.executable) -> None:
-    """Make a link in `run_folder` to the environment of `executable`, where a path of that, or of Ray, is not plain."""
+    """Make a link in `run_folder` to the environment of `executable`, if its path or Ray's needs quoting."""
     if not all(map(is_plain, (executable, *_ray_folders()))):
         (run_folder / LINK).symlink_to(_environment(executable), target_is_directory=True)
 
 
 def path(run_folder: Path, executable: str = sys.executable) -> str:
-    """The path of `executable` for the processes of nodes: by the link, where one was made."""
+    """The path of `executable` for the processes of nodes, through the link if there is one."""
     linked = run_folder / LINK
     if not linked.is_symlink():
         return executable
-    # Python takes the environment from the path that it is called by, so that Ray's own files have plain paths too.
+    # Python derives its environment from the path that it is started by, so Ray's files get plain paths, too.
     return str(linked / Path(executable).relative_to(_environment(executable)))
 
 
@@ -31,5 +31,5 @@ def _environment(executable: str) -> Path:
 
 
 def _ray_folders() -> list[str]:
-    found = find_spec("ray")
-    return list(found.submodule_search_locations or ()) if found else []
+    spec = find_spec("ray")
+    return list(spec.submodule_search_locations or ()) if spec else []

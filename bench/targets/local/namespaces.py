@@ -1,4 +1,4 @@
-"""Network namespaces for nodes, joined by a bridge and, where asked for, slowed: plain functions over `ip` and `tc`.
+"""Makes and removes network namespaces for nodes, joined by a bridge and optionally shaped, by `ip` and `tc`.
 
 The bridge lies in a namespace of its own. In the host's it would be at the mercy of the host's packet filter: a
 Docker engine drops what it does not know, bridged frames too.
@@ -29,7 +29,7 @@ _TRIAL = (
 
 
 def why_unavailable() -> str:
-    """Why nodes cannot have namespaces here, or nothing where they can."""
+    """Why nodes cannot have namespaces here; empty if they can."""
     missing = [tool for tool in ("ip", "nsenter", "unshare") if not shutil.which(tool)]
     if missing:
         return f"{' and '.join(missing)} not found (packages iproute2 and util-linux)"
@@ -41,22 +41,26 @@ def why_unavailable() -> str:
 
 
 def rate_bits_per_second(link_rate: str) -> float:
-    """What `link_rate` means, in bits per second."""
+    """The value of `link_rate` in bits per second. Raises BadInput."""
     match = _RATE.fullmatch(link_rate)
     bits = float(match[1]) * _SCALE[match[2]] if match else 0.0
     if not 1e6 <= bits <= 100e9:
-        raise BadInput(f"--link-rate {link_rate!r} is no rate.", "Write 1gbit or 100mbit: from 1mbit to 100gbit.")
+        raise BadInput(
+            f"--link-rate must be a rate from 1mbit to 100gbit, got {link_rate!r}.", "Examples: 100mbit, 1gbit."
+        )
     return bits
 
 
 def free_subnet(taken: Iterable[str]) -> str:
-    """The first 10.231.X.0/24 that overlaps with no network in `taken`."""
+    """The first free 10.231.X.0/24, outside the networks in `taken`. Raises TargetFailed."""
     networks = [ipaddress.ip_network(network, strict=False) for network in taken if "/0" not in network]
     for third in range(1, 255):
         subnet = ipaddress.ip_network(f"10.231.{third}.0/24")
         if not any(network.version == 4 and subnet.overlaps(network) for network in networks):
             return str(subnet)
-    raise TargetFailed("All of 10.231.1.0/24 to 10.231.254.0/24 are in use.", "Take a deployment down first.")
+    raise TargetFailed(
+        "All of 10.231.1.0/24 to 10.231.254.0/24 are in use.", "End other deployments first: bench down."
+    )
 
 
 def address(subnet: str, index: int) -> str:
@@ -65,18 +69,18 @@ def address(subnet: str, index: int) -> str:
 
 
 def taken() -> list[str]:
-    """The networks that this host has routes to."""
+    """The networks to which this host has routes."""
     routes = json.loads(_must(["ip", "-json", "-4", "route", "show", "table", "all"]) or "[]")
     return [route["dst"] for route in routes if re.fullmatch(r"[\d./]+", route["dst"])]
 
 
 def subnet_lock() -> FileLock:
-    """Held from the choice of a subnet until the host has a route to it, by one deployment at a time."""
+    """The lock that a deployment holds from the choice of a subnet until the host has a route to it."""
     return FileLock("/run/raymeter-subnets.lock", timeout=30)
 
 
 def names(deployment_id: str, nodes: int) -> tuple[str, ...]:
-    """The namespaces of a state: of each node, and last of the bridge."""
+    """The namespaces of a deployment: those of its nodes, then that of the bridge."""
     return (*(node_name(deployment_id, index) for index in range(nodes)), f"rm-{deployment_id}-lan")
 
 
@@ -86,7 +90,7 @@ def node_name(deployment_id: str, index: int) -> str:
 
 
 def host_link(deployment_id: str) -> str:
-    """The host's end of the link to the bridge; a name of a link has 15 characters at most."""
+    """The host's end of the link to the bridge; names of links have at most 15 characters."""
     return f"rm{deployment_id}"
 
 
@@ -101,10 +105,10 @@ def create_lan(deployment_id: str, subnet: str) -> None:
 
 
 def create_node(deployment_id: str, subnet: str, index: int, link_rate: str | None) -> None:
-    """Make the namespace of one node: its eth0 is plugged into the bridge."""
+    """Make the namespace of one node, with its eth0 connected to the bridge."""
     lan, node = f"rm-{deployment_id}-lan", node_name(deployment_id, index)
     _must(["ip", "netns", "add", node])
-    # Neighbour discovery of IPv6 would be counted as traffic of the benchmark.
+    # IPv6 neighbour discovery would count as traffic of the benchmark.
     _must([*inside(node), "sh", "-c", "echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6 2>/dev/null || true"])
     _must(["ip", "-n", lan, "link", "add", f"n{index}", "type", "veth", "peer", "name", "eth0", "netns", node])
     _batch(lan, [f"link set n{index} master br0", f"link set n{index} up"])
@@ -117,43 +121,43 @@ def create_node(deployment_id: str, subnet: str, index: int, link_rate: str | No
 
 
 def shape(namespace: str, link_rate: str) -> None:
-    """Let eth0 of `namespace` send no faster than `link_rate`."""
+    """Limit what eth0 of `namespace` sends to `link_rate`."""
     queue = [option for name, size in _bucket(link_rate).items() for option in (name, str(size))]
     _must(["tc", "-n", namespace, "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", link_rate, *queue])
 
 
 def _bucket(link_rate: str) -> dict[str, int]:
-    """In bytes: what passes at once after a pause, and what waits before more of it is dropped."""
+    """Bytes of the token bucket and of the queue."""
     bytes_per_second = rate_bits_per_second(link_rate) / 8
-    # A bucket of 4 ms: smaller ones run dry between two ticks of the kernel, and the rate is never reached. No more, for
-    # no real link lets through at once what takes it longer; but ten frames fit.
+    # A bucket of 4 ms: smaller ones are empty between two ticks of the kernel, and the rate is never reached. Larger
+    # ones would let bursts through that no real link does. At least ten frames.
     burst = max(int(bytes_per_second * 0.004), 16 * 1024)
-    # Two of TCP's largest sends, and 50 ms: a shorter queue drops what the kernel has not even split into frames.
+    # Two of TCP's largest sends, and 50 ms: a shorter queue drops data that the kernel has not split into frames yet.
     return {"burst": burst, "limit": max(burst, 128 * 1024) + int(bytes_per_second * 0.05)}
 
 
 def inside(namespace: str) -> tuple[str, ...]:
-    """What to put before a command to run it in `namespace`."""
-    # Not `ip netns exec`: that mounts /sys anew, and the control groups are gone from sight.
+    """The words before a command that run it in `namespace`."""
+    # Not `ip netns exec`: it mounts /sys anew, which hides the control groups.
     return ("nsenter", f"--net={_FOLDER / namespace}")
 
 
 def existing(deployment_id: str, nodes: int) -> list[str]:
-    """Those namespaces and links of a state that are there."""
-    found = [f"namespace {name}" for name in names(deployment_id, nodes) if (_FOLDER / name).exists()]
+    """The namespaces and links of a deployment that exist."""
+    remains = [f"namespace {name}" for name in names(deployment_id, nodes) if (_FOLDER / name).exists()]
     if Path("/sys/class/net", host_link(deployment_id)).exists():
-        found.append(f"link {host_link(deployment_id)}")
-    return found
+        remains.append(f"link {host_link(deployment_id)}")
+    return remains
 
 
 def remove(deployment_id: str, nodes: int) -> None:
-    """Remove what of a state's namespaces and links is there."""
+    """Remove a deployment's namespaces and links that exist."""
     if Path("/sys/class/net", host_link(deployment_id)).exists():
         _run(["ip", "link", "delete", host_link(deployment_id)])
     for name in names(deployment_id, nodes):
         path = _FOLDER / name
         if path.exists() and _run(["ip", "netns", "delete", name]).returncode:
-            # Its maker died between the file and the mount: a plain file is left.
+            # `up` was killed between making the file and the mount: a plain file is left.
             path.unlink(missing_ok=True)
 
 

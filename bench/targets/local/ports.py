@@ -1,4 +1,4 @@
-"""Free ports for the nodes that share one machine's loopback."""
+"""Finds free ports for nodes that share one machine's loopback."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from contextlib import ExitStack
 from bench.errors import TargetFailed
 from bench.targets.local.state import Ports
 
-# Below what systems give to outgoing connections, so that no connection takes a port between choice and use.
+# Below the ports of outgoing connections, so that no connection takes a port between choice and use.
 FIRST, LAST, BLOCK = 20_000, 32_000, 250
 _WORKERS_FROM = 20
 
 
 class Claim:
-    """Ports of several nodes, kept from other deployments until it is released."""
+    """Ports of all nodes, reserved against other deployments until they are released."""
 
     def __init__(self, nodes: int) -> None:
         self._stack = ExitStack()
         blocks = random.SystemRandom().sample(range(FIRST, LAST, BLOCK), (LAST - FIRST) // BLOCK)
-        found: list[Ports] = []
+        ports: list[Ports] = []
         for block in blocks:
-            if len(found) == nodes:
+            if len(ports) == nodes:
                 break
             if self._take(block):
-                found.append(layout(block))
-        if len(found) < nodes:
+                ports.append(layout(block))
+        if len(ports) < nodes:
             self.release()
             raise TargetFailed(
-                f"Ports {FIRST} to {LAST - 1} are in use: {len(found)} of {nodes} nodes found room.",
-                "Take a deployment down first.",
+                f"Ports {FIRST} to {LAST - 1} are in use: {len(ports)} of {nodes} nodes found {BLOCK} free ports in a row.",
+                "End other deployments first: bench down.",
             )
-        self.ports: Sequence[Ports] = found
+        self.ports: Sequence[Ports] = ports
 
     def release(self) -> None:
-        """Let go: by now Ray listens, or has failed."""
+        """Release the ports: Ray listens by now, or has failed."""
         self._stack.close()
 
     def _take(self, block: int) -> bool:
-        # The first port of a block is given to nobody: whoever holds it has claimed the rest.
+        # The first port of a block is not used: holding it reserves the others.
         try:
             self._stack.enter_context(_bound(block))
             for port in range(block + 1, block + BLOCK):
@@ -51,7 +51,7 @@ class Claim:
 
 
 def layout(block: int) -> Ports:
-    """Which port of a block is whose."""
+    """The ports of a node, from its block."""
     return Ports(
         gcs=block + 1,
         dashboard=block + 2,

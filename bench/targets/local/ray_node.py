@@ -1,4 +1,4 @@
-"""What a node's processes are started with: their commands and their environment, as pure functions of the state."""
+"""Builds the commands and the environment of a node's processes from the state."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from bench.targets.local.running import RUN_FOLDER
 from bench.targets.local.state import LocalFolder, Node, State
 from bench.targets.processes import DEPLOYMENT, DEPLOYMENT_ID
 
-# What would steer Ray and what it is made of, or send a node's requests elsewhere.
-_STEERING_PREFIXES = ("RAY_", "RAYMETER_", "GRPC_", "TUNE_")
-_STEERING = ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy", "ftp_proxy", "netrc")  # in either case
+# Variables that configure Ray and its libraries, or send a node's requests to a proxy.
+_CONFIGURING_PREFIXES = ("RAY_", "RAYMETER_", "GRPC_", "TUNE_")
+_CONFIGURING = ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy", "ftp_proxy", "netrc")  # in either case
 
 
 def ray_command(state: State, node: Node) -> list[str]:
-    """What starts Ray on `node`."""
+    """The command that starts Ray on `node`."""
     topology, ports = state.topology, node.ports
     gcs_address = f"{state.head.address}:{state.head.ports.gcs}"
     is_head = node is state.head
@@ -50,7 +50,7 @@ def ray_command(state: State, node: Node) -> list[str]:
 
 
 def exporter_command(state: State, state_folder: LocalFolder) -> list[str]:
-    """What starts the exporter, beside the head."""
+    """The command that starts the exporter, beside the head."""
     return [
         *_inside(state, state.head),
         *(
@@ -65,16 +65,16 @@ def exporter_command(state: State, state_folder: LocalFolder) -> list[str]:
 
 
 def environment(state: State, node: Node, state_folder: LocalFolder, outer: Mapping[str, str]) -> dict[str, str]:
-    """What every process of `node` inherits: `outer` without what would steer Ray, and our own."""
+    """The environment of `node`'s processes: `outer` without variables that configure Ray, and raymeter's own."""
     threads = str(state.topology.threads_per_node)
-    kept = {
+    inherited = {
         name: value
         for name, value in outer.items()
-        if not name.startswith(_STEERING_PREFIXES) and name.lower() not in _STEERING
+        if not name.startswith(_CONFIGURING_PREFIXES) and name.lower() not in _CONFIGURING
     }
-    return kept | {
+    return inherited | {
         "HOME": str(state_folder.ray_home),
-        "TMPDIR": state.run_folder,  # processes of experiments have sockets too
+        "TMPDIR": state.run_folder,  # experiments make sockets, too
         DEPLOYMENT: state.deployment,
         DEPLOYMENT_ID: state.id,
         "RAYMETER_NODE": node.name,
@@ -98,7 +98,7 @@ def environment(state: State, node: Node, state_folder: LocalFolder, outer: Mapp
 
 
 def temp_dir(state: State, node: Node) -> str:
-    """Ray's own folder of `node`: one each, for two raylets that share one spoil each other's files."""
+    """Ray's own folder of `node`; two raylets would overwrite each other's files in one."""
     return str(Path(state.run_folder) / ("h" if node.index == 0 else f"w{node.index}"))
 
 
@@ -110,12 +110,12 @@ def _head_options(state: State) -> list[str]:
         "--include-dashboard=true",
         f"--dashboard-host={_listens_on(state)}",
         f"--dashboard-port={ports.dashboard}",
-        "--no-monitor",  # the autoscaler: there is nothing to scale, and its port is the same for every cluster
+        "--no-monitor",  # no autoscaler: its port would be the same for every cluster
     ]
 
 
 def _listens_on(state: State) -> str:
-    # In a namespace of its own, "everywhere" is as far as the host's link.
+    # In a network namespace of its own, 0.0.0.0 reaches no further than the host's link.
     return "0.0.0.0" if state.isolation == "namespace" else state.head.address  # noqa: S104 - see above
 
 

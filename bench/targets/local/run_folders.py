@@ -1,4 +1,4 @@
-"""Chooses and makes the folder of Ray's own files: short enough for Ray's sockets, plain enough for the shell that starts its workers."""
+"""Chooses and makes the folder of Ray's own files, with a path short enough for sockets and plain enough for a shell."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./+-]+")
 
 @dataclass(frozen=True)
 class Parent:
-    """The folder in which run folders are made, and why it is not the first choice; empty where it is."""
+    """The folder in which run folders are made, with a note if it is not the first choice."""
 
     path: str
     note: str = ""
 
 
 def choose(wanted: str | None = None, fallbacks: Sequence[str] = FALLBACKS) -> Parent:
-    """The temporary folder of this process, or a short one where Ray could not use that. Raises CannotWrite."""
+    """The temporary folder of this process, or a short one if Ray cannot use that. Raises CannotWrite."""
     wanted = _temporary() if wanted is None else wanted
     reasons: list[str] = []
     for path in dict.fromkeys((wanted, *fallbacks)):
@@ -39,42 +39,42 @@ def choose(wanted: str | None = None, fallbacks: Sequence[str] = FALLBACKS) -> P
             return Parent(path, f"Ray's files go to {path}, because {'; '.join(reasons)}." if reasons else "")
         reasons.append(reason)
     raise CannotWrite(
-        f"There is no folder for Ray's files: {'; '.join(reasons)}.",
-        f"Set TMPDIR to a folder of at most {MOST_BYTES} plain characters that is yours.",
+        f"No folder can hold Ray's files: {'; '.join(reasons)}.",
+        f"Set TMPDIR to a folder that you can write to, with a path of at most {MOST_BYTES} plain characters.",
     )
 
 
 def unfit(path: str) -> str:
-    """Why Ray's files cannot be below `path`; empty where they can."""
+    """Why Ray's files cannot be below `path`; empty if they can."""
     if (size := len(os.fsencode(path))) > MOST_BYTES:
-        return f"the path {path!r} has {size} bytes, and Ray's sockets leave room for {MOST_BYTES}"
+        return f"the path {path!r} has {size} bytes, and Ray's sockets allow {MOST_BYTES}"
     if not is_plain(path):
-        return f"the path {path!r} has characters that a shell does not take as they are"
+        return f"the path {path!r} has characters that are unsafe in a shell"
     if not Path(path).is_absolute() or not Path(path).is_dir() or not os.access(path, os.W_OK | os.X_OK):
         return f"{path!r} is not a folder that can be written to"
     return ""
 
 
 def is_plain(path: str) -> bool:
-    """Whether a shell takes `path` as it is, quoted or not: Ray quotes some of its paths and others not."""
+    """Whether a shell takes `path` literally without quotes: Ray quotes only some of its paths."""
     return _PLAIN.fullmatch(path) is not None
 
 
 def make(path: Path) -> None:
-    """Make a run folder that nobody else can look into. Raises CannotWrite."""
+    """Make a run folder that only this user can read. Raises CannotWrite."""
     try:
         path.mkdir(mode=0o700)
         made = path.lstat()
     except OSError as error:
         raise CannotWrite(
-            f"Cannot make {path}: {error.strerror}.", "Set TMPDIR to a short path that is yours."
+            f"Cannot make {path}: {error.strerror}.", "Set TMPDIR to a short path that you can write to."
         ) from error
     if made.st_uid != os.geteuid() or stat.S_IMODE(made.st_mode) & 0o077 or not stat.S_ISDIR(made.st_mode):
-        raise CannotWrite(f"{path} is not private to this user.", "Set TMPDIR to a short path that is yours.")
+        raise CannotWrite(f"{path} is not private to this user.", "Set TMPDIR to a short path that you can write to.")
 
 
 def _temporary() -> str:
     try:
         return tempfile.gettempdir()
-    except FileNotFoundError:  # not one that can be written to
+    except FileNotFoundError:  # none of them can be written to
         return os.environ.get("TMPDIR") or FALLBACKS[0]

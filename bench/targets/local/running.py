@@ -24,7 +24,7 @@ _ID = re.compile(r"[0-9a-f]{8}")
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """What the processes of one deployment say of it."""
+    """A deployment, as the environment of its processes describes it."""
 
     name: str
     id: str
@@ -35,12 +35,12 @@ class Running:
 
     @property
     def is_kept(self) -> bool:
-        """Whether its state is still there, so that a `down` with that state folder ends it."""
+        """Whether its state exists, so that `down` with that state folder ends it."""
         is_a_state_folder = self.state_folder.parts[-3:] == ("raymeter", "local", self.name)
         return is_a_state_folder and (self.state_folder / STATE).is_file()
 
     def end(self) -> tuple[str, ...]:
-        """End all of it; what was ended."""
+        """Remove all of it. Returns what was removed."""
         ended = self.remains()
         processes.end_all(self.name, self.id)
         namespaces.remove(self.id, self.nodes)
@@ -51,7 +51,7 @@ class Running:
         return ended
 
     def remains(self) -> tuple[str, ...]:
-        """Its processes, and what else `end` would take away."""
+        """Everything that `end` would remove."""
         return (
             *(f"process {process.pid} ({process.info['name']})" for process in processes.find(self.name, self.id)),
             *namespaces.existing(self.id, self.nodes),
@@ -59,33 +59,35 @@ class Running:
 
 
 def deployments(name: str) -> tuple[Running, ...]:
-    """Those called `name` of this user that run."""
-    found: dict[str, list[dict[str, str]]] = {}
+    """This user's running deployments called `name`."""
+    environments_by_id: dict[str, list[dict[str, str]]] = {}
     for process in psutil.process_iter(["environ", "uids", "status"]):
         environment, uids = process.info["environ"] or {}, process.info["uids"]
         deployment_id = environment.get(processes.DEPLOYMENT_ID, "")
         is_ours = uids is not None and uids.real == os.getuid() and process.info["status"] != psutil.STATUS_ZOMBIE
         if is_ours and environment.get(processes.DEPLOYMENT) == name and _ID.fullmatch(deployment_id):
-            found.setdefault(deployment_id, []).append(environment)
+            environments_by_id.setdefault(deployment_id, []).append(environment)
     return tuple(
         _running(name, deployment_id, environments)
-        for deployment_id, environments in found.items()
-        if any(_RECORDS in each for each in environments)  # others forward the ports of a Kubernetes cluster
+        for deployment_id, environments in environments_by_id.items()
+        if any(
+            _RECORDS in environment for environment in environments
+        )  # others forward the ports of a Kubernetes cluster
     )
 
 
 def end_orphans(name: str) -> tuple[str, ...]:
-    """End the deployments called `name` whose state is gone: no `down` with another state folder would find them."""
-    return tuple(each for found in deployments(name) if not found.is_kept for each in found.end())
+    """End the deployments called `name` whose state is gone, as no other `down` would find them."""
+    return tuple(ended for deployment in deployments(name) if not deployment.is_kept for ended in deployment.end())
 
 
 def elsewhere(name: str) -> TargetFailed | None:
-    """What is to be said where a deployment called `name` runs whose state is kept in another folder."""
-    for found in deployments(name):
-        if found.is_kept:
-            state_home = shlex.quote(str(found.state_folder.parents[2]))
+    """The error for a running deployment called `name` whose state is in another folder; None if there is none."""
+    for deployment in deployments(name):
+        if deployment.is_kept:
+            state_home = shlex.quote(str(deployment.state_folder.parents[2]))
             return TargetFailed(
-                f"A deployment {name!r} runs that was started with another state folder, {found.state_folder}.",
+                f"The deployment {name!r} was started with another state folder, {deployment.state_folder}.",
                 f"End it with: XDG_STATE_HOME={state_home} bench down --name {name}",
             )
     return None
@@ -93,7 +95,7 @@ def elsewhere(name: str) -> TargetFailed | None:
 
 def _running(name: str, deployment_id: str, environments: Sequence[dict[str, str]]) -> Running:
     def values(variable: str) -> list[str]:
-        return sorted({each[variable] for each in environments if each.get(variable)})
+        return sorted({environment[variable] for environment in environments if environment.get(variable)})
 
     return Running(
         name=name,

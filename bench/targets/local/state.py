@@ -1,4 +1,4 @@
-"""What a deployment is about to start, written to disk before any of it exists.
+"""Describes everything that a local deployment makes; written to disk before any of it exists.
 
 Every name in a state follows from its id, so that `down` finds all that there can be, whatever moment the one who
 wrote it died at.
@@ -20,7 +20,7 @@ from bench.targets.state import StateFolder, cannot_write
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """Where the processes of one node listen. 0: any free port will do."""
+    """The ports of one node's processes. 0: any free port."""
 
     gcs: int = 6379
     dashboard: int = 8265
@@ -37,19 +37,19 @@ class Ports:
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """One node that is to be: its name, where it is and what it may use."""
+    """One node: its name, its address and what it may use."""
 
     name: str  # head, worker-1
     index: int
     address: str
-    cpus: tuple[int, ...]  # empty where this system cannot pin
+    cpus: tuple[int, ...]  # empty if this system cannot pin processes to CPUs
     ports: Ports
     cgroup: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """All that one `up` makes, by name."""
+    """Everything that one `up` makes, by name."""
 
     id: str
     deployment: str
@@ -78,17 +78,17 @@ class State:
 
 
 def new_id() -> str:
-    """An id that no other deployment on this machine has."""
+    """An id that is unique on this machine."""
     return secrets.token_hex(4)
 
 
 def run_folder(deployment_id: str, parent: str) -> str:
-    """The folder that Ray's own files of this state go to."""
+    """The folder of Ray's own files."""
     return str(Path(parent) / f"rm-{deployment_id}")
 
 
 def boot_id() -> str:
-    """What changes when the machine starts anew, and with it every process and link is gone."""
+    """An id that changes when the machine boots, which ends every process and link."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -96,7 +96,7 @@ def boot_id() -> str:
 
 
 class LocalFolder(StateFolder[State]):
-    """The folder of a deployment on this machine: besides its state it has its token, its records and Ray's home."""
+    """The folder of a local deployment: state, token, records and Ray's home."""
 
     @property
     def token_path(self) -> Path:
@@ -111,14 +111,14 @@ class LocalFolder(StateFolder[State]):
         return self.path / "home"
 
     def token(self) -> str:
-        """The token, or nothing where there is none yet."""
+        """The token; empty before one was made."""
         try:
             return self.token_path.read_text().strip()
         except OSError:
             return ""
 
     def write(self, state: State) -> None:
-        """Put the state on disk, and make the folders and the token that its processes need."""
+        """Write the state, and make the folders and the token that its processes need."""
         try:
             for folder in (self.records, self.ray_home):
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -135,7 +135,7 @@ def folder_of(deployment: str) -> LocalFolder:
 
 
 def now() -> float:
-    """Seconds since the epoch: kept on disk, and compared with when files were made."""
+    """Seconds since the epoch."""
     return time.time()
 
 

@@ -1,4 +1,4 @@
-"""Nodes on this machine: each in a network namespace of its own where that is allowed, else on loopback."""
+"""Makes nodes as processes of this machine, each in a network namespace if that is allowed, else on loopback."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ from bench.targets.steps import SILENT, Steps
 DEADLINE_SECONDS = 120.0
 POLL_SECONDS = 0.1
 HEAD_PROCESS = "gcs_server"
-LEAST_FREE_BYTES = 2**30  # of disk, for Ray's own files: a session's logs, and what spills
+LEAST_FREE_BYTES = 2**30  # on the disk of Ray's own files: logs and spilled objects
 
 
 def create(options: Options) -> Target:
-    """The target that stands nodes up on this machine."""
+    """The target whose nodes are processes of this machine."""
     return LocalTarget(options)
 
 
 class LocalTarget:
-    """N nodes on this machine."""
+    """Nodes on this machine."""
 
     name = "local"
 
@@ -57,13 +57,13 @@ class LocalTarget:
         self._started: dict[str, subprocess.Popen[bytes]] = {}
 
     def check(self, topology: Topology, steps: Steps = SILENT) -> None:  # noqa: ARG002, it is done at once
-        """Refuse what cannot be meant, and what this machine has not got."""
+        """Check sizes, options, and that this machine has enough CPUs, memory and disk."""
         check_sizes(topology)
         self._isolation()
         _check_room(topology)
 
     def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN, steps: Steps = SILENT) -> Cluster:
-        """Stand `topology` up, in place of whatever this deployment had up."""
+        """Make a cluster of `topology`, in place of the one that this deployment has."""
         check_sizes(topology)
         isolation = self._isolation()
         with self._state_folder.lock():
@@ -80,7 +80,7 @@ class LocalTarget:
                 raise
 
     def down(self) -> tuple[str, ...]:
-        """End all that this deployment ever started; says what was ended."""
+        """Remove everything that this deployment ever started. Returns what was removed."""
         with self._state_folder.lock():
             ended = self._end()
         if not ended and (other := running.elsewhere(self._options.name)):
@@ -88,12 +88,12 @@ class LocalTarget:
         return ended
 
     def status(self) -> TargetStatus:
-        """Look, and change nothing."""
+        """The present state; nothing is changed."""
         state = self._state_folder.read()
         if state is None:
             folders = (str(self._state_folder.path),) if self._state_folder.path.exists() else ()
-            found = running.deployments(self._options.name)
-            remains = (each for orphan in found if not orphan.is_kept for each in orphan.remains())
+            deployments = running.deployments(self._options.name)
+            remains = (item for orphan in deployments if not orphan.is_kept for item in orphan.remains())
             other = running.elsewhere(self._options.name)
             return TargetStatus(cluster=None, remains=(*folders, *remains), not_ready=str(other or ""))
         not_ready = self._why_not_ready(state)
@@ -104,14 +104,14 @@ class LocalTarget:
 
     def _why_not_ready(self, state: State) -> str:
         if state.boot_id != boot_id():
-            return "this machine was started anew since"
+            return "this machine was restarted"
         try:
             return readiness.describe(self._missing(state))
         except BenchError as error:
             return error.what.rstrip(".")
 
     def trouble(self) -> str:
-        """What the nodes' control groups count; that a process of Ray has ended, a run notices by itself."""
+        """Processes killed for memory, from the nodes' control groups; a run notices by itself that Ray has ended."""
         with suppress(BenchError):
             state, mounts = self._state_folder.read(), cgroups.mounts()
             nodes = state.nodes if state else ()
@@ -119,27 +119,27 @@ class LocalTarget:
         return ""
 
     def ended(self) -> str:
-        """Whether the head's Ray has ended: `ray start --block` ends with any of its processes."""
+        """Whether Ray on the head has ended: `ray start --block` ends with any of its processes."""
         with suppress(BenchError):
             state = self._state_folder.read()
             if state is None:
                 return "the cluster was taken down"
-            if not any(each.info["name"] == HEAD_PROCESS for each in processes.find(state.deployment, state.id)):
+            if not any(process.info["name"] == HEAD_PROCESS for process in processes.find(state.deployment, state.id)):
                 return "Ray on head has ended"
         return ""
 
     def cpu_seconds(self) -> float | None:
-        """Of Ray's processes and the exporter."""
+        """CPU time of Ray's processes and the exporter."""
         with suppress(BenchError):
             state = self._state_folder.read()
             return processes.cpu_seconds(state.deployment, state.id) if state else 0.0
         return None
 
     def idle_load(self) -> None:
-        """Not measured: its processes are counted whenever that is asked for, and nothing stands beside its nodes."""
+        """Not measured: the CPU time of its processes can be counted at any time."""
 
     def failed_starts(self) -> str:
-        """What the raylets' logs say of workers that did not start."""
+        """Why workers did not start, from the raylets' logs."""
         with suppress(BenchError):
             state = self._state_folder.read()
             folders = {node.name: Path(ray_node.temp_dir(state, node)) for node in state.nodes} if state else {}
@@ -148,11 +148,11 @@ class LocalTarget:
         return ""
 
     def note(self) -> str:
-        """Where Ray's files go, if not to the temporary folder."""
+        """The folder of Ray's files, if it is not the temporary folder."""
         return run_folders.choose().note
 
-    def ask_nodes(self, words: Sequence[str]) -> Mapping[str, str]:  # noqa: ARG002, the contract has it
-        """Nodes here are processes of this machine: there is nothing to ask that this machine does not say."""
+    def ask_nodes(self, command: Sequence[str]) -> Mapping[str, str]:  # noqa: ARG002, the contract has it
+        """Nothing: nodes are processes of this machine, which doctor checks by itself."""
         return {}
 
     def _isolation(self) -> Literal["namespace", "loopback"]:
@@ -163,9 +163,11 @@ class LocalTarget:
         elif not (reason := namespaces.why_unavailable()):
             return "namespace"
         elif self._options.isolation == "namespace":
-            raise BadInput(f"Nodes cannot have network namespaces here: {reason}.", "Be root, or use --isolation auto.")
+            raise BadInput(
+                f"Nodes cannot have network namespaces here: {reason}.", "Run as root, or use --isolation auto."
+            )
         if self._options.link_rate is not None:
-            raise BadInput(f"--link-rate needs network namespaces: {reason}.", "Be root, or leave --link-rate out.")
+            raise BadInput(f"--link-rate needs network namespaces: {reason}.", "Run as root, or leave --link-rate out.")
         return "loopback"
 
     def _stand_up(
@@ -225,7 +227,7 @@ class LocalTarget:
             Node(
                 name=name,
                 index=index,
-                # 127.0.0.1 itself Ray turns into the machine's own address.
+                # Ray would replace 127.0.0.1 by the machine's own address.
                 address=namespaces.address(subnet, index) if subnet else f"127.0.0.{index + 2}",
                 cpus=slices[index],
                 ports=node_ports[index],
@@ -310,7 +312,7 @@ class LocalTarget:
         ended = self._there(state)
         processes.end_all(state.deployment, state.id)
         for process in self._started.values():
-            process.poll()  # they were ours: let go of them
+            process.poll()  # reaps them: they were children of this process
         self._started.clear()
         if state.isolation == "namespace":
             namespaces.remove(state.id, len(state.nodes))
@@ -322,14 +324,14 @@ class LocalTarget:
         return ended
 
     def _there(self, state: State) -> tuple[str, ...]:
-        there = [
+        running_processes = [
             f"process {process.pid} ({process.info['name']})" for process in processes.find(state.deployment, state.id)
         ]
         links = namespaces.existing(state.id, len(state.nodes)) if state.isolation == "namespace" else []
         mounts = cgroups.mounts()
         groups = [f"control group {node.cgroup}" for node in state.nodes if cgroups.exists(mounts, node.cgroup)]
         folders = [str(folder) for folder in (state.run_folder, self._state_folder.path) if Path(folder).exists()]
-        return (*there, *links, *groups, *folders)
+        return (*running_processes, *links, *groups, *folders)
 
     def _cluster(self, state: State) -> Cluster:
         return Cluster(
@@ -344,7 +346,7 @@ class LocalTarget:
 
 
 def _with_cgroups(state: State) -> State:
-    # All nodes or none: a limit on some of them would make them unequal.
+    # All nodes or none: limits on some would make them unequal.
     mounts, topology = cgroups.mounts(), state.topology
     made = all(
         cgroups.create(mounts, node.cgroup, cpus=topology.cpus_per_node, memory_bytes=topology.memory_bytes_per_node)
@@ -358,12 +360,12 @@ def _with_cgroups(state: State) -> State:
 
 
 def _check_room(topology: Topology) -> None:
-    wanted, there = topology.totals, effective_cpus()
-    if not there.has(wanted["CPUs"]):
+    wanted, usable = topology.totals, effective_cpus()
+    if not usable.has(wanted["CPUs"]):
         raise DoesNotFit(
             f"Topology {topology.name!r} needs {wanted['CPUs']} CPUs"
-            f" ({topology.nodes} nodes of {topology.cpus_per_node}), and this process may use {there}.",
-            "Ask for fewer nodes or CPUs.",
+            f" ({topology.nodes} nodes of {topology.cpus_per_node}), and this process may use {usable}.",
+            "Use fewer nodes or CPUs.",
         )
     available = psutil.virtual_memory().available
     if (limit := cgroups.available_memory_bytes()) is not None:
@@ -371,18 +373,18 @@ def _check_room(topology: Topology) -> None:
     if wanted["memory"] > available:
         raise DoesNotFit(
             f"Topology {topology.name!r} needs {mib(wanted['memory'])} of memory, and {mib(available)} are available.",
-            "Ask for less memory per node.",
+            "Use less memory: --memory-mib.",
         )
     shared_memory = Path("/dev/shm")
     if shared_memory.is_dir() and wanted["object store"] > (free := shutil.disk_usage(shared_memory).free):
         raise DoesNotFit(
             f"The object stores need {mib(wanted['object store'])} of shared memory,"
-            f" and {mib(free)} are free in /dev/shm; beyond that Ray would put them on a disk.",
-            "Ask for smaller stores, or enlarge /dev/shm (docker run --shm-size).",
+            f" and {mib(free)} are free in /dev/shm; Ray would put the rest on a disk.",
+            "Use smaller object stores, or enlarge /dev/shm (docker run --shm-size).",
         )
     folder = run_folders.choose().path
     if (free := shutil.disk_usage(folder).free) < LEAST_FREE_BYTES:
         raise DoesNotFit(
-            f"Ray keeps its logs and what it spills in {folder}, and {mib(free)} are free there.",
-            f"Make room for {mib(LEAST_FREE_BYTES)}, or set TMPDIR to a short path elsewhere.",
+            f"Ray writes logs and spilled objects to {folder}, and {mib(free)} are free there.",
+            f"Free {mib(LEAST_FREE_BYTES)}, or set TMPDIR to a short path on another disk.",
         )

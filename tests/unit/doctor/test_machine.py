@@ -57,13 +57,13 @@ def test_a_disk_without_room_is_named(
 @pytest.mark.parametrize(
     ("machine", "quota", "level", "seen"),
     [
-        ("small VM", None, "good", "2 of {all} may be used"),
-        ("small VM", 1.0, "note", "1 of {all} may be used, the CPU quota is 1"),
-        ("Xeon", 2.5, "note", "2.5 of {all} may be used, the CPU quota is 2.5, threads of 16 cores"),
-        ("VM of one core", None, "good", "2 of {all} may be used, threads of 1 core"),
+        ("small VM", None, "good", "2 of {all} can be used"),
+        ("small VM", 1.0, "note", "1 of {all} can be used, the CPU quota is 1"),
+        ("Xeon", 2.5, "note", "2.5 of {all} can be used, the CPU quota is 2.5, threads of 16 cores"),
+        ("VM of one core", None, "good", "2 of {all} can be used, threads of 1 core"),
         (
             "i7-12700", None, "good",
-            "20 of {all} may be used, threads of 12 cores, 8 performance 4.9 GHz cores and 4 efficiency 3.6 GHz cores",
+            "20 of {all} can be used, threads of 12 cores, 8 performance 4.9 GHz cores and 4 efficiency 3.6 GHz cores",
         ),
     ],
 )  # fmt: skip
@@ -84,7 +84,7 @@ def test_cpus_are_told_with_what_limits_them_and_what_they_are(
     [
         ({"head": 0.0, "Prometheus": 0.9}, "good", "head and Prometheus within 1 s of this machine's"),
         ({"head": 0.0, "Prometheus": -2.0}, "bad", "the clock of Prometheus is 2.0 s behind this machine's"),
-        ({}, "note", "nobody said what time it is"),
+        ({}, "note", "neither head nor Prometheus answered with a time"),
     ],
 )
 def test_clocks_that_are_apart_are_bad(offsets: Mapping[str, float], level: str, seen: str) -> None:
@@ -119,7 +119,7 @@ def test_who_is_not_root_is_told_what_that_costs(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(shutil, "which", lambda _: None)
     namespaces, shaping = doctor.isolation()
-    assert (namespaces.level, namespaces.seen) == ("note", "not to be had without root")
+    assert (namespaces.level, namespaces.seen) == ("note", "not possible without root")
     assert "no bytes are counted" in namespaces.to_do
     assert (shaping.level, shaping.seen) == ("note", "tc is missing")
 

@@ -73,13 +73,13 @@ def test_good_nodes_are_a_line_each_with_their_numbers() -> None:
     ("changes", "level", "words"),
     [
         ({"shared_memory_bytes": 64 * 2**20}, "bad", "/dev/shm has 64 MiB, and the object store 512 MiB"),
-        ({"cpus_effective": 0.5}, "bad", "Ray was told 1 CPUs, and 0.5 can be used"),
-        ({"code_hash": "0123"}, "bad", f"it has the code 0123, and this is {code_hash()}"),
+        ({"cpus_effective": 0.5}, "bad", "Ray was started with 1 CPUs, and 0.5 can be used"),
+        ({"code_hash": "0123"}, "bad", f"it has the code 0123, and this checkout has {code_hash()}"),
         ({"time": -60.0}, "bad", "the clock of worker-1 is 60.0 s behind this machine's"),
         ({"time": 60.0}, "bad", "s ahead of this machine's"),
         ({"time": -1.5}, "bad", "the clock of worker-1 is 1.5 s behind this machine's"),
         ({"clock": "hpet"}, "note", "its clock is hpet"),
-        ({"throttled_periods": 100}, "note", "it was throttled in 10.0% of its periods"),
+        ({"throttled_periods": 100}, "note", "throttled in 10.0% of its periods"),
     ],
 )
 def test_what_is_wrong_with_a_node_is_said_with_what_to_do(changes: dict[str, Any], level: str, words: str) -> None:
@@ -91,7 +91,7 @@ def test_what_is_wrong_with_a_node_is_said_with_what_to_do(changes: dict[str, An
 
 
 def test_a_node_that_does_not_answer_is_named_and_so_is_one_of_other_code() -> None:
-    assert ("node worker-1", "bad", "does not say how it is") in found(Nodes({"head": GOOD}))
+    assert ("node worker-1", "bad", "it does not answer") in found(Nodes({"head": GOOD}))
     (_, level, seen) = found(Nodes({"head": GOOD, "worker-1": "{}"}))[1]
     assert level == "bad"
     assert "other code" in seen
@@ -100,7 +100,7 @@ def test_a_node_that_does_not_answer_is_named_and_so_is_one_of_other_code() -> N
 def test_nodes_of_different_versions_are_told_apart() -> None:
     other = {**GOOD, "versions": {"python": "3.11.2", "ray": "2.60.0"}}
     (last,) = found(Nodes({"head": GOOD, "worker-1": other}))[2:]
-    assert last == ("nodes' versions", "bad", "they are not the same: python 3.11.2, python 3.11.9")
+    assert last == ("nodes' versions", "bad", "they differ: python 3.11.2, python 3.11.9")
 
 
 def test_what_befell_the_nodes_comes_first() -> None:
@@ -117,7 +117,7 @@ def test_processes_that_were_told_more_cpus_than_there_are_are_named(monkeypatch
     monkeypatch.setattr("bench.doctor.nodes.effective_cpus", lambda: few)
     ((about, level, seen),) = found(Nodes({}, name="local"))
     assert (about, level) == ("nodes", "bad")
-    assert seen == "Ray was told 2 CPUs, and this machine has 1 (affinity 2, CPU quota 1)"
+    assert seen == "Ray was started with 2 CPUs, and 1 (affinity 2, CPU quota 1) can be used"
 
 
 def test_a_real_look_is_understood_and_this_machine_is_well() -> None:

@@ -91,7 +91,7 @@ def test_what_would_be_too_large_is_not_kept_and_says_so(monkeypatch: pytest.Mon
     monkeypatch.setattr(extract, "MOST_BYTES", 100)
     said, file = extract.packed(as_shown(), every=1)
     assert file == b""
-    assert "too much" in said.missing
+    assert "of text, more than" in said.missing
 
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\r"), min_size=1, max_size=8)
@@ -130,7 +130,7 @@ def test_a_run_without_an_extract_has_nothing_to_check(tmp_path: Path) -> None:
     path.unlink()
     extract.check(path, replace(run, extract=None))
     extract.check(path, replace(run, extract=Extract(missing="there was none")))
-    with pytest.raises(RecordDamaged, match=r"prometheus.om.gz cannot be read"):
+    with pytest.raises(RecordDamaged, match=r"prometheus.om.gz is listed in run.json and cannot be read"):
         extract.check(path, run)
 
 
@@ -148,7 +148,7 @@ def test_an_extract_that_was_changed_or_cut_off_is_found(tmp_path: Path) -> None
     path, run = a_run(tmp_path, as_shown())
     whole = path.read_bytes()
     path.write_bytes(gzip.compress(gzip.decompress(whole).replace(b" 1.0 ", b" 1.5 "), mtime=0))
-    with pytest.raises(RecordDamaged, match=r"is not what run\.json says"):
+    with pytest.raises(RecordDamaged, match=r"differs from run\.json"):
         extract.check(path, run)
     path.write_bytes(whole[:-20])
     with pytest.raises(RecordDamaged, match="cannot be read"):

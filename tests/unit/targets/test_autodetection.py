@@ -21,7 +21,7 @@ def _clusters_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         (["minikube"], False, {}, ("k8s", "minikube")),
         (["prod"], True, {}, ("docker", "Docker engine answers")),
         (None, True, {}, ("docker", "Docker engine answers")),
-        (["prod"], False, {}, ("local", "at hand")),
+        (["prod"], False, {}, ("local", "kubectl knows no context")),
         (None, False, {"context": "prod"}, ("k8s", "--context prod")),
     ],
 )

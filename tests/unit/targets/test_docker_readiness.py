@@ -75,7 +75,7 @@ def test_a_node_with_other_cpus_than_asked_for_is_no_slower_number_but_a_failure
         watch.missing({"head": a_container()}, a_topology(cpus=2))
 
 
-@pytest.mark.parametrize(("is_full", "said"), [(False, "exit code 3"), (True, "memory was full")])
+@pytest.mark.parametrize(("is_full", "said"), [(False, "exit code 3"), (True, "out of memory")])
 def test_a_container_that_ended_is_told_of_with_its_last_words(is_full: bool, said: str) -> None:
     state = {"State": {"ExitCode": 3, "OOMKilled": is_full}}
     with pytest.raises(TargetFailed, match=rf"worker-1 ended while it was starting, .*{said}: the last word\."):

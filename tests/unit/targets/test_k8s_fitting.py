@@ -79,13 +79,13 @@ def test_a_node_that_has_just_become_ready_is_room() -> None:
 def test_nodes_that_share_a_machine_cannot_give_it_twice() -> None:
     containers = [a_node(name, cpus="4", boot_id="one machine") for name in ("w1", "w2")]
     assert len(assign("multi", asked(2, 2), places(containers, []))) == 2
-    with pytest.raises(DoesNotFit, match="asks for 8 CPUs, and the 2 Kubernetes nodes share 1 machine with 4"):
+    with pytest.raises(DoesNotFit, match="needs 8 CPUs, and the 2 Kubernetes nodes share 1 machine with 4"):
         assign("multi", asked(4, 4), places(containers, []))
 
 
 @pytest.mark.parametrize(
     ("memory", "words"),
-    [("3Gi", "asks for 4.0 GiB of memory, and the 2 Kubernetes nodes share 1 machine with 3.0 GiB")],
+    [("3Gi", "needs 4.0 GiB of memory, and the 2 Kubernetes nodes share 1 machine with 3.0 GiB")],
 )
 def test_their_memory_can_be_given_once_too(memory: str, words: str) -> None:
     containers = [a_node(name, memory=memory, boot_id="one machine") for name in ("w1", "w2")]
@@ -96,7 +96,7 @@ def test_their_memory_can_be_given_once_too(memory: str, words: str) -> None:
 def test_their_disk_can_be_given_once_too() -> None:
     containers = [a_node(name, boot_id="one machine") for name in ("w1", "w2")]
     pods = [{**pod, "ephemeral-storage": 60 * GIB} for pod in asked(1, 1)]
-    with pytest.raises(DoesNotFit, match=r"asks for 120 GiB of disk, and .* 1 machine with 100 GiB"):
+    with pytest.raises(DoesNotFit, match=r"needs 120 GiB of disk, and .* 1 machine with 100 GiB"):
         assign("multi", pods, places(containers, []))
 
 
@@ -119,9 +119,9 @@ def test_no_node_at_all_is_said() -> None:
 
 
 def test_a_machine_that_is_too_small_for_any_kind_cluster_is_refused_before_one_is_made() -> None:
-    with pytest.raises(DoesNotFit, match="asks for 4096 CPUs"):
+    with pytest.raises(DoesNotFit, match="needs 4096 CPUs"):
         check_machine(a_topology(cpus=4096))
-    with pytest.raises(DoesNotFit, match=r"asks for 1048576\.0 GiB of memory"):
+    with pytest.raises(DoesNotFit, match=r"needs 1048576\.0 GiB of memory"):
         check_machine(replace(a_topology(cpus=1), memory_bytes_per_node=2**50))
 
 

@@ -68,7 +68,7 @@ def test_a_window_whose_image_cannot_be_had_is_named_long_before_the_deadline() 
     pods = Pods(a_pod("grafana", node="w1", containerStatuses=[unpullable]))
     with (
         answering("/-/ready") as url,
-        pytest.raises(TargetFailed, match=r"image grafana/grafana:0 cannot be had on w1"),
+        pytest.raises(TargetFailed, match=r"image grafana/grafana:0 cannot be pulled on w1"),
     ):
         wait(pods, url)
     assert pods.asked == ["app.kubernetes.io/name in (grafana)"]
@@ -76,5 +76,5 @@ def test_a_window_whose_image_cannot_be_had_is_named_long_before_the_deadline() 
 
 def test_at_the_deadline_the_late_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(k8s_monitoring, "READY_SECONDS", 0.3)
-    with answering("/api/health") as url, pytest.raises(TargetFailed, match="no answer from prometheus"):
+    with answering("/api/health") as url, pytest.raises(TargetFailed, match="prometheus did not answer within"):
         wait(Pods(), url)

@@ -127,7 +127,7 @@ def test_what_is_installed_is_marked_and_keeps_its_own_labels() -> None:
 
 
 def test_a_folder_without_a_kustomization_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="there is no kustomization"):
+    with pytest.raises(BadInput, match="must be a folder with a kustomization"):
         manifests(MANIFESTS / "operator", str(tmp_path))
 
 

@@ -25,7 +25,7 @@ CASES = {
                 )
             ],
         ),
-        ["worker-1", "nobody/nothing:1", "cannot be had on w1", "failed to resolve reference"],
+        ["worker-1", "nobody/nothing:1", "cannot be pulled on w1", "failed to resolve reference"],
     ),
     "a kill for memory": (
         a_pod(
@@ -77,7 +77,7 @@ def test_a_pod_that_finds_no_node_says_what_it_asks_for_and_what_there_is() -> N
     assert found is not None
     text = str(found.error())
     assert isinstance(found.error(), DoesNotFit)
-    assert "head finds no node: it asks for 2 CPUs and 4.0 GiB; w1 has 1.9 CPUs and 8.0 GiB free" in text
+    assert "head fits onto no node: it needs 2 CPUs and 4.0 GiB; w1 has 1.9 CPUs and 8.0 GiB free" in text
     assert "Insufficient cpu" in text
 
 
@@ -86,7 +86,7 @@ def test_a_refused_admission_is_told_from_the_event_of_the_cluster() -> None:
     event = an_event("FailedToCreateHeadPod", refusal, about="raymeter", kind="RayCluster")
     found = trouble([], [event])
     assert found is not None
-    assert found.what == f"RayCluster raymeter: its pods are refused: {refusal}"
+    assert found.what == f"RayCluster raymeter: its pods cannot be created: {refusal}"
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from bench.targets.local.state import Node, Ports, State, boot_id, folder_of, ru
         ({"name": "a" * 33}, "not a valid deployment name"),
         ({"name": "../up"}, "not a valid deployment name"),
         ({"name": "Über"}, "not a valid deployment name"),
-        ({"link_rate": "fast"}, "is no rate"),
+        ({"link_rate": "fast"}, "must be a rate"),
         ({"link_rate": "1gbit", "isolation": "loopback"}, "needs network namespaces"),
     ],
 )
@@ -38,8 +38,8 @@ def test_an_option_that_cannot_be_meant_is_refused(options: dict[str, str], word
     [
         ({"nodes": 0}, BadInput, "0 nodes"),
         ({"nodes": 200}, BadInput, "200 nodes"),
-        ({"object_store_bytes_per_node": 2**20}, BadInput, "1 MiB is less"),
-        ({"object_store_bytes_per_node": 2**33}, BadInput, "8192 MiB leaves nothing"),
+        ({"object_store_bytes_per_node": 2**20}, BadInput, "1 MiB is too small"),
+        ({"object_store_bytes_per_node": 2**33}, BadInput, "8192 MiB must be smaller"),
         ({"cpus_per_node": 10_000}, DoesNotFit, "needs 10000 CPUs"),
         ({"memory_bytes_per_node": 2**50}, DoesNotFit, "1073741824 MiB of memory"),
     ],
@@ -65,13 +65,15 @@ def test_too_little_disk_for_rays_files_is_refused_with_its_folder(monkeypatch: 
         return usage(folder)._replace(free=900 * 2**20) if str(folder) == str(tmp_path) else usage(folder)
 
     monkeypatch.setattr(local.shutil, "disk_usage", disk_usage)
-    with pytest.raises(DoesNotFit, match=rf"what it spills in {tmp_path}, and 900 MiB are free there\. Make room"):
+    with pytest.raises(
+        DoesNotFit, match=rf"logs and spilled objects to {tmp_path}, and 900 MiB are free there\. Free 1024 MiB"
+    ):
         create("local", {"isolation": "loopback"}).check(ONE_NODE)
 
 
 def test_namespaces_without_the_right_to_make_them_are_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(namespaces, "why_unavailable", lambda: "no right to make them: Operation not permitted")
-    with pytest.raises(BadInput, match="Be root"):
+    with pytest.raises(BadInput, match="Run as root"):
         create("local", {"isolation": "namespace"}).check(ONE_NODE)
     with pytest.raises(BadInput, match="--link-rate needs"):
         create("local", {"link_rate": "1gbit"}).check(ONE_NODE)
@@ -109,7 +111,7 @@ def test_down_of_what_never_was_does_nothing():
 
 
 @pytest.mark.parametrize(
-    ("boot", "words"), [("another", "started anew"), (boot_id(), "head, worker-1, exporter do not answer")]
+    ("boot", "words"), [("another", "was restarted"), (boot_id(), "head, worker-1, exporter do not answer")]
 )
 def test_status_says_why_what_was_stood_up_is_not_up(boot: str, words: str):
     silent = Ports(dashboard=1, exporter=1, agent=1)  # nobody listens there

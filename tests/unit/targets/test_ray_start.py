@@ -46,8 +46,8 @@ def test_a_node_waits_through_calls_that_a_busy_head_cancels_and_says_what_for(
     ray_start._wait_for_head(gcs_address)
     assert gcs.answers == []
     assert capsys.readouterr().out.splitlines() == [
-        f"The head at {gcs_address} is not there yet: CANCELLED: the server goes",
-        f"The head at {gcs_address} is not there yet: it has not registered",
+        f"The head at {gcs_address} is not ready: CANCELLED: the server goes",
+        f"The head at {gcs_address} is not ready: it has not registered",
     ]
 
 

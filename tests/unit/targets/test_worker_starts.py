@@ -36,7 +36,7 @@ def test_one_that_ended_without_a_log_is_told_in_the_last_words_of_its_raylet(lo
 
 
 def test_one_that_ended_without_a_word_is_told_too(logs: Path) -> None:
-    assert failed(logs, lambda _: False).endswith("its raylet does not say why")
+    assert failed(logs, lambda _: False).endswith("its raylet logged no reason")
 
 
 def test_one_that_lives_and_does_not_register_is_told_when_ray_says_so(logs: Path) -> None:
