@@ -64,7 +64,7 @@ def why_unavailable(profiler: str) -> str:
     """Why `profiler` cannot be used on this node, and what would help; nothing: it can."""
     if profiler == "py-spy":
         return _why_no_py_spy()
-    return "" if find_spec(profiler) else f"{profiler} is not installed: pip install {profiler}"
+    return "" if find_spec(profiler) else f"{profiler} is not installed: uv pip install {profiler}"
 
 
 def start(profiler: str, folder: Path) -> Callable[[], None]:
@@ -231,7 +231,7 @@ def _why_no_py_spy() -> str:
     try:
         tried = subprocess.run(words, capture_output=True, text=True, timeout=TRIAL_SECONDS, check=False)
     except FileNotFoundError:
-        return "py-spy is not installed: pip install py-spy"
+        return "py-spy is not installed: uv pip install py-spy"
     except subprocess.TimeoutExpired:
         return f"py-spy has read nothing of a process in {TRIAL_SECONDS:.0f} s"
     if tried.returncode == 0:

@@ -203,7 +203,7 @@ def taken(params: Params, context: Context) -> Points:
 def why_not(arm: Arm, params: Params, *, has_faiss: bool) -> str | None:
     """The reason that `arm` cannot be measured; None: it can."""
     if arm == FAISS and not has_faiss:
-        return "faiss is not installed on every node: pip install faiss-cpu"
+        return "faiss is not installed on every node: uv pip install faiss-cpu"
     if arm.name.startswith("broadcast") and params.differences_bytes > MOST_DIFFERENCES_BYTES:
         return (
             f"{arm.name} makes differences of {params.differences_bytes / 2**20:.0f} MiB at once, and may make"

@@ -192,7 +192,7 @@ def test_what_cannot_be_measured_says_why() -> None:
     reasons = {
         arm.name: experiment.why_not(arm, Params(dimensions=128, clusters=1024), has_faiss=False) for arm in ARMS
     }
-    assert reasons["faiss"] == "faiss is not installed on every node: pip install faiss-cpu"
+    assert reasons["faiss"] == "faiss is not installed on every node: uv pip install faiss-cpu"
     assert reasons["broadcast"] == "broadcast makes differences of 10000 MiB at once, and may make 512 MiB"
     assert reasons["lloyd"] is None
     assert experiment.why_not(ARMS[3], Params(), has_faiss=False) is None
