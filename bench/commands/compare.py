@@ -23,7 +23,7 @@ from bench.runner.result import judge
 from bench.targets import create
 from bench.terminal.answers import refuse_beside_json, say_json
 from bench.terminal.asking import typed_command
-from bench.terminal.output import page_width, say
+from bench.terminal.output import page_layout, say
 
 if TYPE_CHECKING:
     from bench.analysis.two_sessions import Stored, TwoSessions
@@ -94,7 +94,7 @@ def command(
     if as_json:
         say_json("comparison", found)
     else:
-        layout = {"width": page_width()} if format == "text" and output is None else {}
+        layout = dict(page_layout()) if format == "text" and output is None else {}
         _write(reports.OF_TWO_SESSIONS[format](found, **layout), output)
     if fresh is not None:
         judge(fresh.session, list(fresh.runs))

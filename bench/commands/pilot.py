@@ -14,7 +14,7 @@ from bench.errors import BadInput
 from bench.options import DEFAULT_OUT, AsJson, Out, SessionName
 from bench.record import store
 from bench.terminal.answers import say_json
-from bench.terminal.output import page_width
+from bench.terminal.output import page_layout
 
 
 def command(session: SessionName = "latest", as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
@@ -33,4 +33,4 @@ def command(session: SessionName = "latest", as_json: AsJson = False, out: Out =
     if as_json:
         say_json("pilot", {"session": planned.id, "cells": found})
         return
-    typer.echo(as_text.chapters(list(pilot.chapters(report)), page_width()), nl=False)
+    typer.echo(as_text.chapters(list(pilot.chapters(report)), **page_layout()), nl=False)

@@ -17,7 +17,7 @@ from bench.errors import BadInput, did_you_mean
 from bench.options import DEFAULT_OUT, AsJson, OneOf, Out, ReportOptions, SessionName, price_of
 from bench.record import store
 from bench.terminal.answers import refuse_beside_json, say_json
-from bench.terminal.output import page_width
+from bench.terminal.output import page_layout
 
 Format = Annotated[
     str, typer.Option("--format", help="text, markdown, json, csv, html, mllog, openmetrics, perf-metrics or junit.")
@@ -69,7 +69,7 @@ def command(
             f"--detail is for {' and '.join(SHORT_BY_DEFAULT)}: {format} always has everything.", "Leave it out."
         )
     if format == "text" and output is None:
-        layout["width"] = page_width()
+        layout |= page_layout()
     if as_json:
         refuse_beside_json(format, output)
     folder = store.find(out, session)

@@ -42,10 +42,10 @@ def write(content: Document, *, short: bool = False, colour: bool = False, width
     return _lines(page)
 
 
-def chapters(those: Sequence[Chapter], width: int = WIDTH) -> str:
+def chapters(those: Sequence[Chapter], *, colour: bool = False, width: int = WIDTH) -> str:
     """Chapters alone, as lines."""
     page = StringIO()
-    console = _console(page)
+    console = _console(page, colour=colour)
     for number, chapter in enumerate(those):
         for part in ([""] if number else []) + list(_chapter(chapter, width)):
             console.print(part, markup=False)

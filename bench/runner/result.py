@@ -15,7 +15,7 @@ from bench.history import summaries
 from bench.model import Run, Session
 from bench.record import store
 from bench.terminal.answers import say_json
-from bench.terminal.output import page_width, say
+from bench.terminal.output import page_layout, say
 
 if TYPE_CHECKING:
     from bench.analysis import Report
@@ -50,7 +50,7 @@ class SessionResult:
         """The report for the terminal."""
         from bench import reports
 
-        return reports.render("text", self.report, self.runs, short=True, width=page_width())
+        return reports.render("text", self.report, self.runs, short=True, **page_layout())
 
 
 def announce(result: SessionResult, *, as_json: bool) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from enum import IntEnum
+from typing import TypedDict
 
 import typer
 
@@ -38,6 +41,14 @@ def say(text: str, *, at: Level = Level.USUAL) -> None:
         typer.echo(clean_text(text), err=True)
 
 
-def page_width() -> int:
-    """How wide a report is printed: as wide as the terminal, 60 to 100 columns; 100 where there is none."""
-    return max(60, min(shutil.get_terminal_size((100, 40)).columns, 100))
+class PageLayout(TypedDict):
+    """How a text report is written for a terminal."""
+
+    width: int
+    colour: bool
+
+
+def page_layout() -> PageLayout:
+    """As wide as the terminal, from 60 to 100 columns; in colours, unless NO_COLOR is set or output goes elsewhere."""
+    is_plain = not sys.stdout.isatty() or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    return {"width": max(60, min(shutil.get_terminal_size((100, 40)).columns, 100)), "colour": not is_plain}

@@ -69,7 +69,7 @@ def measuring(**shape: object) -> Callable[[Spec, Path], str]:
 def test_two_sessions_that_are_alike_have_no_alarm_and_the_baseline_is_named(bench: Typed) -> None:
     code, out, _ = bench("compare", BEFORE, SAME, "--fail-on", "slower")
     assert code == 0
-    assert out.startswith(f"raymeter compares session {SAME} with the baseline {BEFORE}")
+    assert " ".join(out.split()).startswith(f"raymeter compares session {SAME} with the baseline {BEFORE}")
     assert "Historical" in out
     assert "No number is known to have become faster or slower" in out
 

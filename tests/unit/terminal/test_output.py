@@ -131,5 +131,17 @@ def test_no_color_takes_the_colours_of_the_bar_away_and_quiet_the_bar(
 @pytest.mark.parametrize(("columns", "width"), [("80", 80), ("200", 100), ("20", 60), ("", 100)])
 def test_a_report_is_as_wide_as_the_terminal_from_60_to_100_columns(bench, monkeypatch, columns, width) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    assert output.page_width() == width
+    assert output.page_layout() == {"width": width, "colour": False}
     assert max(map(len, bench("report", FIRST)[1].splitlines())) <= width
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "colour"), [("TERM", "xterm", True), ("TERM", "dumb", False), ("NO_COLOR", "1", False)]
+)
+def test_a_report_has_colours_on_a_terminal_alone(monkeypatch, setting, value, colour) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv(setting, value)
+    assert not output.page_layout()["colour"]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert output.page_layout()["colour"] is colour
