@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from person import SMALL, Bench, nothing_is_left
 
 
+@pytest.mark.timeout(600)
 def test_a_session_of_one_block_measures_both_topologies_and_leaves_nothing(bench: Bench) -> None:
     code, out, err = bench("run", "inference", "--blocks", "1", "--samples", "1", *SMALL)
     assert code == 0, err

@@ -40,14 +40,20 @@ def test_answers_are_spread_over_the_classes(source: str, seed: int) -> None:
     assert np.count_nonzero(counts) >= 8
 
 
+@pytest.fixture(scope="module")
+def expected() -> bytes:
+    return mlp.answer(mlp.make_layers(7, "float64"), mlp.make_vectors("mnist", 7, "float64"))[:1_500].tobytes()
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("batch", [1, 10, 17, 1_000, 5_000])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_dtype_batch_and_threads_do_not_change_an_answer(dtype: mlp.Dtype, batch: int, threads: int) -> None:
-    expected = mlp.answer(mlp.make_layers(7, "float64"), mlp.make_vectors("mnist", 7, "float64"))[:1_500]
+def test_dtype_batch_and_threads_do_not_change_an_answer(
+    dtype: mlp.Dtype, batch: int, threads: int, expected: bytes
+) -> None:
     with threadpool_limits(threads, user_api="blas"):
         found = mlp.answer_all(mlp.make_layers(7, dtype), mlp.make_vectors("mnist", 7, dtype), 0, 1_500, batch)
-    assert found == expected.tobytes()
+    assert found == expected
 
 
 def test_the_same_seed_gives_the_same_weights_in_both_dtypes_and_another_seed_others() -> None:

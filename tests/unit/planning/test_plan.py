@@ -62,7 +62,7 @@ def test_three_nodes_share_what_can_be_shared_equally() -> None:
         ({"samples": 10_001}, BadInput, "1 to 10,000"),
         ({"blocks": 10**9}, BadInput, "50,000 are the most of a session"),
         (
-            {"sets": tuple(f"{name}={','.join(map(str, range(1, 101)))}" for name in ("batch", "in_flight"))},
+            {"sets": tuple(f"{name}={','.join(map(str, range(1, 301)))}" for name in ("batch", "in_flight"))},
             BadInput,
             "50,000 are the most",
         ),

@@ -11,25 +11,17 @@ import pytest
 from made_up_sessions import a_session_on_disk
 
 from bench import experiments, params
+from bench.cli import app
 
 FIRST, SECOND = "20260105-100000-inference-lab-0001", "20260206-100000-inference-lab-0002"
 
 
-def offered(folder: Path, words: str) -> list[str]:
-    """What bash is told to offer for the last of `words`."""
-    environment = {"_BENCH_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
-    code = "import sys; sys.argv[0] = 'bench'; from bench.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, **environment},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.stderr == ""
-    return done.stdout.split()
+CODE = "import sys; sys.argv[0] = 'bench'; from bench.cli import main; main()"
+
+
+def asked(words: str) -> dict[str, str]:
+    """How bash asks what to offer for the last of `words`."""
+    return {"_BENCH_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
 
 
 PROFILES = list(dict.fromkeys(each for name in experiments.NAMES for each in experiments.load(name).profiles))
@@ -55,8 +47,34 @@ PROFILES = list(dict.fromkeys(each for name in experiments.NAMES for each in exp
         ("bench report --out elsewhere ", ["latest"]),
     ],
 )
-def test_names_are_offered_where_they_are_asked_for(tmp_path: Path, words: str, expected: list[str]) -> None:
+def test_names_are_offered_where_they_are_asked_for(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: str,
+    expected: list[str],
+) -> None:
     for name in (FIRST, SECOND):
         a_session_on_disk(tmp_path / "results", name)
-    assert offered(tmp_path, words) == expected
+    monkeypatch.chdir(tmp_path)
+    for name, value in asked(words).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit, match="0"):
+        app(prog_name="bench")
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.split() == expected
     assert expected
+
+
+def test_the_command_itself_offers_names_and_says_nothing_else(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CODE],
+        env={**os.environ, **asked("bench run inf")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.stdout.split(), done.stderr) == (["inference"], "")
