@@ -135,14 +135,19 @@ def test_status_says_why_what_was_stood_up_is_not_up(boot: str, words: str):
     create("local", {"name": "gone"}).down()
 
 
+ELSEWHERE = (
+    f"elsewhere-{os.getpid()}"  # the processes of all of this machine are looked through: other tests have their own
+)
+
+
 @pytest.fixture
 def sleeper(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
-    """A process of a deployment `elsewhere`, with the state folder and the run folder that it was started with."""
-    state, ran_in = tmp_path / "other state" / "raymeter" / "local" / "elsewhere", tmp_path / "rm-0123abcd"
+    """A process of a deployment of ELSEWHERE, with the state folder and the run folder that it was started with."""
+    state, ran_in = tmp_path / "other state" / "raymeter" / "local" / ELSEWHERE, tmp_path / "rm-0123abcd"
     state.mkdir(parents=True)
     ran_in.mkdir()
     marks = {
-        processes.DEPLOYMENT: "elsewhere",
+        processes.DEPLOYMENT: ELSEWHERE,
         processes.DEPLOYMENT_ID: "0123abcd",
         "RAYMETER_NODE": "head",
         "RAYMETER_RECORDS": str(state / "records"),
@@ -159,21 +164,21 @@ def sleeper(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
 def test_what_another_state_folder_knows_of_is_told_and_not_ended(sleeper: tuple[Path, Path]):
     state, ran_in = sleeper
     (state / "state.json").write_text("{}")
-    target = create("local", {"name": "elsewhere"})
+    target = create("local", {"name": ELSEWHERE})
     assert target.status().remains == ()
     assert "started with another state folder" in target.status().not_ready
     with pytest.raises(TargetFailed, match="started with another state folder") as caught:
         target.down()
-    assert f"XDG_STATE_HOME='{state.parents[2]}' bench down --name elsewhere" in str(caught.value)
-    assert len(of_deployment("elsewhere")) == 1
+    assert f"XDG_STATE_HOME='{state.parents[2]}' bench down --name {ELSEWHERE}" in str(caught.value)
+    assert len(of_deployment(ELSEWHERE)) == 1
     assert ran_in.is_dir()
 
 
 def test_what_no_state_folder_knows_of_is_ended(sleeper: tuple[Path, Path]):
     _, ran_in = sleeper
-    target = create("local", {"name": "elsewhere"})
+    target = create("local", {"name": ELSEWHERE})
     assert [each.partition(" (")[2] for each in target.status().remains] == ["sleep)"]
     assert len(target.down()) == 1
-    assert not of_deployment("elsewhere")
+    assert not of_deployment(ELSEWHERE)
     assert not ran_in.exists()
     assert target.status().remains == target.down() == ()
