@@ -62,7 +62,7 @@ print(said)
 
 
 @pytest.fixture(scope="module")
-def pair(isolated: None) -> Iterator[Cluster]:
+def pair() -> Iterator[Cluster]:
     """Two nodes of one CPU, each in its namespace."""
     if effective_cpus().whole < 2:
         pytest.skip("two nodes need two CPUs")
@@ -159,7 +159,7 @@ class TestAPair:
 @pytest.mark.root
 @pytest.mark.ray
 @pytest.mark.parametrize("moment", ["at once", "while links are made", "while Ray starts", "later"])
-def test_a_crash_at_any_moment_leaves_nothing_after_down(moment: str, isolated: None):
+def test_a_crash_at_any_moment_leaves_nothing_after_down(moment: str):
     shm = set(listing("/dev/shm"))
     child = subprocess.Popen([sys.executable, "-c", UP, "crash", "auto", as_json(ONE_NODE)], stdout=subprocess.DEVNULL)
     earliest = {"at once": 0.0, "while links are made": 0.2, "while Ray starts": 0.6, "later": 2.5}[moment]

@@ -35,7 +35,7 @@ with socket.create_server(("0.0.0.0", 5000)) as server:
 
 
 @pytest.fixture
-def lan(isolated: None) -> Iterator[str]:
+def lan() -> Iterator[str]:
     deployment_id = new_id()
     with namespaces.subnet_lock():
         subnet = namespaces.free_subnet(namespaces.taken())
@@ -74,7 +74,7 @@ def test_a_slow_link_lets_little_more_through_after_a_pause_than_its_rate(lan: s
 
 
 @pytest.mark.root
-def test_what_is_half_made_is_removed(isolated: None):
+def test_what_is_half_made_is_removed():
     deployment_id = new_id()
     subprocess.run(["ip", "netns", "add", namespaces.node_name(deployment_id, 1)], check=True)
     assert namespaces.existing(deployment_id, 2)
