@@ -32,6 +32,5 @@ def commands(*pages: Path) -> list[str]:
 
 
 def executed() -> list[str]:
-    """What a test runs, each once: all but the pages of experiments, whose commands measure for minutes to days."""
-    pages = [page for page in in_navigation() if page.parent == DOCS]
-    return list(dict.fromkeys(commands(README, *pages)))
+    """What a test runs, in this order: all but the pages of experiments, whose commands measure for minutes to days."""
+    return commands(README, *(page for page in in_navigation() if page.parent == DOCS))

@@ -29,8 +29,8 @@ BY_OTHERS = {  # what tests under tests/e2e/ do on a Docker engine or a Kubernet
     "docker": ("TARGET=docker", "--target docker", "bench image", "task image"),
     "k8s": ("TARGET=k8s", "--target k8s", "kubectl", "kind", "bench manifest"),
 }
-# What takes a registry of the user's own, or installs a tool from the network.
-BY_USERS = ("registry.example", "astral.sh")
+# What takes a registry of the user's own, or installs something from the network or from a folder.
+BY_USERS = ("registry.example", "astral.sh", "uv export", "pip download", "pip install", "PIP_NO_INDEX=1")
 
 
 def is_for_others(command: str) -> bool:
