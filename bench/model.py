@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from bench.columns import Columns, Layout
 from bench.meanings import UNITS, ArmMeaning, Meaning
 from bench.options import RunRequest
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 STEADY_TURNS = 5  # no fewer are left of an invocation whose first turns are discarded beyond those declared
 
 WORK_TOLERANCE = 0.01  # of the headline's own count: what is rounded, or cut off at the end of an interval
@@ -248,6 +249,10 @@ class NodeUsage:
     work: float | None = None  # units of work done here: inputs, trials, jobs
 
 
+SAMPLES = Layout(Sample, Interval)
+USAGE = Layout(NodeUsage, Interval)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Core:
     """A physical core: those of its hardware threads that a node may run on, and all of them."""
@@ -382,8 +387,8 @@ class Run:
     status: Status
     reasons: tuple[str, ...] = ()
     facts: Facts | None = None
-    samples: tuple[Sample, ...] = ()
-    usage: tuple[NodeUsage, ...] = ()
+    samples: Sequence[Sample] = ()  # this and the next become columns
+    usage: Sequence[NodeUsage] = ()
     digests: Mapping[str, str] = field(default_factory=dict)  # what must be equal over cells and arms: its checksum
     reconciled: bool | None = None  # Prometheus and the record agreed; None: not asked
     alerts: tuple[str, ...] = ()  # "Throttled: head was ...": alert rules that held while it went
@@ -396,11 +401,16 @@ class Run:
     idle_load: IdleLoad | None = None  # of its deployment; None: not measured there
     profiles: Mapping[str, str] = field(default_factory=dict)  # by name of file: stacks, as bench/stacks.py has them
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "samples", Columns.of(SAMPLES, self.samples))
+        object.__setattr__(self, "usage", Columns.of(USAGE, self.usage))
+
     @cached_property
     def covered(self) -> Interval | None:
         """From the first thing that was timed to the last, on the driver's clock; None where nothing was."""
-        every = [*[sample.interval for sample in self.samples], *[usage.interval for usage in self.usage]]
-        return Interval(min([i.begin for i in every]), max([i.end for i in every])) if every else None
+        columns = (Columns.of(SAMPLES, self.samples), Columns.of(USAGE, self.usage))
+        begins, ends = ([time for rows in columns for time in rows.read(name)] for name in ("begin", "end"))
+        return Interval(min(begins), max(ends)) if begins else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -427,9 +437,16 @@ class Session(RunRequest):
 def to_json(value: object) -> bytes:
     """A noun as JSON, one line. Bytes of a path that are not UTF-8, which JSON cannot hold, are written as escapes."""
     try:
-        return msgspec.json.encode(value)
+        return msgspec.json.encode(value, enc_hook=_rows)
     except UnicodeEncodeError:
-        return msgspec.json.encode(_encodable(msgspec.to_builtins(value)))
+        return msgspec.json.encode(_encodable(as_builtins(value)))
+
+
+def _rows(value: object) -> list[object]:
+    """Columns as JSON has them: row by row."""
+    if isinstance(value, Columns):
+        return list(value)
+    raise NotImplementedError(f"{type(value).__name__} has no form in JSON")
 
 
 def _encodable(value: Any) -> Any:
@@ -448,4 +465,4 @@ def from_json(text: bytes | str, kind: type[T]) -> T:
 
 def as_builtins(value: object) -> Any:
     """A noun as dicts, lists, numbers and strings."""
-    return msgspec.to_builtins(value)
+    return msgspec.to_builtins(value, enc_hook=_rows)

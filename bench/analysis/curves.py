@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from bench.analysis.rows import Question, Specs
-from bench.model import Metric, Run
+from bench.analysis.table import Selection
+from bench.model import Metric
 
 MOST_STEPS = 200  # of one curve: more than any picture can show
 
@@ -34,23 +35,23 @@ class Curve:
 def curves(question: Question, specs: Specs, metrics: Sequence[Metric]) -> Iterator[Curve]:
     """Every curve that was measured, arm by arm and point by point."""
     for topology, those in specs.items():
-        runs = question.usable(those).runs
+        runs = question.usable(those)
         for metric in (metric for metric in metrics if metric.axis):
             for (arm, point), lines in _lines(runs, metric).items():
                 yield _curve(metric, arm, topology, point, lines)
 
 
-def _lines(runs: Sequence[Run], metric: Metric) -> Mapping[tuple[str, str], list[Line]]:
+def _lines(those: Selection, metric: Metric) -> Mapping[tuple[str, str], list[Line]]:
     """By arm and point: what each invocation drew. A step that came twice has the value that came last."""
-    found: dict[tuple[str, str], list[Line]] = {}
-    for run in runs:
-        drawn: dict[tuple[str, str], dict[float, float]] = {}
-        for sample in run.samples:
-            if sample.metric == metric.name and sample.step is not None and sample.value is not None:
-                drawn.setdefault((sample.arm, sample.point), {})[sample.step] = sample.value
-        for key, values in drawn.items():
-            found.setdefault(key, []).append(sorted(values.items()))
-    return found
+    table, samples = those.table, those.table.samples
+    rows = those.samples[samples.named(those.samples, metric=metric.name)]
+    rows = rows[table.is_curve[rows] & ~table.is_gap[rows]]
+    names = zip(samples.text("arm", rows), samples.text("point", rows), samples.run[rows].tolist(), strict=True)
+    drawn: dict[tuple[str, str], dict[int, dict[float, float]]] = {}
+    steps, values = samples.read("step")[rows].tolist(), samples.read("value")[rows].tolist()
+    for (arm, point, run), step, value in zip(names, steps, values, strict=True):
+        drawn.setdefault((arm or "", point or ""), {}).setdefault(run, {})[step] = value
+    return {key: [sorted(line.items()) for line in by_run.values()] for key, by_run in drawn.items()}
 
 
 def _curve(metric: Metric, arm: str, topology: str, point: str, lines: Sequence[Line]) -> Curve:

@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from bench.analysis.core_shapes import of_each_node
-from bench.analysis.table import Columns, Selection, Table, known
+from bench.analysis.table import Selection, Table, TableColumns, known
 from bench.analysis.usage import IDLE
 from bench.model import NodeUsage
 
@@ -62,7 +62,7 @@ def _counted(values: Numbers) -> list[float]:
     return [value for value in known(values) if value is not None]
 
 
-def _per_cpu_second(usage: Columns[NodeUsage], rows: Positions, name: str) -> float | None:
+def _per_cpu_second(usage: TableColumns[NodeUsage], rows: Positions, name: str) -> float | None:
     """Over the rows that have both: what ended with a process is counted in neither."""
     import numpy as np
 

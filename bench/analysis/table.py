@@ -8,13 +8,14 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, pairwise
-from operator import attrgetter
+from operator import itemgetter
 from statistics import fmean
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from bench.analysis.comparison import NOT_MEASURED, Outcome
-from bench.model import Interval, Metric, NodeUsage, Run, Sample
+from bench.columns import Columns, Layout
+from bench.model import SAMPLES, USAGE, Interval, Metric, NodeUsage, Run, Sample
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +37,7 @@ Mean = Literal["rate", "mean", "share"]
 Series = tuple[Sequence[Sequence[float]], Sequence[Sequence[float]]]
 """By run, the values of its turns in their order: all of them, and one for each turn, which is the mean of several."""
 
-Row = TypeVar("Row", Sample, NodeUsage)
+Row = TypeVar("Row")
 
 
 def known(values: Numbers) -> list[float | None]:
@@ -94,41 +95,58 @@ class Groups:
         return found
 
 
-class Columns(Generic[Row]):
+class TableColumns(Generic[Row]):
     """Rows of runs, one run after the other, field by field."""
 
-    def __init__(self, by_run: Sequence[Sequence[Row]], *names: str) -> None:
+    def __init__(self, by_run: Sequence[Columns[Row]], layout: Layout[Row], *names: str) -> None:
         """`names`: of the fields that name a row. Rows with the same names have the same key."""
         import numpy as np
 
-        counts: list[int] = [len(rows) for rows in by_run]
-        self.rows: list[Row] = list(chain.from_iterable(by_run))
-        self.run: Positions = np.repeat(np.arange(len(by_run)), counts)
-        self._bounds = np.cumsum([0, *counts]).tolist()
-        self._names, self._columns = names, dict[str, "Numbers"]()
+        self._by_run = by_run
+        self._layout = layout
+        self._names = names
+        self._counts: list[int] = [len(rows) for rows in by_run]
+        self.run: Positions = np.repeat(np.arange(len(by_run)), self._counts)
+        self._bounds = np.cumsum([0, *self._counts]).tolist()
+        joined = np.frombuffer(b"".join([rows.numbers for rows in by_run]), dtype=float)
+        self._numbers = joined.reshape(-1, len(layout.numbers))
+        self._columns = dict[str, "Numbers"]()
 
     def read(self, name: str) -> Numbers:
         """A field of each row; NaN: it has none."""
         import numpy as np
 
         if name not in self._columns:
-            values = map(attrgetter(name), self.rows)
-            try:  # three times as fast, where no row lacks it
-                self._columns[name] = np.fromiter(values, float, len(self.rows))
-            except TypeError:
-                self._columns[name] = np.array(list(map(attrgetter(name), self.rows)), dtype=float)
+            self._columns[name] = np.ascontiguousarray(self._numbers[:, self._layout.position[name]])
         return self._columns[name]
+
+    @cached_property
+    def _texts(self) -> tuple[list[tuple[str | None, ...]], Positions]:
+        """The texts of the rows of each run, and which of them each row has."""
+        import numpy as np
+
+        texts = [of_rows for rows in self._by_run for of_rows in rows.names]
+        first = np.cumsum([0, *[len(rows.names) for rows in self._by_run]])[:-1]
+        joined = np.frombuffer(b"".join([rows.codes for rows in self._by_run]), dtype=np.uint32)
+        return texts, joined + np.repeat(first, self._counts)
+
+    def text(self, name: str, rows: Positions) -> list[str | None]:
+        """A field of text of these rows."""
+        texts, of_row = self._texts
+        at = self._layout.texts.index(name)
+        return [texts[which][at] for which in of_row[rows].tolist()]
 
     @cached_property
     def keys(self) -> tuple[list[Any], Positions]:
         """The keys in the order in which they come, and which of them each row has."""
         import numpy as np
 
+        texts, of_row = self._texts
         codes: defaultdict[Hashable, int] = defaultdict()
         codes.default_factory = codes.__len__
-        found = map(codes.__getitem__, map(attrgetter(*self._names), self.rows))
-        of_row = np.fromiter(found, np.intp, len(self.rows))
-        return list(codes), of_row
+        names_of = itemgetter(*[self._layout.texts.index(name) for name in self._names])
+        code = [codes[names_of(of_rows)] for of_rows in texts]
+        return list(codes), np.array(code, dtype=np.intp)[of_row]
 
     def coded(self, name: str) -> tuple[list[Any], Positions]:
         """The different values of a field of the key in the order in which they come, and which of them each row has."""
@@ -151,22 +169,22 @@ class Columns(Generic[Row]):
     def turn(self) -> Positions:
         import numpy as np
 
-        return np.fromiter(map(attrgetter("turn"), self.rows), np.intp, len(self.rows))
+        return self.read("turn").astype(np.intp)
 
     @cached_property
     def warmup(self) -> Mask:
         """As it was recorded."""
         import numpy as np
 
-        return np.fromiter(map(attrgetter("warmup"), self.rows), np.bool_, len(self.rows))
+        return self.read("warmup").astype(np.bool_)
 
     @property
     def begin(self) -> Numbers:
-        return self.read("interval.begin")
+        return self.read("begin")
 
     @property
     def end(self) -> Numbers:
-        return self.read("interval.end")
+        return self.read("end")
 
     @cached_property
     def seconds(self) -> Numbers:
@@ -187,14 +205,16 @@ class Table:
         runs: Sequence[Run],
         discarded: Mapping[str, int] = MappingProxyType({}),
         *,
-        columns: tuple[Columns[Sample], Columns[NodeUsage]] | None = None,
+        columns: tuple[TableColumns[Sample], TableColumns[NodeUsage]] | None = None,
     ) -> None:
         """`discarded`: by Spec, the first turns that do not count, where these are more than were declared."""
         self.runs = tuple(runs)
         self.discarded = discarded
         self.samples, self.usage = columns or (
-            Columns([run.samples for run in self.runs], "metric", "arm", "node", "point"),
-            Columns([run.usage for run in self.runs], "arm", "node", "point"),
+            TableColumns(
+                [Columns.of(SAMPLES, run.samples) for run in self.runs], SAMPLES, "metric", "arm", "node", "point"
+            ),
+            TableColumns([Columns.of(USAGE, run.usage) for run in self.runs], USAGE, "arm", "node", "point"),
         )
         self._position = {run.spec.id: at for at, run in enumerate(self.runs)}
         self._outcomes: dict[tuple[Key, Mean], Mapping[int, Outcome]] = {}
@@ -269,7 +289,7 @@ class Table:
             return np.concatenate([self.samples.read(name)[samples], self.usage.read(name)[usage]])
 
         groups = Groups(np.concatenate([self.samples.run[samples], self.usage.run[usage]]), len(self.runs))
-        begins, ends = groups.least(both("interval.begin")).tolist(), groups.most(both("interval.end")).tolist()
+        begins, ends = groups.least(both("begin")).tolist(), groups.most(both("end")).tolist()
         found = zip(self.runs, groups.sizes.tolist(), begins, ends, strict=True)
         return {run.spec.id: Interval(begin, end) for run, size, begin, end in found if size}
 
@@ -389,7 +409,7 @@ class _ByKey:
             return len(values) / math.fsum(1 / rate for rate in values) if all(values) else 0.0
         rows = self._order[samples]
         rows = rows[~self._table.warm_samples[rows]]
-        return next((why for at in rows.tolist() if (why := self._table.samples.rows[at].reason)), NOT_MEASURED)
+        return next(filter(None, self._table.samples.text("reason", rows)), NOT_MEASURED)
 
     def first_values(self, code: int) -> Mapping[int, float]:
         """By run, the first value of a key, where it is there and not 0."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from bench.analysis.rows import Question, Specs
 from bench.analysis.stats.estimates import LEVEL
-from bench.analysis.table import Selection
+from bench.analysis.table import Groups, Selection
 from bench.metrics import meaning
-from bench.model import Arm, Metric, Run
+from bench.model import Arm, Metric
 from bench.survival import kaplan_meier_median
 
 
@@ -44,16 +44,16 @@ def times_to_target(
 
 
 def _reached(topology: str, arm: str, trained: Selection, metric: Metric, curve: Metric | None) -> TimeToTarget:
-    runs = trained.runs
-    times = list(zip(runs, trained.outcomes(metric, arm), strict=True))
+    times = list(zip(trained.at, trained.outcomes(metric, arm), strict=True))
+    watched = _watched_seconds(trained, arm, curve)
     came = [time for _, time in times if not isinstance(time, str)]
-    missed = [_watched_seconds(run, arm, curve) for run, time in times if isinstance(time, str)]
+    missed = [watched.get(run, 0.0) for run, time in times if isinstance(time, str)]
     middle = kaplan_meier_median(came, missed)
-    low, high = _interval(len(came), len(runs))
+    low, high = _interval(len(came), len(times))
     return TimeToTarget(
         topology=topology,
         arm=arm,
-        runs=len(runs),
+        runs=len(times),
         reached=len(came),
         low=low,
         high=high,
@@ -62,11 +62,12 @@ def _reached(topology: str, arm: str, trained: Selection, metric: Metric, curve:
     )
 
 
-def _watched_seconds(run: Run, arm: str, curve: Metric | None) -> float:
-    """Until the accuracy was last evaluated; 0 where the experiment has no curve of it."""
-    name = curve.name if curve else None
-    looks = (s.step for s in run.samples if s.metric == name and s.arm == arm and s.step is not None)
-    return max(looks, default=0.0)
+def _watched_seconds(trained: Selection, arm: str, curve: Metric | None) -> dict[int, float]:
+    """By run, until the accuracy was last evaluated; none where the experiment has no curve of it."""
+    table, rows = trained.table, trained.samples
+    rows = rows[table.samples.named(rows, metric=curve.name if curve else "", arm=arm) & table.is_curve[rows]]
+    steps = Groups(table.samples.run[rows], len(table.runs)).most(table.samples.read("step")[rows]).tolist()
+    return {at: steps[at] for at in trained.at if not math.isnan(steps[at])}
 
 
 def _interval(reached: int, runs: int) -> tuple[float, float]:

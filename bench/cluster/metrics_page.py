@@ -20,6 +20,7 @@ from bench.cluster import driver_lock
 from bench.cluster.recorder import DECLARED
 from bench.model import Declared, Line, NodeUsage, RunResult, Sample, Spec, from_json
 from bench.prometheus.reconcile import Key, key_of
+from bench.record import line_format
 from bench.record.store import SAMPLES
 
 MOST_RUNS = 8  # the newest; what has left the page is in Prometheus
@@ -106,7 +107,7 @@ class Followed:
             whole = content[: content.rfind(b"\n") + 1]
             self.offset += len(whole)
             for text in whole.splitlines():
-                self._take_in(from_json(text, Line))
+                self._take_in(line_format.decode(text))
         if is_lost and self.result is None:
             self.ended = max(each.stat().st_mtime for each in (path, self.folder) if each.exists())
 

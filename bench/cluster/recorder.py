@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.cluster import driver_lock
-from bench.model import Declared, Facts, Line, NodeUsage, RunResult, Sample, Spec, Status, from_json, to_json
+from bench.model import Declared, Facts, Line, NodeUsage, RunResult, Sample, Spec, Status, to_json
+from bench.record import line_format
 from bench.record.store import FILES, SAMPLES, write_whole
 from bench.sanitize import clean_reason, to_clean_json
 
@@ -64,8 +65,8 @@ class Recorder:
 
     def _write(self, **what: Any) -> None:
         with self._lock:
-            text = to_clean_json(Line(seq=self._seq + 1, **what)) + b"\n"
-            from_json(text, Line)  # raises here what would make the record unreadable: JSON turns NaN into null
+            text = line_format.encode(Line(seq=self._seq + 1, **what))
+            line_format.decode(text)  # raises here what would make the record unreadable: JSON turns NaN into null
             self._file.write(text)
             self._file.flush()
             os.fsync(self._file.fileno())

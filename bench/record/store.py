@@ -2,7 +2,7 @@
 
 results/<session>/session.json                    the plan, and why it ended early
 results/<session>/runs/<run>/spec.json            what was asked
-results/<session>/runs/<run>/samples.jsonl        a Line a line: facts, samples, usage, checksums
+results/<session>/runs/<run>/samples.jsonl        one value a line: facts, a sample, usage, a checksum
 results/<session>/runs/<run>/run.json             how it ended, written last
 results/<session>/runs/<run>/prometheus.om.gz     what Prometheus had of it, where there was one
 results/<session>/runs/<run>/files/               what the experiment left beside its numbers: a profile, a journal
@@ -29,8 +29,10 @@ import msgspec
 
 from bench import stacks
 from bench.errors import BadInput, CannotWrite, RecordDamaged, did_you_mean
-from bench.model import SCHEMA_VERSION, Line, Run, RunResult, Session, Spec, as_builtins, to_json
+from bench.model import SCHEMA_VERSION, Run, RunResult, Session, Spec, as_builtins, to_json
+from bench.record import line_format
 from bench.record.files import read_plain, replace_whole
+from bench.record.line_format import Recorded
 from bench.sanitize import clean_reason, clean_text, from_clean_json, to_clean_json
 
 T = TypeVar("T")
@@ -155,7 +157,7 @@ def close_run(folder: Path, spec: Spec, result: RunResult) -> RunResult:
 
 def measure(path: Path) -> tuple[int, str]:
     """Whole lines in a samples.jsonl, and the SHA-256 of its bytes."""
-    content = read_plain(path) if path.exists() else b""
+    content = _content(path)
     return content.count(b"\n"), hashlib.sha256(content).hexdigest()
 
 
@@ -269,23 +271,26 @@ def latest_attempt(folder: Path, spec: Spec) -> Spec | None:
 
 def check_unchanged(folder: Path, tried: Spec) -> None:
     """Raise RecordDamaged where the plan has other settings for the attempt `tried` than those that it was started with."""
-    if changed := changes(folder, tried):
+    try:
+        begun = _begun(folder, tried)
+    except RecordDamaged:
+        return  # reading the run says so
+    _check_same(folder, begun, tried)
+
+
+def _begun(folder: Path, tried: Spec) -> Spec | None:
+    """What the attempt `tried` was started with; None: it was cut off before it was written down."""
+    path = run_folder(folder, tried) / "spec.json"
+    return _read(path, Spec) if path.exists() else None
+
+
+def _check_same(folder: Path, begun: Spec | None, tried: Spec) -> None:
+    changed = _differences(begun, tried, but=("session",)) if begun else []  # its name is no setting
+    if changed:
         raise RecordDamaged(
             f"Run {tried.folder} was started with different settings ({'; '.join(changed)}).",
             f"Restore them in {folder / 'session.json'}, or start a new session.",
         )
-
-
-def changes(folder: Path, tried: Spec) -> list[str]:
-    """What the plan has changed since the attempt `tried` was started: `params.jobs was 48 and is 60`."""
-    begun = run_folder(folder, tried) / "spec.json"
-    if not begun.exists():  # it was cut off before it could say: nothing was done
-        return []
-    try:
-        was = _read(begun, Spec)
-    except RecordDamaged:  # as whoever reads the run will say
-        return []
-    return _differences(was, tried, but=("session",))  # its name is no setting
 
 
 def check_cells(session: Session) -> None:
@@ -330,26 +335,24 @@ def load_run(folder: Path, spec: Spec) -> Run:
 
     A run without run.json was cut off: what it had measured is kept, and it is `stopped`.
     """
-    check_unchanged(folder, spec)
     path = run_folder(folder, spec)
     with readable(path):
+        _check_same(folder, _begun(folder, spec), spec)
         result = ending(path)
-        if (path / "spec.json").exists():
-            _read(path / "spec.json", Spec)
-        lines = list(read_lines(path / SAMPLES, is_closed=result is not None))
+        content = _content(path / SAMPLES)
+        recorded = _recorded(path / SAMPLES, content, is_closed=result is not None)
         if result is not None:
-            _check_whole(path / SAMPLES, result)
+            _check_whole(path / SAMPLES, content, result)
         profiles = dict(_profiles(path / FILES))
-    digests = {line.digest[0]: line.digest[1] for line in lines if line.digest}
+    digests, facts = recorded.digests, recorded.facts
     data = {name.removeprefix(DATA): digest for name, digest in digests.items() if name.startswith(DATA)}
-    facts = next((line.facts for line in lines if line.facts), None)
     return Run(
         spec=spec,
         status=result.status if result else "stopped",
         reasons=tuple(map(clean_reason, result.reasons)) if result else ("it was cut off before it ended",),
         facts=replace(facts, data=data) if facts else None,
-        samples=tuple(line.sample for line in lines if line.sample),
-        usage=tuple(line.usage for line in lines if line.usage),
+        samples=recorded.samples,
+        usage=recorded.usage,
         digests={name: digest for name, digest in digests.items() if not name.startswith(DATA)},
         reconciled=result.reconciled if result else None,
         alerts=result.alerts if result else (),
@@ -367,14 +370,13 @@ def ending(path: Path) -> RunResult | None:
     return _read(path / "run.json", RunResult) if (path / "run.json").exists() else None
 
 
-def _check_whole(path: Path, result: RunResult) -> None:
+def _check_whole(path: Path, content: bytes, result: RunResult) -> None:
     """Raise RecordDamaged where a samples.jsonl is not the one that `result` was written for, and say what became of it."""
-    content = read_plain(path) if path.exists() else b""
-    lines = content.count(b"\n")
-    if (lines, hashlib.sha256(content).hexdigest()) == (result.lines, result.sha256):
+    count = content.count(b"\n")
+    if (count, hashlib.sha256(content).hexdigest()) == (result.lines, result.sha256):
         return
-    if lines != result.lines:
-        raise RecordDamaged(f"{path} has {lines} of {result.lines} lines.")
+    if count != result.lines:
+        raise RecordDamaged(f"{path} has {count} of {result.lines} lines.")
     if hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest() == result.sha256:
         raise RecordDamaged(
             f"{path} has CRLF line ends, to which something converted it, as git may.",
@@ -392,20 +394,20 @@ def _profiles(folder: Path) -> Iterator[tuple[str, str]]:
                 yield path.name, clean_text(file.read(stacks.MOST_BYTES).decode(errors="replace"))
 
 
-def read_lines(path: Path, *, is_closed: bool) -> Iterator[Line]:
-    """The lines of a samples.jsonl in sequence. Half a line at the end of a run that was cut off is left out."""
-    content = read_plain(path) if path.exists() else b""
-    whole, _, half = content.rpartition(b"\n")
-    if half and is_closed:
+def read_samples(path: Path, *, is_closed: bool) -> Recorded:
+    """What a samples.jsonl says. Half a line at the end of a run that was cut off is left out. Raises RecordDamaged."""
+    return _recorded(path, _content(path), is_closed=is_closed)
+
+
+def _content(path: Path) -> bytes:
+    return read_plain(path) if path.exists() else b""
+
+
+def _recorded(path: Path, content: bytes, *, is_closed: bool) -> Recorded:
+    end = content.rfind(b"\n") + 1
+    if is_closed and end < len(content):
         raise RecordDamaged(f"{path} ends in half a line.")
-    for number, text in enumerate(whole.split(b"\n") if whole else (), start=1):
-        try:
-            line = from_clean_json(text, Line)
-        except (msgspec.DecodeError, ValueError) as error:
-            raise RecordDamaged(f"{path}, line {number}: {error}.") from error
-        if line.seq != number:
-            raise RecordDamaged(f"{path}, line {number}: its sequence number is {line.seq}.")
-        yield line
+    return line_format.read(content[:end], path)
 
 
 def load_runs(folder: Path, session: Session) -> list[Run]:

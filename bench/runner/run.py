@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,13 +18,12 @@ from bench.data import seeded
 from bench.errors import AuthFailed, BenchError, RecordDamaged, TargetFailed
 from bench.model import Extract, Line, QuietCheck, Run, RunResult, Sample, Session, Spec, Status, Topology
 from bench.prometheus import extract, reconcile, run_view
-from bench.record import store
+from bench.record import line_format, store
 from bench.runner.collect import Collector
 from bench.runner.deliver import deliver, give_back
 from bench.runner.interrupts import Stop
 from bench.runner.jobs_api import ENDED, JobsApi
 from bench.runner.worker_starts import WorkerStarts
-from bench.sanitize import from_clean_json
 from bench.targets import Cluster, Target
 
 POLL_SECONDS = 0.5
@@ -103,7 +102,7 @@ class _Job:
         spec = self.collector.spec
         for text in self.collector.fetch_new(insist=insist).splitlines():
             try:
-                line = from_clean_json(text, Line)
+                line = line_format.decode(text)
             except (msgspec.DecodeError, ValueError) as error:
                 raise RecordDamaged(f"The cluster sent a line of {spec.folder} that is not one: {error}.") from error
             self.context.listener.line_came(spec, line)
@@ -269,9 +268,7 @@ def _compare_digests(path: Path, result: RunResult, digests: dict[str, str]) -> 
     """An ok run whose checksums are not those of the runs before it is invalid."""
     if result.status != "ok":
         return result
-    found = {
-        line.digest[0]: line.digest[1] for line in store.read_lines(path / store.SAMPLES, is_closed=True) if line.digest
-    }
+    found = store.read_samples(path / store.SAMPLES, is_closed=True).digests
     wrong = [
         f"the checksum of {name} is {digest}, and was {digests[name]} in an earlier run of this session"
         for name, digest in found.items()
@@ -285,10 +282,9 @@ def _ask_monitoring(collector: Collector, result: RunResult, cluster: Cluster) -
     if result.status == "stopped":
         return replace(result, extract=Extract(missing="the run was stopped"))
     try:
-        lines = list(store.read_lines(collector.path / store.SAMPLES, is_closed=False))
+        samples = store.read_samples(collector.path / store.SAMPLES, is_closed=False).samples
     except RecordDamaged:
         return replace(result, reconciled=None, extract=Extract(missing="the record of the run is damaged"))
-    samples = [line.sample for line in lines if line.sample]
     if cluster.prometheus_url is None:
         result = replace(result, extract=Extract(missing="there is no Prometheus beside this cluster"))
     else:
@@ -298,7 +294,7 @@ def _ask_monitoring(collector: Collector, result: RunResult, cluster: Cluster) -
     return result if result.status == "ok" else replace(result, reconciled=None)
 
 
-def _ask_prometheus(url: str, collector: Collector, result: RunResult, samples: list[Sample]) -> RunResult:
+def _ask_prometheus(url: str, collector: Collector, result: RunResult, samples: Sequence[Sample]) -> RunResult:
     seen = run_view.look(url, collector.spec, samples)
     result = replace(result, alerts=(*result.alerts, *seen.alerts), reconciled=seen.reconciled)
     if seen.reconciled is None:
@@ -309,7 +305,7 @@ def _ask_prometheus(url: str, collector: Collector, result: RunResult, samples: 
     return replace(result, extract=kept)
 
 
-def _reconcile(collector: Collector, samples: list[Sample]) -> bool | None:
+def _reconcile(collector: Collector, samples: Sequence[Sample]) -> bool | None:
     """Whether the metrics page shows what the record has; None if it could not be asked."""
     try:
         return not reconcile.differences(collector.spec, samples, collector.metrics_page())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from bench.analysis import facts, interrupted_pairs
 from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence, Severity, about, confounds
@@ -13,6 +14,9 @@ from bench.analysis.oversubscribed import MARK, usable_cpus
 from bench.analysis.oversubscribed import oversubscribed as more_workers
 from bench.analysis.usage import IDLE
 from bench.model import Session
+
+if TYPE_CHECKING:
+    from bench.analysis.table import Mask, Table
 
 MOST_NAMED = 4  # runs in one sentence
 THROTTLED = 0.02  # 34 of 3,076 periods are no reason to worry, 40 % are
@@ -211,10 +215,12 @@ def not_deterministic(evidence: Evidence) -> Iterator[Caveat]:
 
 def no_bytes(evidence: Evidence) -> Iterator[Caveat]:
     """Nodes without a network namespace of their own, so that nothing can be counted."""
+    table = evidence.table
+    is_uncounted = _has(table, table.usage.turn >= 0) & ~_has_bytes(table)
     links = {
         run.facts.link
-        for run in evidence.usable
-        if run.facts and len(run.facts.nodes) > 1 and run.usage and all(u.sent_bytes is None for u in run.usage)
+        for run, is_so in zip(evidence.runs, is_uncounted, strict=True)
+        if is_so and run.status == "ok" and run.facts and len(run.facts.nodes) > 1
     }
     for link in sorted(links):
         text = f"bytes on the network are not counted here (link: {link}): the network's cost shows in time only."
@@ -223,11 +229,26 @@ def no_bytes(evidence: Evidence) -> Iterator[Caveat]:
 
 def no_idle_baseline(evidence: Evidence) -> Iterator[Caveat]:
     """Bytes were counted, and what an idle cluster sends was not."""
-    counted = [run for run in evidence.usable if any(usage.sent_bytes is not None for usage in run.usage)]
-    without = [run for run in counted if not any(usage.arm == IDLE for usage in run.usage)]
+    table = evidence.table
+    is_without = _has_bytes(table) & ~_has(table, table.usage.named(arm=IDLE))
+    without = [run for run, is_so in zip(evidence.runs, is_without, strict=True) if is_so and run.status == "ok"]
     if without:
         text = f"no idle baseline in {plural(len(without), 'run')}: bytes include what Ray sends with nothing to do."
         yield Caveat(severity="weakens", about=SESSION, text=text)
+
+
+def _has(table: Table, rows: Mask) -> Mask:
+    """By run, whether any of these rows of usage is its."""
+    import numpy as np
+
+    return np.greater(np.bincount(table.usage.run[rows], minlength=len(table.runs)), 0)
+
+
+def _has_bytes(table: Table) -> Mask:
+    """By run, whether bytes were counted in any row of its usage."""
+    import numpy as np
+
+    return _has(table, ~np.isnan(table.usage.read("sent_bytes")))
 
 
 def not_reconciled(evidence: Evidence) -> Iterator[Caveat]:

@@ -14,7 +14,7 @@ from bench.analysis.number_format import label, plain, plural, quantity, span
 from bench.analysis.stats import estimates
 from bench.analysis.steadiness import Label, Steadiness
 from bench.analysis.table import Selection
-from bench.model import Metric
+from bench.model import NOT_FINITE, OUT_OF_RANGE, Metric
 
 OVERHEAD_SECONDS = 0.010  # a call that is shorter measures Ray, not the work
 ORDER_P = 0.05
@@ -197,7 +197,7 @@ def partly_missing(evidence: Evidence) -> Iterator[Caveat]:
         table, rows = those.table, those.samples
         is_headline = table.samples.named(rows, metric=row.metric.name, arm=cell.subject)
         rows = rows[is_headline & ~(table.is_curve[rows] | table.warm_samples[rows])]
-        gaps = [table.samples.rows[at].reason for at in rows[table.is_gap[rows]].tolist()]
+        gaps = table.samples.text("reason", rows[table.is_gap[rows]])
         if gaps:
             text = f"{plural(len(gaps), 'sample')} of {len(rows)} without a value: {gaps[0]}."
             yield Caveat(severity="weakens", about=about(cell), text=text)
@@ -210,11 +210,12 @@ def not_finite(evidence: Evidence) -> Iterator[Caveat]:
     table = evidence.table
     for run in evidence.runs:
         runs[cell_name(run.spec.experiment, run.spec.cell), run.spec.topology.name] += 1
-    gaps = (table.is_gap & ~table.warm_samples).nonzero()[0].tolist()
+    gaps = (table.is_gap & ~table.warm_samples).nonzero()[0]
+    of_gaps = [table.samples.text(name, gaps) for name in ("metric", "arm", "point", "reason")]
     for at, metric, arm in dict.fromkeys(
-        (int(table.samples.run[row]), sample.metric, f"{sample.arm} {sample.point}".strip())
-        for row in gaps
-        if (sample := table.samples.rows[row]).is_not_finite
+        (at, metric or "", f"{arm} {point}".strip())
+        for at, metric, arm, point, reason in zip(table.samples.run[gaps].tolist(), *of_gaps, strict=True)
+        if (reason or "").startswith((NOT_FINITE, OUT_OF_RANGE))
     ):
         spec = table.runs[at].spec
         bad.setdefault((cell_name(spec.experiment, spec.cell), spec.topology.name, metric), Counter())[arm] += 1
@@ -239,8 +240,7 @@ def loads_missing(evidence: Evidence) -> Iterator[Caveat]:
         if not cell.sweeps:
             continue
         those = evidence.usable_of(cell)
-        gaps_at = those.samples[those.table.is_gap[those.samples]].tolist()
-        reasons = {those.table.samples.rows[at].reason for at in gaps_at}
+        reasons = {*those.table.samples.text("reason", those.samples[those.table.is_gap[those.samples]])}
         for row in cell.sweeps if reasons else ():
             for topology, side in row.sides.items():
                 gaps = [why for why in side.missing.values() if why in reasons]
@@ -289,15 +289,20 @@ def _culprit(by_node: Mapping[str, float]) -> str:
 
 def _waits(those: Selection, metric: str) -> tuple[float, float, dict[str, float]]:
     """Seconds that samples took, seconds that workers waited in them, and those by node."""
+    import numpy as np
+
+    table = those.table
+    rows = those.samples[table.samples.named(those.samples, metric=metric)]
+    rows = rows[~table.warm_samples[rows]]
     had = waited = 0.0
     by_node: dict[str, float] = {}
-    rows = those.samples[those.table.samples.named(those.samples, metric=metric)]
-    rows = rows[~those.table.warm_samples[rows]]
-    for sample in map(those.table.samples.rows.__getitem__, rows.tolist()):
-        if sample.node is None:
-            had, waited = had + sample.interval.seconds, waited + (sample.value or 0.0)
+    values = np.nan_to_num(table.samples.read("value")[rows]).tolist()
+    lengths = table.samples.seconds[rows].tolist()
+    for node, value, seconds in zip(table.samples.text("node", rows), values, lengths, strict=True):
+        if node is None:
+            had, waited = had + seconds, waited + value
         else:
-            by_node[sample.node] = by_node.get(sample.node, 0.0) + (sample.value or 0.0)
+            by_node[node] = by_node.get(node, 0.0) + value
     return had, waited, by_node
 
 

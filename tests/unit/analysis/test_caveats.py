@@ -144,7 +144,7 @@ def waiting(**by_node: float) -> Change:
             Sample(metric=WAIT.name, arm="ray", value=value, node=node, interval=Interval(0.0, 10.0), turn=1)
             for node, value in values.items()
         )
-        return [replace(run, samples=run.samples + waits) if run.spec.topology == MULTI else run for run in runs]
+        return [replace(run, samples=(*run.samples, *waits)) if run.spec.topology == MULTI else run for run in runs]
 
     return change
 

@@ -155,7 +155,7 @@ def test_the_order_of_the_blocks_changes_nothing(orders):
 
 def test_samples_that_are_there_10_times_leave_every_interval_as_it_was():
     session, runs = made_up(cells=1)
-    tenfold = [replace(run, samples=run.samples * 10) for run in runs]
+    tenfold = [replace(run, samples=tuple(run.samples) * 10) for run in runs]
     one, other = analysis.build(session, runs).cells[0], analysis.build(session, tenfold).cells[0]
     for row, same in zip(one.rows, other.rows, strict=True):
         for topology, found in row.sides.items():

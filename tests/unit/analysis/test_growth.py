@@ -15,7 +15,8 @@ from made_up import ARMS, METRICS
 from repository import SUPPORT
 
 from bench import analysis
-from bench.model import Line, Run, Spec, from_json, to_json
+from bench.model import Line, Run, Spec
+from bench.record import line_format
 
 READS: Counter[str] = Counter()
 
@@ -74,9 +75,9 @@ def fastest(work, times=3):
 
 def test_an_analysis_takes_no_more_than_a_few_times_what_reading_the_records_takes():
     session, runs = made_up.made_up(cells=2, blocks=20)
-    lines = [to_json(Line(seq=1, sample=sample)) for run in runs for sample in run.samples]
-    lines += [to_json(Line(seq=1, usage=usage)) for run in runs for usage in run.usage]
-    reading = fastest(lambda: [from_json(line, Line) for line in lines])
+    lines = [line_format.encode(Line(seq=1, sample=sample)) for run in runs for sample in run.samples]
+    lines += [line_format.encode(Line(seq=1, usage=usage)) for run in runs for usage in run.usage]
+    reading = fastest(lambda: [line_format.decode(line) for line in lines])
     # what a run keeps of itself once it was asked is to be worked out anew: each go has new runs
     fresh = iter([[replace(run) for run in runs] for _ in range(4)])
     analysis.build(session, next(fresh))

@@ -61,7 +61,7 @@ def a_session(**shape):
 
 def warm_turns(columns, warm):
     """The turns of which nothing counts; what is outside of turns is not looked at."""
-    return {row.turn for row, is_warm in zip(columns.rows, warm, strict=True) if is_warm and row.turn}
+    return {*columns.turn[warm].tolist()} - {0}
 
 
 def test_both_sides_discard_what_the_slower_one_needs():

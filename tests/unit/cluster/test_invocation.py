@@ -17,7 +17,8 @@ from bench.cluster.invocation import QUIET, Invocation, InvocationTurn, look_at_
 from bench.cluster.recorder import Recorder
 from bench.experiments.toolkit.faults import FaultInjector
 from bench.model import Arm, Spec
-from bench.record.store import DONE, FILES, SAMPLES, read_lines
+from bench.record import line_format
+from bench.record.store import DONE, FILES, SAMPLES, read_samples
 
 RAY = Arm(name="ray", help="", role="subject")
 PEER = Arm(name="peer", help="")
@@ -162,7 +163,7 @@ def test_a_checksum_that_changes_is_a_reason_and_is_recorded_once(folder: Path) 
         invocation.same_everywhere("answers", digest)
     (reason,) = invocation.reasons
     assert "the checksum of answers was b and a" in reason
-    assert [line.digest for line in read_lines(folder / SAMPLES, is_closed=False)] == [("answers", "a")]
+    assert read_samples(folder / SAMPLES, is_closed=False).digests == {"answers": "a"}
 
 
 def test_what_is_done_once_has_an_interval_of_its_own(folder: Path) -> None:
@@ -194,7 +195,7 @@ def test_what_is_recorded_in_the_midst_is_on_disk_at_once_and_progress_now_and_t
     for done in range(1000):
         invocation.progress(done, 1000)
     invocation.progress(1000, 1000)
-    lines = list(read_lines(folder / SAMPLES, is_closed=False))
+    lines = [line_format.decode(text) for text in (folder / SAMPLES).read_bytes().splitlines()]
     assert [line.sample.step for line in lines if line.sample] == [3.0]
     assert [line.progress for line in lines if line.progress] == [(0.0, 1000.0), (1000.0, 1000.0)]
 
@@ -203,8 +204,8 @@ def test_threads_that_report_do_not_mix_their_lines(folder: Path) -> None:
     invocation = an_invocation(folder)
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda number: invocation.record(a_sample(float(number))), range(200)))
-    lines = list(read_lines(folder / SAMPLES, is_closed=False))  # which checks their sequence
-    assert sorted(line.sample.value or 0 for line in lines if line.sample) == [float(n) for n in range(200)]
+    found = read_samples(folder / SAMPLES, is_closed=False)  # which checks the sequence of the lines
+    assert sorted(sample.value or 0 for sample in found.samples) == [float(n) for n in range(200)]
 
 
 def slow() -> None:

@@ -18,13 +18,14 @@ from made_up_sessions import a_session_on_disk
 from bench import analysis
 from bench.capsules import checking, packing
 from bench.errors import RecordDamaged
-from bench.model import RunResult, from_json, to_json
+from bench.model import SCHEMA_VERSION, RunResult, from_json, to_json
 from bench.record import store
 from bench.record.files import read_plain
 from bench.runner.session import remaining
 
 SESSION, OTHER = "20260105-100000-inference-lab-0001", "20260106-100000-inference-lab-0002"
 RUN = "b02-multi-inference-c01"
+NEWER = SCHEMA_VERSION + 1
 
 
 def lines_changed(change: Callable[[bytes], bytes], path: Path) -> None:
@@ -72,7 +73,7 @@ DAMAGES = {
         " of ",
     ),
     "CRLF": (lambda path: lines_changed(lambda text: text.replace(b"\n", b"\r\n"), path), "has CRLF line ends"),
-    "null": (a_null_value, "either a value or a reason"),
+    "null": (a_null_value, "Expected `float`, got `null`"),
     "nothing": (lambda path: path.unlink(), "has 0 of "),
     "FIFO": (instead(os.mkfifo), "cannot be read: it is no regular file"),
     "socket": (instead(a_socket), "cannot be read: it is no regular file"),
@@ -193,10 +194,13 @@ def test_a_record_of_a_newer_schema_is_refused_by_its_number_whatever_else_it_ha
     folder: Path, bench: Typed, name: str, rest: dict[str, str]
 ) -> None:
     path = folder / name
-    path.write_text(json.dumps(json.loads(path.read_text()) | rest | {"version": 2}))
+    path.write_text(json.dumps(json.loads(path.read_text()) | rest | {"version": NEWER}))
     for words in (("report", SESSION), ("show", SESSION), ("export", SESSION), ("resume", SESSION)):
         code, _, err = bench(*words)
-        assert (code, f"{path.name} has schema version 2, and this raymeter reads 1." in err) == (8, True)
+        assert (code, f"{path.name} has schema version {NEWER}, and this raymeter reads {SCHEMA_VERSION}." in err) == (
+            8,
+            True,
+        )
         assert "Use the version of raymeter that wrote it." in err
     assert "damaged: " in bench("list", "sessions")[1].splitlines()[0]
 

@@ -257,7 +257,7 @@ def test_topologies_have_the_colours_of_the_boards():
 
 def test_ten_thousand_samples_stay_below_two_megabytes():
     def many(session, runs):
-        return session, [replace(run, samples=run.samples * 40) for run in runs]
+        return session, [replace(run, samples=tuple(run.samples) * 40) for run in runs]
 
     report, text = a_page(many, cells=1, blocks=6)
     assert sum(len(run.samples) for run in many(*made_up(cells=1, blocks=6))[1]) > 10_000

@@ -20,7 +20,7 @@ from bench.cluster.recorder import Recorder
 from bench.errors import CannotWrite, RecordDamaged, TargetFailed
 from bench.model import Extract, IdleLoad, Line, Run, RunResult, Session, Spec, to_json
 from bench.prometheus import extract, run_view
-from bench.record import store
+from bench.record import line_format, store
 from bench.runner import quiet_check
 from bench.runner import run as run_module
 from bench.runner.interrupts import Stop
@@ -505,7 +505,7 @@ def a_line_with_null(spec: Spec, folder: Path) -> str:
     if spec != SPECS[0]:
         return good_driver(spec, folder)
     Recorder(folder, spec)
-    line = to_json(Line(seq=1, sample=a_sample(1.0))).replace(b'"value":1.0', b'"value":null') + b"\n"
+    line = line_format.encode(Line(seq=1, sample=a_sample(1.0))).replace(b'"value":1.0', b'"value":null')
     (folder / store.SAMPLES).write_bytes(line)
     (folder / "run.json").write_bytes(to_json(RunResult(status="ok", lines=1, sha256=sha256(line).hexdigest())))
     return "SUCCEEDED"
