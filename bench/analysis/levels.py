@@ -7,7 +7,6 @@ fresh cluster and one invocation of each cell in it, so that what clusters diffe
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -145,15 +144,10 @@ class _Times:
 def _times(those: Selection) -> list[_Times]:
     """Of each run."""
     table = those.table
-    counts = (table.samples.turn[those.samples] > 0) & ~table.warm_samples[those.samples]
-    rows = those.samples[counts]
-    turns = Counter(
-        [at for at, _ in {*zip(table.samples.run[rows].tolist(), table.samples.turn[rows].tolist(), strict=True)}]
-    )
     nothing = Interval(0.0, 0.0)
     found = [(table.covered.get(run.spec.id, nothing), table.counted.get(run.spec.id, nothing)) for run in those.runs]
     return [
-        _Times(before=counted.begin - covered.begin, turn=counted.seconds / max(turns[at], 1))
+        _Times(before=counted.begin - covered.begin, turn=counted.seconds / max(table.counted_turns[at], 1))
         for at, (covered, counted) in zip(those.at, found, strict=True)
     ]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -103,6 +105,19 @@ class Report:
     version: int = VERSION
 
 
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Make no collector look at all runs again and again: values hold no cycles, and a report makes very many."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@_collector_paused()
 def build(
     session: Session,
     runs: Sequence[Run],

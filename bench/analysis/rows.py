@@ -42,7 +42,7 @@ class Question:
     margin: float
     table: Table  # of these runs, whatever their status
     outside_seconds: float | None = None  # what an invocation costs beside what it times
-    _selections: dict[tuple[str, ...], Selection] = field(default_factory=dict, compare=False, init=False)
+    _selections: dict[int, tuple[Sequence[Spec], Selection]] = field(default_factory=dict, compare=False, init=False)
     _usage: dict[tuple[str, str, str], ArmUsage] = field(default_factory=dict, compare=False, init=False)
 
     def specs(self, experiment: str, cell: str, topology: str) -> list[Spec]:
@@ -69,11 +69,11 @@ class Question:
 
     def usable(self, specs: Sequence[Spec]) -> Selection:
         """The runs of `specs` that are there and ok."""
-        ids = tuple([spec.id for spec in specs])
-        if ids not in self._selections:
-            found = [self.runs.get(each) for each in ids]
-            self._selections[ids] = self.table.of(run for run in found if run is not None and run.status == "ok")
-        return self._selections[ids]
+        if id(specs) not in self._selections:
+            runs = [self.runs.get(spec.id) for spec in specs]
+            usable = self.table.of(run for run in runs if run is not None and run.status == "ok")
+            self._selections[id(specs)] = specs, usable  # `specs` too, so that no other list gets its id
+        return self._selections[id(specs)][1]
 
     def usage(self, arm: str, headline: Metric) -> ArmUsage:
         """What an arm used in every run, while the headline was timed."""
@@ -95,8 +95,13 @@ class Question:
 
     def side(self, specs: Sequence[Spec], read: Read) -> Side:
         """What `read` finds in each block."""
-        found = dict(zip([run.spec.id for run in self.usable(specs).runs], read(specs), strict=True))
-        return side({spec.block: found[spec.id] if spec.id in found else self.why_not(spec) for spec in specs})
+        usable = self.usable(specs)
+        by_block = dict(zip(usable.blocks, read(specs), strict=True))
+        if len(usable.at) < len(specs):
+            by_block = {
+                spec.block: by_block[spec.block] if spec.block in by_block else self.why_not(spec) for spec in specs
+            }
+        return side(by_block)
 
     def outcomes(self, metric: Metric, arm: str, point: str = "") -> Read:
         """How to read what an arm did, at a point of a sweep or without one."""

@@ -16,7 +16,7 @@ from bench.analysis.usage import IDLE
 from bench.model import NodeUsage
 
 if TYPE_CHECKING:
-    from bench.analysis.table import Numbers, Positions
+    from bench.analysis.table import Positions
 
 _COUNTED = ("run_queue_wait_seconds", "voluntary_switches", "involuntary_switches")
 
@@ -40,26 +40,29 @@ class Scheduling:
 
 def scheduling(topology: str, those: Selection) -> Scheduling:
     """What is known of runs which are of one topology."""
+    import numpy as np
+
     table, runs = those.table, those.runs
     rows = those.usage[~(table.usage.named(arm=IDLE) | table.warm_usage)[those.usage]]
     copied = [run.facts.copy_bytes_per_second for run in runs if run.facts and run.facts.copy_bytes_per_second]
     waited, voluntary, involuntary = (_per_cpu_second(table.usage, rows, name) for name in _COUNTED)
-    mhz, celsius = (_counted(table.usage.read(name)[rows]) for name in ("cpu_mhz", "celsius"))
+    mhz, celsius = (table.usage.read(name)[rows] for name in ("cpu_mhz", "celsius"))
+    least_mhz, most_mhz, most_celsius = known(
+        np.array(
+            [np.fmin.reduce(mhz, initial=np.nan), *(np.fmax.reduce(each, initial=np.nan) for each in (mhz, celsius))]
+        )
+    )
     return Scheduling(
         topology=topology,
         waited_per_cpu_second=waited,
         voluntary_switches_per_cpu_second=voluntary,
         involuntary_switches_per_cpu_second=involuntary,
-        least_mhz=min(mhz, default=None),
-        most_mhz=max(mhz, default=None),
-        most_celsius=max(celsius, default=None),
+        least_mhz=least_mhz,
+        most_mhz=most_mhz,
+        most_celsius=most_celsius,
         cores=of_each_node(runs),
         copy_bytes_per_second=median(copied) if copied else None,
     )
-
-
-def _counted(values: Numbers) -> list[float]:
-    return [value for value in known(values) if value is not None]
 
 
 def _per_cpu_second(usage: TableColumns[NodeUsage], rows: Positions, name: str) -> float | None:

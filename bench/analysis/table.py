@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import chain, pairwise, repeat
 from operator import itemgetter
 from statistics import fmean
 from types import MappingProxyType
@@ -42,7 +42,11 @@ Row = TypeVar("Row")
 
 def known(values: Numbers) -> list[float | None]:
     """None in place of NaN."""
-    return [None if math.isnan(value) else value for value in values.astype(float).tolist()]
+    import numpy as np
+
+    objects = values.astype(float).astype(object)
+    objects[np.isnan(values)] = None
+    return list(objects)
 
 
 def numbered(*columns: Numbers | Positions) -> Positions:
@@ -282,6 +286,16 @@ class Table:
         """The same of the turns that count."""
         return self._spans((self.samples.turn > 0) & ~self.warm_samples, (self.usage.turn > 0) & ~self.warm_usage)
 
+    @cached_property
+    def counted_turns(self) -> Sequence[int]:
+        """By run: how many of its turns have a sample that counts."""
+        import numpy as np
+
+        counts = (self.samples.turn > 0) & ~self.warm_samples
+        most = int(self.samples.turn.max(initial=0)) + 1
+        runs = np.unique(self.samples.run[counts] * most + self.samples.turn[counts]) // most
+        return [int(count) for count in np.bincount(runs, minlength=len(self.runs))]
+
     def _spans(self, samples: Mask, usage: Mask) -> Mapping[str, Interval]:
         import numpy as np
 
@@ -445,7 +459,7 @@ class Selection:
     def runs(self) -> list[Run]:
         return [self.table.runs[at] for at in self.at]
 
-    @property
+    @cached_property
     def blocks(self) -> list[int]:
         """That of each run."""
         return [run.spec.block for run in self.runs]
@@ -473,7 +487,7 @@ class Selection:
         it is the harmonic mean. All else: the arithmetic mean.
         """
         found = self.table.outcomes((metric.name, arm, node, point), "rate" if metric.kind == "rate" else "mean")
-        return [found.get(at, NOT_MEASURED) for at in self.at]
+        return list(map(found.get, self.at, repeat(NOT_MEASURED)))
 
     def values(self, metric: Metric, arm: str) -> dict[int, float]:
         """By block, the values of the runs that have one."""

@@ -253,7 +253,7 @@ class Uses:
     @property
     def work(self) -> Column:
         """That of all nodes, on one node too, so that what is per unit adds up over nodes."""
-        return [self.usage.work[run] for run in self.at]
+        return list(map(self.usage.work.__getitem__, self.at))
 
     @property
     def work_by_node(self) -> Sequence[Mapping[str, float]]:
@@ -263,7 +263,7 @@ class Uses:
     def read(self, reading: Reading, name: str = "") -> Column:
         """A field, by run."""
         column = self.usage.column(reading, name, self.node)
-        return [column[run] for run in self.at]
+        return list(map(column.__getitem__, self.at))
 
     def per_unit(self, reading: Reading, name: str) -> Column:
         """The same by unit of work."""
