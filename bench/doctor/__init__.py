@@ -55,11 +55,6 @@ def rays_files() -> Finding:
     return replace(room, level="note", to_do=parent.note) if room.level == "good" and parent.note else room
 
 
-def steady() -> Iterator[Finding]:
-    """Check whether a block would start at once, and how to make results steadier."""
-    yield from steadiness.findings()
-
-
 def isolation() -> Iterator[Finding]:
     """Check whether local nodes can have network namespaces and control groups."""
     is_root, ip = os.geteuid() == 0, shutil.which("ip")
@@ -175,7 +170,9 @@ def scraped_and_shown(deployed: Cluster) -> Iterator[Finding]:
 def findings(names: Sequence[str], given: Given) -> Iterator[Finding]:
     """All findings on this machine, and on the deployment on the targets of these names."""
     wanted = [targets.create(name, given) for name in names]
-    for check in (machine, steady, isolation, clock, versions):
+    yield from machine()
+    yield from steadiness.findings(wanted)
+    for check in (isolation, clock, versions):
         yield from check()
     for target in wanted:
         try:

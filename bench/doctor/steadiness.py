@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bench.doctor.finding import Finding
 from bench.machine.counters import read_host
 from bench.runner import quiet_check
+from bench.targets import Target
 
 ROOT = Path("/")
 PYPERF = "As root: `python -m pyperf system tune` (package pyperf) until the next start of the machine."
 MOST_STEAL = 0.02  # of the CPU time since boot
 
 
-def findings(root: Path = ROOT) -> Iterator[Finding]:
-    """The quiet check, then the causes of results that vary from minute to minute."""
-    yield _quiet_check(quiet_check.look(time.sleep))
+def findings(wanted: Sequence[Target] = (), root: Path = ROOT) -> Iterator[Finding]:
+    """The quiet check without the load of deployments on the targets, then the causes of results that vary from minute to minute."""
+    yield _quiet_check(quiet_check.look(time.sleep, *map(quiet_check.Deployment.of, wanted)))
     yield _pressure(root / "proc")
     is_virtual = "hypervisor" in _text(root / "proc/cpuinfo")
     if is_virtual:

@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from time import monotonic
+from typing import Self
 
 from bench.errors import BadInput
 from bench.machine.counters import read_host
 from bench.model import QuietCheck
+from bench.targets import Target
 
 LOOK_SECONDS = 0.5
 MOST_BUSY = 0.15  # of all CPUs
@@ -67,23 +69,33 @@ class Look:
 
 @dataclass(frozen=True, kw_only=True)
 class Deployment:
-    """How what the deployment uses is known: counted in a look, or else as measured at rest."""
+    """How what a deployment uses is known: counted in a look, and what was measured at rest of what cannot be counted."""
 
     cpu_seconds: Callable[[], float | None] = lambda: None  # so far; None: not to be counted
     cpus_at_rest: float = 0.0
 
+    @classmethod
+    def of(cls, target: Target) -> Self:
+        """That of a target; nothing where none is up."""
+        load = target.idle_load()
+        return cls(cpu_seconds=target.cpu_seconds, cpus_at_rest=load.cpus + load.ray_cpus if load else 0.0)
 
-def look(pause: Callable[[float], object], deployment: Deployment = Deployment()) -> Look:
-    """Look at this machine for as long as `pause` takes."""
-    used_before = deployment.cpu_seconds()  # outside the look: counting takes CPU time too
+
+def look(pause: Callable[[float], object], *deployments: Deployment) -> Look:
+    """Look at this machine for as long as `pause` takes. What `deployments` use is told apart."""
+    used_before = [each.cpu_seconds() for each in deployments]  # outside the look: counting takes CPU time too
     before, since = read_host(()), monotonic()
     pause(LOOK_SECONDS)
     after, seconds = read_host(()), monotonic() - since
-    used = _share(used_before, deployment.cpu_seconds(), seconds * (os.cpu_count() or 1))
+    of_all = seconds * (os.cpu_count() or 1)
+    used = [
+        _share(then, each.cpu_seconds(), of_all) or 0.0 for then, each in zip(used_before, deployments, strict=True)
+    ]
+    at_rest = math.fsum(each.cpus_at_rest for each in deployments) / (os.cpu_count() or 1)
     return Look(
-        busy=_share(before.host_busy_seconds, after.host_busy_seconds, seconds * (os.cpu_count() or 1)),
+        busy=_share(before.host_busy_seconds, after.host_busy_seconds, of_all),
         pressure=_share(before.pressure_cpu_seconds, after.pressure_cpu_seconds, seconds),
-        deployment=deployment.cpus_at_rest / (os.cpu_count() or 1) if used is None else used,
+        deployment=math.fsum([*used, at_rest]),
     )
 
 
@@ -104,7 +116,7 @@ def longest_wait() -> float:
 
 
 def wait_for_quiet(
-    stop: Event, tell: Callable[[str], None], *, most_seconds: float = math.inf, deployment: Deployment = Deployment()
+    stop: Event, tell: Callable[[str], None], *, most_seconds: float = math.inf, deployment: Deployment
 ) -> QuietCheck:
     """Look at this machine until it is quiet, the time is up, or `stop` is set. `tell` hears why there is a wait.
 

@@ -184,10 +184,11 @@ class K8sTarget:
 
     def idle_load(self) -> IdleLoad | None:
         """CPUs that the cluster's processes, the monitoring and Ray use at rest, if this machine can measure them."""
-        state = self._state_folder.read()
-        if state is None or state.idle_load is None:
-            return None
-        return state.idle_load if state.topology else replace(state.idle_load, ray_cpus=0.0)
+        with suppress(BenchError):
+            state = self._state_folder.read()
+            if state is not None and state.idle_load is not None:
+                return state.idle_load if state.topology else replace(state.idle_load, ray_cpus=0.0)
+        return None
 
     def failed_starts(self) -> str:
         """Why workers did not start, from the raylets' logs."""

@@ -14,11 +14,11 @@ from bench.runner.quiet_check import Look
 
 
 def found(monkeypatch: pytest.MonkeyPatch, root: Path, files: dict[str, str], seen: Look) -> dict[str, doctor.Finding]:
-    monkeypatch.setattr(quiet_check, "look", lambda _pause: seen)
+    monkeypatch.setattr(quiet_check, "look", lambda _pause, *_deployments: seen)
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    return {each.about: each for each in steadiness.findings(root)}
+    return {each.about: each for each in steadiness.findings(root=root)}
 
 
 LAPTOP = {

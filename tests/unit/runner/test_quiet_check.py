@@ -48,7 +48,7 @@ def test_what_the_deployment_uses_at_rest_is_told_recorded_and_not_waited_for(mo
     monkeypatch.setattr(
         quiet_check, "look", lambda _pause, deployment: Look(0.3, 0.01, deployment=deployment.cpus_at_rest / 2)
     )
-    assert not wait_for_quiet(Event(), lambda _line: None).is_quiet
+    assert not wait_for_quiet(Event(), lambda _line: None, deployment=Deployment()).is_quiet
     found = wait_for_quiet(Event(), lambda _line: None, deployment=Deployment(cpus_at_rest=0.4))
     assert (found.is_quiet, found.busy, found.deployment_cpus) == (True, 0.3, 0.4)
     assert Look(0.6, 0.3, deployment=0.2).words == (
@@ -60,7 +60,7 @@ def test_what_the_deployment_uses_at_rest_is_told_recorded_and_not_waited_for(mo
 def test_a_quiet_machine_is_not_waited_for_and_nobody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     looks(monkeypatch, QUIET)
     told: list[str] = []
-    found = wait_for_quiet(Event(), told.append)
+    found = wait_for_quiet(Event(), told.append, deployment=Deployment())
     assert (found.is_quiet, found.busy, found.pressure, told) == (True, 0.03, 0.01, [])
     assert found.boot_id
 
@@ -69,7 +69,7 @@ def test_a_busy_machine_is_waited_for_and_the_reason_is_said_once(monkeypatch: p
     monkeypatch.setenv(quiet_check.WAIT_VARIABLE, "30")
     looks(monkeypatch, BUSY, BUSY, QUIET)
     told: list[str] = []
-    assert wait_for_quiet(Event(), told.append).is_quiet
+    assert wait_for_quiet(Event(), told.append, deployment=Deployment()).is_quiet
     assert told == [
         (
             "waits up to 30 s for a quiet machine: 60% of all CPUs are busy (less than 15% is quiet),"
@@ -82,7 +82,7 @@ def test_a_machine_that_stays_busy_is_recorded_as_such(monkeypatch: pytest.Monke
     monkeypatch.setenv(quiet_check.WAIT_VARIABLE, "0")
     looks(monkeypatch, BUSY)
     told: list[str] = []
-    found = wait_for_quiet(Event(), told.append)
+    found = wait_for_quiet(Event(), told.append, deployment=Deployment())
     assert (found.is_quiet, found.busy) == (False, 0.6)
     assert [line.partition(":")[0] for line in told] == ["begins on a busy machine, and the record says so"]
 
@@ -90,7 +90,7 @@ def test_a_machine_that_stays_busy_is_recorded_as_such(monkeypatch: pytest.Monke
 def test_no_more_is_waited_than_a_budget_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(quiet_check.WAIT_VARIABLE, "60")
     looks(monkeypatch, BUSY)  # a second look there is none
-    assert not wait_for_quiet(Event(), lambda _line: None, most_seconds=0.0).is_quiet
+    assert not wait_for_quiet(Event(), lambda _line: None, most_seconds=0.0, deployment=Deployment()).is_quiet
 
 
 def test_the_wait_ends_when_the_session_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_the_wait_ends_when_the_session_is_stopped(monkeypatch: pytest.MonkeyPat
         return BUSY
 
     monkeypatch.setattr(quiet_check, "look", look)
-    assert not wait_for_quiet(stop, lambda _line: None).is_quiet
+    assert not wait_for_quiet(stop, lambda _line: None, deployment=Deployment()).is_quiet
 
 
 @pytest.fixture
@@ -127,14 +127,14 @@ def test_a_look_is_the_share_of_all_cpus_and_of_the_time(half_a_second: list[flo
     assert half_a_second == [quiet_check.LOOK_SECONDS]
 
 
-def test_what_the_deployments_own_processes_use_in_a_look_goes_before_what_was_measured_at_rest(
+def test_what_is_counted_of_one_deployment_and_was_measured_of_another_is_told_apart_from_others(
     half_a_second: list[float],
 ) -> None:
-    used = iter((7.0, 7.48))
-    deployment = Deployment(cpu_seconds=lambda: next(used), cpus_at_rest=0.0)
-    seen = quiet_check.look(half_a_second.append, deployment)
-    assert seen.deployment == pytest.approx(0.24)
-    assert seen.is_quiet  # 25 % of the CPUs are busy, 24 % by the deployment itself, and tasks wait for that
+    used = iter((7.0, 7.4))
+    counted, measured = Deployment(cpu_seconds=lambda: next(used)), Deployment(cpus_at_rest=0.16)
+    seen = quiet_check.look(half_a_second.append, counted, measured)
+    assert seen.deployment == pytest.approx(0.2 + 0.04)
+    assert seen.is_quiet  # 25 % of the CPUs are busy, 24 % by the deployments, and tasks wait for those
 
 
 @pytest.mark.parametrize("used", [(7.0, None), (7.0, 6.0)])
