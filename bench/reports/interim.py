@@ -15,13 +15,14 @@ MOST_CELLS = 8  # in words; a session of more has its report
 
 
 def values(found: Interim) -> Iterator[str]:
-    """A line for each cell: the value on each topology with its unit, and the ratio."""
+    """A line for each cell: the value on each topology with its unit, and the ratio; then what they must not be read without."""
     for cell in islice(found.cells, MOST_CELLS):
         row = cell.headline
         measured = ", ".join(f"{name} {value}" for name, value in _values(row.metric, row.sides).items())
         compared = f"; {_ratio(cell)}" if row.comparison else ""
         yield f"{_prefixed(found, cell)}{label(row.metric)} {measured}{compared}"
     yield from _rest(found)
+    yield from _notes(found)
 
 
 def ratios(found: Interim) -> str:

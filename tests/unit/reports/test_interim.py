@@ -54,6 +54,7 @@ def test_a_value_that_is_missing_says_why() -> None:
 
 def test_blocks_that_do_not_count_are_named() -> None:
     assert ratios(after(2, swapped=2, cells=1)).endswith("excluded for interference: block 2")
+    assert list(values(after(1, swapped=1, cells=1)))[-1] == "excluded for interference: block 1"
 
 
 def test_a_session_of_many_cells_shows_some_and_says_how_many_more() -> None:
