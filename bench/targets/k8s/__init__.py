@@ -33,7 +33,6 @@ class Options(ContainerOptions):
         Option(
             metavar="FOLDER",
             rich_help_panel=PANEL,
-            envvar="RAYMETER_OPERATOR_MANIFESTS",
             help="Copy of KubeRay's config/default. [default: download it]",
         ),
     ] = None

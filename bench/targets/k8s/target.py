@@ -48,6 +48,7 @@ from bench.targets.steps import SILENT, Steps
 MANIFESTS = Path(__file__).resolve().parents[3] / "k8s"
 GONE_SECONDS = 60.0
 LINK = "pod network"
+OPERATOR_MANIFESTS = "RAYMETER_OPERATOR_MANIFESTS"  # an option in the environment, which other targets do not take
 REMOTE = {"dashboard": 8265, "exporter": 8090}
 
 
@@ -234,7 +235,8 @@ class K8sTarget:
         """The operator's objects, read once. Raises TargetFailed and BadInput."""
         if not self._operator:
             with steps.step("reading KubeRay's manifests", "KubeRay's manifests read"):
-                self._operator = kuberay.manifests(MANIFESTS / "operator", self._options.operator_manifests)
+                instead = self._options.operator_manifests or os.environ.get(OPERATOR_MANIFESTS)
+                self._operator = kuberay.manifests(MANIFESTS / "operator", instead)
         return self._operator
 
     def render(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> list[Object]:

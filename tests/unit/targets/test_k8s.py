@@ -22,13 +22,14 @@ from bench.errors import BadInput, DoesNotFit, TargetFailed
 from bench.identity import SOURCE
 from bench.model import Topology
 from bench.targets import create, readiness
-from bench.targets.k8s import Options, kubectl
+from bench.targets.k8s import Options, kubectl, port_forward
 from bench.targets.k8s import context as k8s_context
 from bench.targets.k8s import target as k8s
 from bench.targets.k8s.image_delivery import Image, is_same
 from bench.targets.k8s.port_forward import free_ports
 from bench.targets.k8s.sent_code import pack
 from bench.targets.k8s.state import State, folder_of
+from bench.targets.steps import SILENT
 
 
 @pytest.fixture(autouse=True)
@@ -74,6 +75,13 @@ def test_an_image_is_known_by_its_id_or_by_its_labels(there: Image | None, *, sa
 
 def test_two_images_without_labels_are_not_the_same_for_that() -> None:
     assert not is_same(Image(id="a", labels={}), Image(id="b", labels={}))
+
+
+def test_too_few_free_ports_are_an_error_and_no_shorter_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(port_forward, "listens", lambda port: port != 32_500)
+    assert free_ports(1) == [32_500]
+    with pytest.raises(TargetFailed, match=r"32000 to 32699 of 127\.0\.0\.1 are in use, and 2 are needed"):
+        free_ports(2)
 
 
 @pytest.mark.parametrize("count", [0, 2])
@@ -300,3 +308,17 @@ def test_the_workers_of_a_cluster_that_was_made_just_now_are_waited_for(monkeypa
     with pytest.raises(DoesNotFit, match="w1 is not ready"):
         assigned("prod")  # may have been so for days
     assert assigned("kind-x") == ["w1"]
+
+
+def test_the_folder_of_the_operators_manifests_may_be_named_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str | None] = []
+
+    def manifests(_: Path, instead: str | None) -> list[dict[str, Any]]:
+        asked.append(instead)
+        return [{"kind": "Deployment"}]
+
+    monkeypatch.setattr(k8s.kuberay, "manifests", manifests)
+    monkeypatch.setenv("RAYMETER_OPERATOR_MANIFESTS", "/there")
+    for options in (Options(), Options(operator_manifests="/given")):
+        k8s.K8sTarget(options)._operator_manifests(SILENT)
+    assert asked == ["/there", "/given"]
