@@ -230,7 +230,7 @@ def test_a_failed_setup_leaves_the_old_environment(project: Path, setup: Setup) 
     assert done.returncode != 0
     assert "nowhere" in done.stderr
     assert done.stderr.splitlines()[-2:] == [
-        "setup: uv could not get or install every package. docs/set-up.md: mirrors, proxies, folders of wheels",
+        "setup: a package could not be installed. For a mirror, a proxy or a folder of wheels see docs/set-up.md",
         "setup: failed; .venv is as it was",
     ]
     assert everything_in(project / ".venv") == before
@@ -348,7 +348,7 @@ def test_where_pip_fetches_no_uv_the_last_line_says_how_to_install_it(
     done = setup(**without_uv, PYTHON=a_python(tmp_path / "python3", "exit 1"))
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
-        "setup: pip fetched no uv. Install it by hand, then try again: curl -LsSf https://astral.sh/uv/install.sh | sh"
+        "setup: pip could not download uv. Install uv, then try again: curl -LsSf https://astral.sh/uv/install.sh | sh"
     )
 
 
@@ -400,5 +400,5 @@ def test_a_folder_without_pytorch_is_named_and_the_address_in_the_lock_is_next(
     depend(project, {"torch": ("2.0+cpu", "0" * 64)})
     done = setup(PIP_FIND_LINKS=str(wheels))
     assert done.returncode != 0
-    assert "setup: no torch==2.0+cpu in the sources set for pip: its address in uv.lock is next" in done.stderr
+    assert "setup: no torch==2.0+cpu in the sources set for pip, trying its address in uv.lock" in done.stderr
     assert "https://example.invalid/torch-2.0%2Bcpu-py3-none-any.whl" in done.stderr
