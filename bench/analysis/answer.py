@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.analysis.arms import ArmRow
-from bench.analysis.cells import CellReport
+from bench.analysis.cells import CellReport, slowest
 from bench.analysis.comparison import Comparison, is_enough
 from bench.analysis.number_format import label, percent, plural, quantity, ratio, span
 from bench.analysis.recommended import sentence as recommended
@@ -120,7 +120,10 @@ def _between(cells: Sequence[CellReport]) -> str:
         verdicts[_verdict(comparison)] = verdicts.get(_verdict(comparison), 0) + 1
     counts = ", ".join(f"{verdict} in {_all_or(count, len(cells))}" for verdict, count in verdicts.items())
     values = span(comparison.ratio.value for _, comparison in compared if comparison.ratio)
-    return f"{_capital(both)}: {counts}; {label(row.metric)} is {values} times as high."
+    worst = slowest(cells)
+    at_worst = worst.headline.comparison.ratio if worst.headline and worst.headline.comparison else None
+    interval = f", at worst {ratio(at_worst)} in {worst.cell}" if at_worst else ""
+    return f"{_capital(both)}: {counts}; {label(row.metric)} is {values} times as high{interval}."
 
 
 def _verdict(comparison: Comparison) -> str:

@@ -64,6 +64,15 @@ class CellReport:
         return next((row for row in self.rows if row.headline), None)
 
     @property
+    def gain(self) -> float:
+        """How much better the candidate does in the headline: above 1 where it does; infinite where nothing is compared."""
+        row = self.headline
+        if row is None or row.comparison is None or row.comparison.ratio is None:
+            return math.inf
+        ratio = row.comparison.ratio.value
+        return ratio if row.metric.better == "higher" else 1 / ratio
+
+    @property
     def ceilings(self) -> tuple[ArmRow, ...]:
         """The most that the CPUs did, in the metric of the headline: of each topology the ceiling that did best."""
         name = self.headline.metric.name if self.headline else ""
@@ -72,6 +81,11 @@ class CellReport:
             if row.arm.role == "ceiling" and row.metric == name:
                 best[row.topology] = min(best.get(row.topology, row), row, key=_share)
         return tuple(best.values())
+
+
+def slowest(cells: Sequence[CellReport]) -> CellReport:
+    """The cell in which the candidate does worst beside the baseline; the first, where nothing is compared."""
+    return min(cells, key=lambda cell: cell.gain)
 
 
 def _share(row: ArmRow) -> float:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from bench.analysis import Report
 from bench.analysis.caveats.evidence import Severity
-from bench.analysis.cells import CellReport
+from bench.analysis.cells import CellReport, slowest
 from bench.model import Run
 from bench.reports.drawing.picture import Look, Picture
 from bench.reports.tables import Table, Tone
@@ -146,20 +145,6 @@ def cell_title(cell: CellReport) -> str:
     """A cell, and what makes it what it is."""
     marks = f" ({', '.join(cell.marks)})" if cell.marks else ""
     return f"{cell.experiment} {cell.cell}" + (f": {cell.title}" if cell.title else "") + marks
-
-
-def slowest(cells: Sequence[CellReport]) -> CellReport:
-    """The cell in which the candidate does worst beside the baseline; the first, where nothing is compared."""
-    return min(cells, key=gain)
-
-
-def gain(cell: CellReport) -> float:
-    """How much better the candidate does: above 1 where it does."""
-    row = cell.headline
-    if row is None or row.comparison is None or row.comparison.ratio is None:
-        return math.inf
-    ratio = row.comparison.ratio.value
-    return ratio if row.metric.better == "higher" else 1 / ratio
 
 
 def shortened(section: Section) -> tuple[str, ...]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.analysis import Report
-from bench.analysis.cells import CellReport
+from bench.analysis.cells import CellReport, slowest
 from bench.analysis.comparison import is_enough
 from bench.analysis.number_format import Scale, label, percent, plain, plural, ratio, scale_for
 from bench.analysis.rows import MetricRow
 from bench.analysis.stats.estimates import Estimate
 from bench.model import Metric
 from bench.reports import tables
-from bench.reports.document import Figure, slowest
+from bench.reports.document import Figure
 
 
 def entries(report: Report) -> Iterator[Figure]:

@@ -14,7 +14,7 @@ from bench.analysis.rows import MetricRow
 from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT, Estimate
 from bench.model import Run
 from bench.reports import tables
-from bench.reports.document import Chapter, Section, Short, gain
+from bench.reports.document import Chapter, Section, Short
 from bench.reports.drawing.axes import Axis
 from bench.reports.drawing.picture import upper
 from bench.reports.sections import ratios
@@ -56,7 +56,7 @@ def short(report: Report) -> Short:
     }
     shown, left_out = report.cells, len(report.cells) - MOST_CELLS
     if left_out > 0:
-        by_gain = sorted(report.cells, key=gain)
+        by_gain = sorted(report.cells, key=lambda cell: cell.gain)
         shown = (*by_gain[: MOST_CELLS // 2], *by_gain[-(MOST_CELLS // 2) :])
     found = _table("", report, names, shown, tables.format_median if len(report.topologies) > 1 else tables.format_side)
     if left_out > 0:
