@@ -87,14 +87,11 @@ def perform(context: SessionContext, todo: Sequence[Spec], limits: Limits) -> st
 
 def _check_quiet(context: SessionContext, block: int, most_seconds: float) -> QuietCheck:
     """Wait for a quiet machine, before a block begins."""
-    load = context.target.idle_load()
     return wait_for_quiet(
         context.stop.event,
         partial(context.listener.host_is_busy, block),
         most_seconds=most_seconds,
-        deployment=Deployment(
-            cpu_seconds=context.target.cpu_seconds, cpus_at_rest=load.cpus + load.ray_cpus if load else 0.0
-        ),
+        deployment=Deployment.of(context.target),
     )
 
 
