@@ -438,7 +438,7 @@ def _read(path: Path, kind: type[T]) -> T:
     except OSError as error:
         raise RecordDamaged(f"{path} cannot be read: {error.strerror}.") from error
     except (msgspec.DecodeError, ValueError) as error:
-        raise RecordDamaged(f"{path} is not what it should be: {error}.") from error
+        raise RecordDamaged(f"{path} is not valid: {error}.") from error
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What has changed on this machine since the runs of a session were measured: the code, and the versions beside it."""
+"""Compares code and package versions of this machine with those that a session was measured with."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _now(name: str) -> str | None:
 
 
 def _differences(nodes: Iterable[Mapping[str, str]], now: Callable[[str], str | None]) -> Iterator[str]:
-    """Of each name that `now` knows, all earlier values that are not the present one."""
+    """One sentence for each name that `now` knows and whose earlier values differ from the present one."""
     earlier: dict[str, dict[str, None]] = {}
     for node in nodes:
         for name, value in node.items():

@@ -25,16 +25,16 @@ MOST_FILE_BYTES = 512 * 2**20
 
 @dataclass
 class Collector:
-    """What has come home of one run. Every call may fail with http_client.RequestException, and be made again."""
+    """Transfers the record of one run. Every call may raise http_client.RequestException, and may be repeated."""
 
     exporter_url: str
     token: str = field(repr=False)
     spec: Spec
-    path: Path  # the run's folder out here
+    path: Path  # the folder of the run on this side
     offset: int = 0
 
     def fetch_new(self, *, insist: bool = False) -> bytes:
-        """Save the whole lines that are new, and give them. `insist`: even where a dead driver left a call for silence."""
+        """Save the complete new lines, and return them. `insist`: also where a dead driver left its request for silence."""
         answer = self._get(SAMPLES, offset=self.offset, insist=insist)
         if answer is None:
             return b""
@@ -44,14 +44,14 @@ class Collector:
         return whole
 
     def fetch_result(self, *, insist: bool = False) -> RunResult | None:
-        """How the run ended, by its own word; None while it has not said so."""
+        """The result that the run has written; None while there is none."""
         answer = self._get("run.json", offset=0, insist=insist)
         if answer is None:
             return None
         try:
             return from_clean_json(answer, RunResult)
         except (msgspec.DecodeError, ValueError) as error:
-            raise RecordDamaged(f"run.json of {self.spec.folder} is not what it should be: {error}.") from error
+            raise RecordDamaged(f"run.json of {self.spec.folder} is not valid: {error}.") from error
 
     def fetch_files(self, *, insist: bool = False) -> None:
         """Save what is new of the files that the experiment appends to. Raises RecordDamaged where they are too much."""
@@ -81,7 +81,7 @@ class Collector:
             token=self.token,
             timeout_seconds=TIMEOUT_SECONDS,
         )
-        if EXPORTER_HEADER not in answer.headers:  # whatever it says, it says nothing of the record
+        if EXPORTER_HEADER not in answer.headers:  # its answer is not about the record
             raise http_client.RequestException(f"HTTP {answer.status_code} from a proxy before the exporter")
         if answer.status_code in (401, 403):
             raise AuthFailed("The exporter refused the token.", "Stand the cluster up again with `bench up`.")
@@ -94,16 +94,16 @@ class Collector:
 
 
 def _sizes(listing: bytes) -> dict[str, int]:
-    """What a listing says, checked: it comes from a cluster, and decides what is written here."""
+    """The sizes in a listing, checked: it comes from a cluster, and decides what is written here."""
     try:
         sizes = msgspec.json.decode(listing, type=dict[str, int])
     except (msgspec.DecodeError, ValueError) as error:
-        raise RecordDamaged(f"The exporter's list of files is not what it should be: {error}.") from error
+        raise RecordDamaged(f"The exporter's list of files is not valid: {error}.") from error
     if not all(re.fullmatch(FILE_NAME, name) for name in sizes):
         raise RecordDamaged("The exporter's list of files has a name that could lie outside the run's folder.")
     if len(sizes) > MOST_FILES or sum(sizes.values()) > MOST_FILE_BYTES:
         raise RecordDamaged(
             f"The run left {len(sizes)} files of {sum(sizes.values()) / 2**20:.0f} MiB, and at most {MOST_FILES} of"
-            f" {MOST_FILE_BYTES // 2**20} MiB are brought home."
+            f" {MOST_FILE_BYTES // 2**20} MiB are transferred."
         )
     return sizes

@@ -1,6 +1,6 @@
-"""Outside: what a run needs goes to the head, through the exporter: seeded sets, and what its earlier attempts had done.
+"""Sends to the head what a run needs, through the exporter: seeded data sets, and the work that earlier attempts did.
 
-A set is sent once a cluster. Other nodes have it from the driver.
+A data set is sent once a cluster; other nodes get it from the driver.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from bench.targets import Cluster
 
 ASK_SECONDS = 10.0
 SEND_SECONDS = 300.0
-IT_RAN_HERE = 409  # and so the head has it
+IT_RAN_HERE = 409  # so the head has the file
 
 
 def deliver(path: Path, cluster: Cluster) -> bool:
-    """Have the file of a set on the head of `cluster`; whether it had to be sent.
+    """Send the file of a data set to the head of `cluster`, unless it is there; whether it was sent.
 
-    Its name has its checksum, which the exporter looks at: what is there is the right one. Raises AuthFailed or TargetFailed.
+    Its name contains its checksum, which the exporter checks: a file that is there is the right one. Raises AuthFailed or TargetFailed.
     """
     try:
         answer = _ask("HEAD", f"data/{path.name}", cluster, timeout_seconds=ASK_SECONDS)
@@ -34,8 +34,8 @@ def deliver(path: Path, cluster: Cluster) -> bool:
     return True
 
 
-def give_back(path: Path, spec: Spec, cluster: Cluster) -> None:
-    """Have `path`, what the earlier attempt `spec` had done, where it had it. Raises AuthFailed or TargetFailed."""
+def send_done_work(path: Path, spec: Spec, cluster: Cluster) -> None:
+    """Send `path`, the work that the earlier attempt `spec` did, to where it was. Raises AuthFailed or TargetFailed."""
     _put(path, f"runs/{spec.session}/{spec.folder}/{FILES}/{DONE}", cluster, fine=(IT_RAN_HERE,))
 
 

@@ -1,4 +1,4 @@
-"""Ends a session in good order at the first Ctrl-C, and at once at the second."""
+"""Ends a session cleanly at the first Ctrl-C, and at once at the second."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Stop:
     """Set once by the first Ctrl-C; looked at wherever the session waits."""
 
     event: threading.Event = field(default_factory=threading.Event)
-    may_interrupt: bool = False  # while a cluster is being stood up: waiting for it would be no stop
+    may_interrupt: bool = False  # while a cluster starts: waiting for it would take minutes
 
     @property
     def is_asked(self) -> bool:
@@ -36,9 +36,9 @@ def stopping(stop: Stop) -> Iterator[None]:
         if stop.is_asked:
             raise KeyboardInterrupt
         stop.ask()
-        say("Stopping: the run is ended and the cluster taken down. Ctrl-C again stops at once.")
+        say("Stopping: ending the run and taking the cluster down. Press Ctrl-C again to stop at once.")
         if stop.may_interrupt:
-            raise Stopped("Stopped while a cluster was being stood up.")
+            raise Stopped("Stopped while a cluster was starting.")
 
     numbers = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # under nohup a terminal that is closed ends nothing

@@ -1,6 +1,6 @@
-"""Outside: a Spec goes to Ray's Jobs API, over HTTP, and its job's status is asked for by id.
+"""Submits a Spec to Ray's Jobs API over HTTP, and asks for the status of its job by id.
 
-Nothing is read from a log but what a person is shown. The job's status is a hint; the record says how the run ended.
+The log is read only to show its end to the user. The job's status is a hint; the record says how the run ended.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MOST_PADDING_BYTES = 4096
 
 
 class NotReady(Exception):
-    """The head has not confirmed the job: no connection, no answer, no agent, or a proxy answered for it. Worth another try."""
+    """The head has not confirmed the job: no connection, no answer, no agent, or a proxy answered. It can be tried again."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class JobsApi:
             )
 
     def status(self, job_id: str) -> tuple[JobStatus, str]:
-        """What Ray says of the job now, and its message. Raises RequestException where the head itself has not answered."""
+        """The status of the job and its message. Raises RequestException where the head itself has not answered."""
         try:
             details = self._details(job_id)
         except http_client.HTTPError as error:
@@ -122,7 +122,7 @@ class JobsApi:
         return cast(JobStatus, details["status"]), (details.get("message") or "") + ended_by
 
     def _details(self, job_id: str) -> dict[str, Any]:
-        """What the head has of a job. Raises RequestException where that is not what was answered."""
+        """The head's details of a job. Raises RequestException where the answer is not that of the Jobs API."""
         answer = self._ask("GET", f"/api/jobs/{job_id}")
         answer.raise_for_status()
         details = answer.json()
@@ -140,9 +140,9 @@ class JobsApi:
         return any(isinstance(job, dict) and job.get("submission_id") == job_id for job in jobs)
 
     def raised(self, job_id: str) -> str:
-        """How many tasks of the job raised an exception, and the first of them, in words; empty where none did.
+        """How many tasks of the job raised an exception, and a description of the first of them; empty where none did.
 
-        Who waits for a task without taking its result does not see that. Raises RequestException.
+        Waiting for a task without getting its result does not show that. Raises RequestException.
         """
         filters = {
             "state": "FAILED",
@@ -157,11 +157,11 @@ class JobsApi:
         return pending_tasks.describe_exception(answer.json()["data"]["result"]["result"])
 
     def stop(self, job_id: str) -> None:
-        """Ask for the job's end."""
+        """Ask Ray to stop the job."""
         self._ask("POST", f"/api/jobs/{job_id}/stop")
 
     def log_end(self, job_id: str) -> str:
-        """The end of the driver's log, for a person to read. Empty if it cannot be had."""
+        """The end of the driver's log, for the user to read. Empty if it cannot be fetched."""
         try:
             answer = self._ask("GET", f"/api/jobs/{job_id}/logs", stream=True)
             if not answer.ok:
@@ -179,7 +179,7 @@ class JobsApi:
             return ""
 
     def waiting(self) -> str:
-        """Who waits for CPUs in the cluster, and who holds them, in words. Empty where nobody waits, or it cannot be had."""
+        """What waits for CPUs in the cluster, and what holds them. Empty where nothing waits, or it cannot be fetched."""
         try:
             answers = {
                 name: self._ask("GET", f"/api/v0/{name}", params={"detail": "1"}) for name in pending_tasks.LISTS
@@ -188,7 +188,7 @@ class JobsApi:
                 {name: answer.json()["data"]["result"]["result"] for name, answer in answers.items()}
             )
         except (http_client.RequestException, AuthFailed, ValueError, KeyError, TypeError):
-            return ""  # it is what a failure is told with, and must not be one
+            return ""  # it explains a failure, and must not cause one
 
     def _ask(self, method: str, path: str, **options: Any) -> http_client.Response:
         answer = http_client.request(
@@ -225,6 +225,6 @@ def entrypoint(spec: Spec, *, python: str = "python", environment: Mapping[str, 
 
 
 def _end(text: str) -> str:
-    """The last line that says something, short."""
+    """The last line that is not empty, shortened."""
     lines = [line for line in text.strip().splitlines() if line.strip()]
-    return lines[-1][-300:] if lines else "without a word"
+    return lines[-1][-300:] if lines else "without a message"

@@ -1,4 +1,4 @@
-"""Measures a session on a target from its plan, or from where it was left, to its result."""
+"""Measures a session on a target, from its plan or from where it stopped, to its result."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 def measure_new(out: Path, session: Session, target: Target, *notes: str) -> SessionResult:
-    """Measure a session that was planned just now, once the user is told `notes`. One that is refused leaves no folder.
+    """Measure a session that was planned just now, after printing `notes`. A session that is refused leaves no folder.
 
-    Raises DoesNotFit where the nodes cannot stand there or the deployment is in use, and Stopped.
+    Raises DoesNotFit where the nodes do not fit or the deployment is in use, and Stopped.
     """
     check_nodes(session.specs, target)
     with session_lock.alone(session, out / session.id, session.command):
@@ -41,13 +41,13 @@ def measure_new(out: Path, session: Session, target: Target, *notes: str) -> Ses
 
 
 def check_nodes(specs: Iterable[Spec], target: Target) -> None:
-    """Raise DoesNotFit or BadInput where a topology of `specs` cannot stand on the target."""
+    """Raise DoesNotFit or BadInput where a topology of `specs` does not fit on the target."""
     for topology in {spec.topology.name: spec.topology for spec in specs}.values():
         target.check(topology)
 
 
 def measure(work: Work, target: Target) -> SessionResult:
-    """Do what is left of a session, whose deployment is held. Raises Stopped."""
+    """Do the remaining runs of a session, whose deployment is locked. Raises Stopped."""
     store.end_early(work.folder, "")
     ended = _perform(work, target)
     session = store.end_early(work.folder, ended)
@@ -58,7 +58,7 @@ def measure(work: Work, target: Target) -> SessionResult:
 
 
 def describe(work: Work) -> str:
-    """How much is left of a session, and how long it would take."""
+    """Describe the remaining runs of a session, and how long they would take."""
     known = past_runs.known(work.folder.parent, work.session.target)
     blocks = plural(len({spec.block for spec in work.todo}), "block")
     duration = plan.format_duration(plan.sum_seconds(work.todo, known))
@@ -66,7 +66,7 @@ def describe(work: Work) -> str:
 
 
 def _perform(work: Work, target: Target) -> str:
-    """Do the work; why it ended before its end, where it did."""
+    """Do the work; the reason where the session ended early."""
     known = past_runs.known(work.folder.parent, work.session.target)
     limits = Limits(
         session=work.session, todo=work.todo, known=known, is_precise=lambda: is_precise(work.folder, work.session)
@@ -82,7 +82,7 @@ def _perform(work: Work, target: Target) -> str:
     with _left_as_found(target), listener, stopping(stop):
         ended = perform(context, work.todo, limits)
     if stop.is_asked:
-        raise Stopped("Stopped; what was done is kept.", f"Go on with: bench resume {work.session.id}")
+        raise Stopped("Stopped; finished runs are kept.", f"Continue with: bench resume {work.session.id}")
     return ended
 
 

@@ -1,6 +1,6 @@
-"""Outside: what waits for CPUs in a cluster, and who holds them, in words: the reason of a run that passed its deadline.
+"""Describes what waits for CPUs in a cluster and what holds them: the reason why a run passed its deadline.
 
-Ray keeps for ever, and without a word, what it has no place for.
+Ray keeps tasks and actors for which it has no room pending for ever, without a message.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ HOLDING = ("CREATED", "ALIVE", "RUNNING")
 
 
 def describe(lists: Mapping[str, Rows]) -> str:
-    """Who waits for how many CPUs, how many there are, and who holds them; empty where nobody waits. `lists`: by LISTS."""
+    """What waits for how many CPUs, how many there are, and what holds them; empty where nothing waits. `lists`: by LISTS."""
     waiting, holding = (_named(lists, states) for states in (WAITING, HOLDING))
     if not waiting:
         return ""
     alive = [node["resources_total"].get("CPU", 0) for node in lists["nodes"] if node["state"] == "ALIVE"]
     there = f"the cluster has {sum(alive):g} CPUs, at most {max(alive, default=0):g} on a node"
-    return f"{_listed(waiting)} waited; {there}, held by {_listed(holding) or 'nobody'}"
+    return f"{_listed(waiting)} waited; {there}, held by {_listed(holding) or 'nothing'}"
 
 
 def describe_exception(tasks: Rows) -> str:

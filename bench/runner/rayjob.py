@@ -1,4 +1,4 @@
-"""An experiment as a RayJob: the deployment's own manifests, with its cluster inside the job, for use without the command line."""
+"""Makes a RayJob of an experiment from the deployment's manifests, for use without the command line."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def rayjob(rendered: Iterable[Object], specs: Sequence[Spec], *, name: str, toke
 
 
 def entrypoint(specs: Sequence[Spec]) -> str:
-    """What runs them, one after the other; it fails with the first that fails, and where the image has other code than this."""
+    """The command that runs `specs` one after the other; it fails at the first failure, and where the image has other code."""
     return " && ".join(jobs_api.entrypoint(spec, environment={CALLERS_CODE: code_hash()}) for spec in specs)
 
 

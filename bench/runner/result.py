@@ -31,13 +31,13 @@ class SessionResult:
 
     @cached_property
     def report(self) -> Report:
-        """What the session means."""
+        """The report of the session."""
         from bench import analysis
 
         return analysis.build(self.session, self.runs)
 
     def write_report(self) -> None:
-        """Write the report into the session's folder: as text, with pictures, and for programs. Raises CannotWrite."""
+        """Write the report into the session's folder as text, HTML and JSON. Raises CannotWrite."""
         from bench import reports
         from bench.history import report_file
 
@@ -77,16 +77,16 @@ def is_precise(folder: Path, session: Session) -> bool:
 
 
 def judge(session: Session, runs: list[Run]) -> None:
-    """The exit code: a number that cannot be trusted, and one that is not there, must not look like a success."""
+    """Raise where a number is missing or cannot be trusted, so that the exit code is not that of a success."""
     last = store.last_attempts(runs)
-    # One that was stopped, and not by the user of this session, has ended as badly.
+    # A run that was stopped by anything but the user of this session counts as failed.
     failed = [run for run in last if run.status == "failed" or (run.status == "stopped" and not session.ended)]
     invalid = [run for run in last if run.status == "invalid"]
     damaged = [run for run in last if run.status == "damaged"]
     if failed:
         raise RunFailed(
             f"{len(failed)} of {len(session.specs)} runs failed; the first, {failed[0].spec.id}:"
-            f" {'; '.join(failed[0].reasons[:1]) or 'it left no word'}.",
+            f" {'; '.join(failed[0].reasons[:1]) or 'without a message'}.",
             f"See it with `bench show {session.id} {failed[0].spec.folder}`; try them again with `bench resume {session.id}`.",
         )
     if invalid:

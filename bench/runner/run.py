@@ -20,7 +20,7 @@ from bench.model import Extract, Line, QuietCheck, Run, RunResult, Sample, Sessi
 from bench.prometheus import extract, reconcile, run_view
 from bench.record import line_format, store
 from bench.runner.collect import Collector
-from bench.runner.deliver import deliver, give_back
+from bench.runner.deliver import deliver, send_done_work
 from bench.runner.interrupts import Stop
 from bench.runner.jobs_api import ENDED, JobsApi
 from bench.runner.worker_starts import WorkerStarts
@@ -35,7 +35,7 @@ SILENT_SECONDS = 30.0
 
 
 class Listener(Protocol):
-    """Hears how a session goes on."""
+    """Is called as a session proceeds."""
 
     def host_is_busy(self, block: int, what: str) -> None: ...
 
@@ -58,7 +58,7 @@ class Listener(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class SessionContext:
-    """What all runs of a session have in common: where they are recorded, on what they run, who hears of them and who stops them."""
+    """What all runs of a session have in common: folder, session, target, listener and stop request."""
 
     folder: Path
     session: Session
@@ -108,7 +108,7 @@ class _Job:
             self.context.listener.line_came(spec, line)
 
     def end(self) -> None:
-        """Stop the job and see it end, as well as it goes: on a cluster that stays up it would go on beside what comes next."""
+        """Stop the job and wait until it has ended, if possible: on a cluster that stays up it would run beside the next one."""
         until = time.monotonic() + GRACE_SECONDS
         try:
             self.api.stop(self.id)
@@ -118,7 +118,7 @@ class _Job:
             return
 
     def cut_short(self, status: Status, reason: str) -> RunResult:
-        """End the job, fetch what there still is, as well as it goes, and close the run here."""
+        """Stop the job, fetch what can still be fetched, and close the run on this side."""
         self.end()
         with suppress(http_client.RequestException, RecordDamaged):
             self.take_in(insist=True)
@@ -134,7 +134,7 @@ class _Job:
 def run_one(context: SessionContext, spec: Spec, cluster: Cluster, quiet_check: QuietCheck) -> RunResult:
     """Submit one Spec, transfer its record line by line, and close it.
 
-    What went wrong with this run is recorded. Raises AuthFailed or TargetFailed where no run after it would do better.
+    A failure of this run is recorded. Raises AuthFailed or TargetFailed where later runs would fail too.
     """
     path = store.begin_run(context.folder, spec)
     collector = Collector(exporter_url=cluster.exporter_url, token=cluster.token, spec=spec, path=path)
@@ -155,7 +155,7 @@ def run_one(context: SessionContext, spec: Spec, cluster: Cluster, quiet_check: 
             store.close_run(
                 context.folder, spec, replace(result, quiet_check=quiet_check, clock_offsets_seconds=offsets)
             )
-            raise  # no run after this one would do better
+            raise  # later runs would fail too
     result = _checked(job, result)
     result = _ask_monitoring(collector, result, cluster)
     result = replace(
@@ -165,15 +165,15 @@ def run_one(context: SessionContext, spec: Spec, cluster: Cluster, quiet_check: 
 
 
 def _send_what_it_needs(folder: Path, spec: Spec, cluster: Cluster) -> None:
-    """Send the data sets that the user has seeded, and what earlier attempts had done. Raises DataMissing where a set is not here."""
+    """Send the seeded data sets, and the work of earlier attempts. Raises DataMissing where a data set is not on this machine."""
     for name in spec.data_sets:
         deliver(seeded.find(name), cluster)
     for tried in store.attempts(folder, spec):
         done = store.run_folder(folder, tried) / store.FILES / store.DONE
         is_given = tried.attempt < spec.attempt and done.is_file() and done.stat().st_size
-        # What a damaged attempt had done has no numbers any more: it is done again.
+        # The work of a damaged attempt has no numbers any more, so it is done again.
         if is_given and store.run_or_damage(folder, tried).status != "damaged":
-            give_back(done, tried, cluster)
+            send_done_work(done, tried, cluster)
 
 
 def _follow(job: _Job) -> RunResult:
@@ -207,7 +207,7 @@ def _follow(job: _Job) -> RunResult:
             if time.monotonic() >= ask_target:
                 if why := context.target.ended():
                     return job.closed_here("failed", f"{why}; {silence}")
-                context.listener.cluster_silent(spec, f"{silence}; waiting for it until the deadline of the run")
+                context.listener.cluster_silent(spec, f"{silence}; waiting until the deadline of the run")
                 ask_target = time.monotonic() + SILENT_SECONDS
         if context.stop.is_asked:
             return job.cut_short("stopped", "it was stopped by the user")
@@ -219,7 +219,7 @@ def _follow(job: _Job) -> RunResult:
 
 
 def _end_of_job(job: _Job, message: str) -> RunResult:
-    """The job is over: its own word on how it ended, checked against what was transferred; or that it left none."""
+    """The result of a job that has ended, checked against the lines that were transferred."""
     until = time.monotonic() + GRACE_SECONDS
     while True:
         job.take_in(insist=True)
@@ -232,12 +232,14 @@ def _end_of_job(job: _Job, message: str) -> RunResult:
     if result is None:
         return job.closed_here("failed", f"its driver ended without a result: {_last_line(message)}")
     if (lines, sha256) != (result.lines, result.sha256):
-        return job.closed_here("invalid", f"{lines} of {result.lines} lines came home, or not the same ones")
+        return job.closed_here(
+            "invalid", f"{lines} of {result.lines} lines were transferred, or they differ from those that were written"
+        )
     return result
 
 
 def _checked(job: _Job, result: RunResult) -> RunResult:
-    """A result with what nodes, tasks and earlier runs say against the run, and with the end of the log of one that is not ok."""
+    """The result after the checks of nodes, tasks and checksums; with the end of the log where it is not ok."""
     spec = job.collector.spec
     if not spec.breaks_cluster:
         result = _ask_nodes(job.context.target, result)
@@ -249,23 +251,25 @@ def _checked(job: _Job, result: RunResult) -> RunResult:
 
 
 def _ask_nodes(target: Target, result: RunResult) -> RunResult:
-    """Make trouble of the nodes the first reason: what the driver saw of it came after."""
+    """Put a failure of the nodes first among the reasons: what the driver noticed is its consequence."""
     if result.status == "stopped" or not (trouble := target.trouble()):
         return result
     return replace(result, status="invalid", reasons=(trouble, *result.reasons))
 
 
 def _ask_tasks(job: _Job, result: RunResult) -> RunResult:
-    """A run whose tasks raised, and that is ok all the same, has not looked at their results: it timed work that was not done."""
+    """Make a run invalid whose tasks raised without its noticing: it timed work that was not done."""
     try:
         raised = job.api.raised(job.id)
     except (http_client.RequestException, BenchError, ValueError, KeyError, TypeError) as error:
-        return replace(result, alerts=(*result.alerts, f"{UNASKED}: whether its tasks raised is not known: {error}"))
+        return replace(
+            result, alerts=(*result.alerts, f"{UNASKED}: it is not known whether its tasks raised exceptions: {error}")
+        )
     return replace(result, status="invalid", reasons=(*result.reasons, raised)) if raised else result
 
 
 def _compare_digests(path: Path, result: RunResult, digests: dict[str, str]) -> RunResult:
-    """An ok run whose checksums are not those of the runs before it is invalid."""
+    """Make an ok run invalid where its checksums differ from those of the runs before it."""
     if result.status != "ok":
         return result
     found = store.read_samples(path / store.SAMPLES, is_closed=True).digests
@@ -278,7 +282,7 @@ def _compare_digests(path: Path, result: RunResult, digests: dict[str, str]) -> 
 
 
 def _ask_monitoring(collector: Collector, result: RunResult, cluster: Cluster) -> RunResult:
-    """Add what the monitoring says of the run: whether it shows what the record has, and its alerts; its series are kept."""
+    """Add whether Prometheus agrees with the record, the alerts of the run, and the extract of its series."""
     if result.status == "stopped":
         return replace(result, extract=Extract(missing="the run was stopped"))
     try:
@@ -315,4 +319,4 @@ def _reconcile(collector: Collector, samples: Sequence[Sample]) -> bool | None:
 
 def _last_line(text: str) -> str:
     lines = [line for line in text.strip().splitlines() if "bench.cluster.driver" not in line]
-    return lines[-1].strip()[-300:] if lines else "it left no word"
+    return lines[-1].strip()[-300:] if lines else "without a message"

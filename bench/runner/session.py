@@ -18,7 +18,7 @@ from bench.targets.steps import Steps
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What is left of a session that is recorded in `folder`: what is kept, what is run again, what was never begun."""
+    """The Specs of a session recorded in `folder`: those that are kept, repeated, or not yet started."""
 
     folder: Path
     session: Session
@@ -28,13 +28,13 @@ class Work:
 
     @property
     def todo(self) -> tuple[Spec, ...]:
-        """What is to be run, in the plan's order."""
+        """The Specs to run, in the order of the plan."""
         wanted = {spec.id: spec for spec in self.again + self.new}
         return tuple(wanted[spec.id] for spec in self.session.specs if spec.id in wanted)
 
 
 def remaining(folder: Path, session: Session) -> Work:
-    """What `resume` would run. Runs that are ok or invalid stand; failed, stopped and damaged ones get a new attempt.
+    """What `resume` would run. Runs that are ok or invalid are kept; failed, stopped and damaged ones get a new attempt.
 
     Raises RecordDamaged where the plan was changed since any of its runs was started.
     """
@@ -96,7 +96,7 @@ def _check_quiet(context: SessionContext, block: int, most_seconds: float) -> Qu
 
 
 def _stand_up(context: SessionContext, spec: Spec) -> Cluster:
-    """A fresh cluster for `spec`; a Ctrl-C meanwhile is not waited for."""
+    """Start a fresh cluster for `spec`; Ctrl-C interrupts this at once."""
     context.listener.cluster_wanted(spec.topology, spec.block)
     context.stop.may_interrupt = True
     steps = Steps(started=context.listener.cluster_step_started, finished=context.listener.cluster_step_finished)

@@ -1,4 +1,4 @@
-"""The lock of a deployment: held by the session that runs on it, or by what changes it, and freed when its process ends."""
+"""Locks a deployment for the session that runs on it or the command that changes it, until its process ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOCK, _HOLDER = ".session.lock", ".session"  # the ends of two files' names
 
 @dataclass(frozen=True, kw_only=True)
 class Holder:
-    """The process that holds a deployment, as it wrote itself down when it took the lock."""
+    """The process that holds a deployment, as it was recorded when the lock was taken."""
 
     pid: int
     command: str
@@ -33,9 +33,9 @@ class Holder:
 
 
 def describe(holder: Holder | None) -> str:
-    """Who holds a deployment: `session X, process 123, since 12:00: bench run inference`."""
+    """Describe the holder of a deployment: `session X, process 123, since 12:00: bench run inference`."""
     if holder is None:
-        return "a process that has not said which"
+        return "an unknown process"
     session = f"session {holder.session}, " if holder.session else ""
     return f"{session}process {holder.pid}, since {holder.since}: {holder.command}"
 
@@ -69,7 +69,7 @@ def changing(target: str, name: str, command: str, *, force: bool = False) -> It
 
 @contextmanager
 def at_rest(session: Session) -> Iterator[None]:
-    """Keep `session` from being run, for what takes it away. Raises BadInput where it is running."""
+    """Keep `session` from being run while it is removed. Raises BadInput where it is running."""
     lock, path = _files(session.target, _name(session))
     try:
         held = FileLock(lock, timeout=PATIENCE_SECONDS).acquire()
@@ -84,7 +84,7 @@ def at_rest(session: Session) -> Iterator[None]:
 
 
 def running() -> dict[str, Holder]:
-    """By their resolved folders, the sessions that run now. Looks, and changes nothing."""
+    """The sessions that run now, by their resolved folders. Changes nothing."""
     found = {}
     for path in user_state_path("raymeter").glob(f"*{_HOLDER}"):
         holder = _read(path)
@@ -133,7 +133,7 @@ def _read(path: Path) -> Holder | None:
 
 
 def _files(target: str, name: str) -> tuple[Path, Path]:
-    """The lock of a deployment, and the file that says who holds it."""
+    """The lock of a deployment, and the file with its holder."""
     base = user_state_path("raymeter", ensure_exists=True) / f"{target}-{name}"
     return base.with_name(base.name + _LOCK), base.with_name(base.name + _HOLDER)
 

@@ -11,14 +11,14 @@ from bench.targets import Target
 
 @dataclass(frozen=True)
 class WorkerStarts:
-    """Of one run: what its cluster could not start before the run began is of an earlier run, and does not count."""
+    """The failed worker starts of one run; those from before the run began do not count."""
 
     target: Target
     collector: Collector
     before: str
 
     def failed(self) -> str:
-        """Why workers did not start, in the words of the raylets; empty where all did."""
+        """Why workers did not start, as the raylets report it; empty where all did."""
         reason = self.target.failed_starts()
         return "" if reason == self.before else reason
 

@@ -164,7 +164,7 @@ def test_a_terminal_that_is_closed_ends_a_session_like_ctrl_c(  # type: ignore[n
     finally:
         signal.signal(which, before)
     assert code == 130
-    assert "Go on with: bench resume" in err
+    assert "Continue with: bench resume" in err
     assert not target.is_up
 
 

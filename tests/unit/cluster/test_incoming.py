@@ -16,7 +16,7 @@ from bench.cluster import incoming
 from bench.cluster.recorder import Recorder
 from bench.errors import AuthFailed, TargetFailed
 from bench.record.store import DONE, FILES
-from bench.runner.deliver import deliver, give_back
+from bench.runner.deliver import deliver, send_done_work
 from bench.targets import Cluster
 
 CONTENT = bytes(range(256)) * 10_000
@@ -136,8 +136,8 @@ def test_what_an_earlier_attempt_had_done_is_put_back_where_it_was(
     done = tmp_path / DONE
     done.write_bytes(b"{}\n")
     spec = a_spec()
-    give_back(done, spec, cluster)
-    give_back(done, spec, cluster)
+    send_done_work(done, spec, cluster)
+    send_done_work(done, spec, cluster)
     assert (records / spec.session / "runs" / spec.folder / FILES / DONE).read_bytes() == b"{}\n"
 
 
@@ -146,7 +146,7 @@ def test_the_record_of_a_run_that_is_here_is_never_written_to(cluster: Cluster, 
     recorder = Recorder(records / spec.session / "runs" / spec.folder, spec)
     done = tmp_path / DONE
     done.write_bytes(b"{}\n")
-    give_back(done, spec, cluster)  # the head has it: no failure
+    send_done_work(done, spec, cluster)  # the head has it: no failure
     assert not (recorder.files / DONE).exists()
 
 

@@ -152,7 +152,7 @@ def test_runs_that_were_added_to_a_session_are_counted(out: Path) -> None:
 def test_a_damaged_session_is_listed_with_its_damage(out: Path) -> None:
     (out / FIRST / "session.json").write_text("{")
     first, second = summaries.entries(out)
-    assert "session.json is not what it should be" in first.damage
+    assert "session.json is not valid" in first.damage
     assert second.damage == ""
 
 

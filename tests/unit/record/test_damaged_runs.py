@@ -79,8 +79,8 @@ DAMAGES = {
     "socket": (instead(a_socket), "cannot be read: it is no regular file"),
     "device": (instead(lambda path: path.symlink_to("/dev/zero")), "cannot be read: it is no regular file"),
     "folder": (instead(Path.mkdir), "cannot be read: it is no regular file"),
-    "ending": (lambda path: path.with_name("run.json").write_text("[]"), "run.json is not what it should be"),
-    "spec": (lambda path: path.with_name("spec.json").write_text("{"), "spec.json is not what it should be"),
+    "ending": (lambda path: path.with_name("run.json").write_text("[]"), "run.json is not valid"),
+    "spec": (lambda path: path.with_name("spec.json").write_text("{"), "spec.json is not valid"),
 }
 
 

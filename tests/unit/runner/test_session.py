@@ -559,6 +559,6 @@ def test_what_a_damaged_attempt_had_done_is_not_given_to_the_next_one(
     (path / store.FILES / store.DONE).write_text("{}\n")
     samples = path / store.SAMPLES
     samples.write_bytes(samples.read_bytes()[:-1])
-    monkeypatch.setattr(run_module, "give_back", lambda *_: pytest.fail("it was given back"))
+    monkeypatch.setattr(run_module, "send_done_work", lambda *_: pytest.fail("it was given back"))
     again(folder, session, target)
     assert [run.status for run in store.load_runs(folder, session)] == ["damaged", "ok"]
