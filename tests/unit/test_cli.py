@@ -263,7 +263,9 @@ def test_a_deployment_with_a_session_on_it_is_neither_taken_down_nor_stood_up_bu
     ups: list[str] = []
     standing = Cluster(topology=a_topology(), dashboard_url="", exporter_url="", token="", nodes=("head",), link="none")
     monkeypatch.setattr("bench.targets.local.target.LocalTarget.down", lambda self: downs.append(self.name) or ("it",))
-    monkeypatch.setattr("bench.targets.local.target.LocalTarget.up", lambda self, _: ups.append(self.name) or standing)
+    monkeypatch.setattr(
+        "bench.targets.local.target.LocalTarget.up", lambda self, _, **__: ups.append(self.name) or standing
+    )
     monkeypatch.setattr(session_lock, "PATIENCE_SECONDS", 0.1)
     typed = (["down", "--target", "local"], ["up", "--target", "local", "--topology", "single", "--cpus", "1"])
     for words in typed:
