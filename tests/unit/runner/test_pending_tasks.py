@@ -46,7 +46,7 @@ def lists(**rows: Any) -> Mapping[str, Any]:
         ({"actors": [an_actor("PENDING_CREATION", 0)]}, ""),
         (
             {"placement_groups": [a_group("PENDING", 2, 2)]},
-            f"1 x placement group of 4 CPUs waited; {THERE} nobody",
+            f"1 x placement group of 4 CPUs waited; {THERE} nothing",
         ),
         (
             {
