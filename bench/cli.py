@@ -1,4 +1,4 @@
-"""The index: the app, its commands, and the one place where an expected failure becomes a line and an exit code."""
+"""Defines the app and its commands, and prints each expected failure as one line with its exit code."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HOW: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": No
 
 
 class _Commands(Mapping[str, Any]):
-    """Commands by name, each imported when it is asked for: `bench list` need not wait for what `bench run` needs."""
+    """The commands by name, each imported when it is used."""
 
     def __init__(self) -> None:
         self._made: dict[str, Any] = {}
@@ -72,25 +72,25 @@ def summary(name: str) -> str:
 
 
 _UsageError: Any = typer.BadParameter.__mro__[1]
-"""What is wrong with a command line; typer gives it no public name."""
+"""The usage error of typer, which has no public name."""
 
 
 @contextmanager
 def _one_line() -> Iterator[None]:
-    """What typer would tell in its own way, or not at all, is told like all that goes wrong: in one line."""
+    """Turn usage errors and Ctrl-C into errors of raymeter, which are printed in one line."""
     try:
         yield
     except _UsageError as error:
         help_text = error.ctx.get_help() if error.ctx else ""
-        if error.message == help_text:  # no words at all: the help is the answer
+        if error.message == help_text:  # no arguments: the help is printed
             raise
         raise BadInput(error.format_message(), f"See `{_typed(error.ctx)} --help`." if error.ctx else "") from None
-    except KeyboardInterrupt:  # typer would end without a word
-        raise Stopped("Stopped at once.", "End what is left with `bench down`.") from None
+    except KeyboardInterrupt:  # typer would print nothing
+        raise Stopped("Stopped by Ctrl-C.", "`bench down` removes what is still running.") from None
 
 
 def _typed(context: Any) -> str:
-    """The command as a person types it, however this process was started."""
+    """The command as the user types it, however this process was started."""
     return f"{_typed(context.parent)} {context.info_name}" if context.parent else "bench"
 
 
@@ -98,13 +98,13 @@ class _Group(PanelGroup):
     def summaries(self) -> Mapping[str, Mapping[str, str]]:
         return {panel: {name: summary(name) for name in names} for panel, names in PANELS.items()}
 
-    def __init__(self, **said: Any) -> None:
-        super().__init__(**said)
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
         self.commands = _Commands()  # type: ignore[assignment]  # nothing is added to it
 
-    def make_context(self, *args: Any, **said: Any) -> Any:
+    def make_context(self, *args: Any, **settings: Any) -> Any:
         with _one_line():
-            return super().make_context(*args, **said)
+            return super().make_context(*args, **settings)
 
     def invoke(self, ctx: Any) -> Any:
         with _one_line():
@@ -154,11 +154,11 @@ _debug = False
 
 
 def main() -> None:
-    """Run the command line; ends the process with the exit code of what happened."""
+    """Run the command line, and end the process with its exit code."""
     if sys.stdout is sys.__stdout__ and sys.stderr is sys.__stderr__:
         outlive_readers()
     if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
-        sys.stdout.reconfigure(errors="backslashreplace")  # a name that the terminal has no letters for
+        sys.stdout.reconfigure(errors="backslashreplace")  # for characters that the terminal's encoding lacks
     try:
         process_environment.settle(main)
         app()
@@ -169,11 +169,14 @@ def main() -> None:
         for line in error.details:
             typer.echo(clean_text(line), err=True)
         sys.exit(error.exit_code)
-    except OSError as error:  # a disk, a folder or a socket that refuses, wherever that is met
+    except OSError as error:  # of a disk, a folder or a socket, wherever it is raised
         if _debug:
             raise
-        where = f"{error.filename} cannot be used" if error.filename else "This machine refused something"
-        refused = CannotWrite(f"{where}: {error.strerror or error}.", "Mend that; --debug shows where it was met.")
+        subject = f"{error.filename} cannot be used" if error.filename else "The operating system refused a call"
+        refused = CannotWrite(
+            f"{subject}: {error.strerror or error}.",
+            "Check its permissions and free space; --debug prints the traceback.",
+        )
         typer.echo(f"bench: {clean_line(str(refused))}", err=True)
         sys.exit(refused.exit_code)
 

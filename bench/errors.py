@@ -26,11 +26,11 @@ class BenchError(Exception):
 
     exit_code = 1
 
-    def __init__(self, what: str, way_out: str = "", *, details: tuple[str, ...] = ()) -> None:
+    def __init__(self, what: str, hint: str = "", *, details: tuple[str, ...] = ()) -> None:
         what = _TWO_STOPS.sub(lambda stops: "." if stops[0] == ".." else "", what)
-        super().__init__(" ".join(part for part in (what, way_out) if part))
+        super().__init__(" ".join(part for part in (what, hint) if part))
         self.what = what
-        self.way_out = way_out
+        self.hint = hint
         self.details = details  # lines that the command line prints below the message
 
 
@@ -119,7 +119,7 @@ class Stopped(BenchError):
 
 
 def did_you_mean(name: str, known: Iterable[str], *, meaning: Mapping[str, str] | None = None) -> str:
-    """The beginning of a way out of a name that is not known: the one that is most like it, if any is.
+    """The beginning of a hint about an unknown name: the known one that is most like it, if any is.
 
     `meaning`: what each is called in full, where `known` has parts of names.
     """

@@ -215,30 +215,31 @@ class RunRequest(ReportOptions, ClusterOptions, Workload):
 
 def seconds_of(text: str) -> float:
     """20m, 1h30m, 90s. Raises BadInput."""
-    found = re.fullmatch(r"(?=.)(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", text.strip())
+    parts = re.fullmatch(r"(?=.)(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", text.strip())
     seconds = (
-        sum(int(n or 0) * unit for n, unit in zip(found.groups(), UNITS_SECONDS.values(), strict=True)) if found else 0
+        sum(int(n or 0) * unit for n, unit in zip(parts.groups(), UNITS_SECONDS.values(), strict=True)) if parts else 0
     )
     if not seconds:
-        raise BadInput(f"--budget {text} is no time.", "Say 20m, 90s or 1h30m.")
+        raise BadInput(f"--budget must be a time such as 20m, 90s or 1h30m, got {text!r}.")
     return float(seconds)
 
 
 def price_of(text: str) -> str:
     """`0.04 EUR`, of any way to write it: amount first, then what it is counted in. Raises BadInput."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([^\W\d_]{1,8}|[$€£¥])", text.strip())
-    if not found or not float(found[1]) > 0:
-        raise BadInput(f"--price-per-cpu-hour {text} is no price.", "Say it as 0.04EUR: an amount, then its currency.")
-    return f"{found[1]} {found[2]}"
+    price = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([^\W\d_]{1,8}|[$€£¥])", text.strip())
+    if not price or not float(price[1]) > 0:
+        raise BadInput(f"--price-per-cpu-hour must be an amount and a currency such as 0.04EUR, got {text!r}.")
+    return f"{price[1]} {price[2]}"
 
 
 def share_of(text: str) -> float:
     """0.03, of 3%. Raises BadInput."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text.strip())
-    share = float(found[1]) / 100 if found else 0.0
+    percent = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text.strip())
+    share = float(percent[1]) / 100 if percent else 0.0
     if not 0 < share < 1:
         raise BadInput(
-            f"--precision {text} is none.", "Say 3%: how far an interval may reach to each side of the ratio."
+            f"--precision must be a percentage such as 3%, got {text!r}.",
+            "It is how far an interval may reach to each side of the ratio.",
         )
     return share
 
@@ -247,20 +248,20 @@ Out = Annotated[Path, Option(metavar="FOLDER", help="Folder that holds the sessi
 AsJson = Annotated[bool, Option("--json", help="Print JSON with unrounded numbers.")]
 Force = Annotated[bool, Option("--force", help="Proceed though a session runs on the deployment; it will fail.")]
 SessionName = Annotated[str, Argument(metavar="SESSION", help="Session id or the start of one, a folder, or latest.")]
-_WHOLE_DATE = "0001-01-01T00:00:00"
+_PADDING = "0001-01-01T00:00:00"
 _DATE_LENGTHS = (0, 4, 7, 10, 13, 16, 19, 25)  # as far as the year, the month and so on, the last with its zone
 
 
-def _check_since(said: str) -> str:
-    """Dates are compared as text, and any text would do: only the beginning of an ISO date can be meant."""
+def _check_since(text: str) -> str:
+    """Raise BadInput unless `text` is the beginning of an ISO date, since dates are compared as text."""
     try:
-        whole = said + _WHOLE_DATE[len(said) :]
-        is_date = len(said) in _DATE_LENGTHS and datetime.fromisoformat(whole).isoformat() == whole
+        padded = text + _PADDING[len(text) :]
+        is_date = len(text) in _DATE_LENGTHS and datetime.fromisoformat(padded).isoformat() == padded
     except ValueError:
         is_date = False
     if not is_date:
-        raise BadInput(f"--since {said} is no date.", "Say it as 2026-01-31, or less or more of it.")
-    return said
+        raise BadInput(f"--since must be a date such as 2026-01-31 or 2026-01, got {text!r}.")
+    return text
 
 
 Since = Annotated[

@@ -154,7 +154,7 @@ def settings(params: type[Any], texts: list[str]) -> dict[str, tuple[Value, ...]
         if name not in known:
             raise BadInput(
                 f"--set {text}: there is no parameter {name}.",
-                f"{did_you_mean(name, known)}There are: {', '.join(known)}.",
+                f"{did_you_mean(name, known)}Choose from: {', '.join(known)}.",
             )
         if name in chosen:
             raise BadInput(f"--set {text}: {name} is set twice.", "Give its values in one: name=v1,v2.")
@@ -169,6 +169,6 @@ def complete(params: type[Any], given: Mapping[str, Value]) -> dict[str, Value]:
     if unknown:
         raise BadInput(
             f"There is no parameter {', '.join(sorted(unknown))}.",
-            f"{did_you_mean(min(unknown), known)}There are: {', '.join(known)}.",
+            f"{did_you_mean(min(unknown), known)}Choose from: {', '.join(known)}.",
         )
     return {name: check(parameter, given.get(name, parameter.default)) for name, parameter in known.items()}

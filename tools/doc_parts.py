@@ -47,7 +47,7 @@ def fill(text: str, app: typer.Typer) -> str:
     def written(match: re.Match[str]) -> str:
         name = match["name"]
         if name not in PARTS:
-            raise BadInput(f"A part {name!r} is asked for.", f"There are: {', '.join(PARTS)}.")
+            raise BadInput(f"A part {name!r} is asked for.", f"Choose from: {', '.join(PARTS)}.")
         return f"{match['begin']}\n{PARTS[name](app)}\n\n{match['end']}"
 
     return MARK.sub(written, text)

@@ -1,1 +1,1 @@
-"""The face: one module a command. Flags in, text out; the work is elsewhere."""
+"""Implements the commands, one module each: options in, text out."""

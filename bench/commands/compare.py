@@ -31,32 +31,28 @@ if TYPE_CHECKING:
 
 Baseline = Annotated[
     str,
-    typer.Argument(metavar="BASELINE", help="A session: its id, the beginning of it, a folder, or a baseline's name."),
+    typer.Argument(metavar="BASELINE", help="Session id or the start of one, a folder, or a baseline."),
 ]
-Candidate = Annotated[str, typer.Argument(metavar="SESSION", help="What is held against it: the same, or latest.")]
-All = Annotated[
-    bool, typer.Option("--all", help="Every metric, what was used, and every point, not the headline alone.")
-]
+Candidate = Annotated[str, typer.Argument(metavar="SESSION", help="Session to compare with it: the same, or latest.")]
+All = Annotated[bool, typer.Option("--all", help="Compare every metric and point, not only the headline.")]
 AllowUnequal = Annotated[
-    bool, typer.Option("--allow-unequal", help="Though facts differ; they are named, and stamped on what comes out.")
+    bool, typer.Option("--allow-unequal", help="Compare though facts differ; the output names them.")
 ]
 Changed = Annotated[
     list[str],
-    typer.Option(
-        "--changed", metavar="FACT", help="What was changed on purpose, by its name: 'version of ray', code, image."
-    ),
+    typer.Option("--changed", metavar="FACT", help="Fact changed on purpose, e.g. 'version of ray', code, image."),
 ]
-Confirm = Annotated[
-    bool, typer.Option("--confirm", help="Measure the cells of an alarm once more; only one found again is said.")
-]
+Confirm = Annotated[bool, typer.Option("--confirm", help="Measure alarmed cells again; report confirmed alarms only.")]
 FailOn = Annotated[
     list[str],
-    typer.Option("--fail-on", metavar="VERDICT[:SIZE]", help="End with code 12 at slower, slower:5%, undecided."),
+    typer.Option(
+        "--fail-on", metavar="VERDICT[:SIZE]", help="Exit with code 12 at a verdict, e.g. slower, slower:5%, undecided."
+    ),
 ]
-Format = Annotated[str, typer.Option("--format", help="text, markdown or json.")]
+Format = Annotated[str, typer.Option("--format", help="Output format: text, markdown or json.")]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Write there, not to the terminal."),
+    typer.Option("--output", "-o", metavar="FILE", help="Write to this file, e.g. comparison.md."),
 ]
 
 
@@ -80,8 +76,8 @@ def command(
 
     if format not in reports.OF_TWO_SESSIONS:
         raise BadInput(
-            f"There is no format {format}.",
-            f"{did_you_mean(format, reports.OF_TWO_SESSIONS)}There are: {', '.join(reports.OF_TWO_SESSIONS)}.",
+            f"Unknown format {format}.",
+            f"{did_you_mean(format, reports.OF_TWO_SESSIONS)}Choose from: {', '.join(reports.OF_TWO_SESSIONS)}.",
         )
     conditions = fail_on.parse(fail_at)
     there, here = _stored(baselines.find(out, baseline)), _stored(baselines.find(out, candidate))
@@ -113,24 +109,24 @@ def _check(found: TwoSessions, changed: Sequence[str], *, allow_unequal: bool) -
     differ = {each.what for each in found.differences}
     if same := [name for name in changed if name not in differ]:
         raise BadInput(
-            f"--changed {same[0]}: that did not change.",
-            f"{did_you_mean(same[0], differ)}What did: {', '.join(sorted(differ)) or 'nothing'}.",
+            f"--changed {same[0]}: this fact is the same in both sessions.",
+            f"{did_you_mean(same[0], differ)}Facts that differ: {', '.join(sorted(differ)) or 'none'}.",
         )
     if other := [each.text for each in found.confounders if each.is_data]:
         raise NotComparable(
-            f"{'; '.join(other)}. So {found.candidate.session} did other work than {found.baseline.session}.",
-            "Measure both with the same data: --allow-unequal does not reach so far.",
+            f"{'; '.join(other)}. So {found.candidate.session} and {found.baseline.session} did different work.",
+            "Measure both with the same data; --allow-unequal does not cover data.",
         )
     named = "; ".join(each.text for each in found.confounders)
     if found.confounders and not allow_unequal:
         raise NotComparable(
             f"{named}. So {found.candidate.session} cannot be compared with {found.baseline.session}.",
-            "Measure both in one session; or name with --changed what you changed; or say --allow-unequal.",
+            "Measure both in one session, name intended changes with --changed, or use --allow-unequal.",
         )
     if not found.rows:
         raise NotComparable(
-            f"{found.candidate.session} and {found.baseline.session} have no number of one cell in common.",
-            "A cell is the same where experiment and params are; see them with `bench show`.",
+            f"{found.candidate.session} and {found.baseline.session} have no cell in common.",
+            "Cells are compared if experiment and parameters are equal; `bench show` prints them.",
         )
 
 
@@ -139,7 +135,7 @@ def _confirm(here: Stored, found: TwoSessions, *, out: Path) -> Stored | None:
     from bench.analysis import two_sessions
 
     if not found.alarms:
-        say("There is no alarm to confirm.")
+        say("No alarm to confirm.")
         return None
     confirming.check_code(here.session, list(here.runs))
     session = confirming.fresh(here.session, here.runs, found.alarms, command=typed_command())
@@ -151,8 +147,8 @@ def _confirm(here: Stored, found: TwoSessions, *, out: Path) -> Stored | None:
     unlike = two_sessions.unlike(here, fresh)
     if unlike:
         raise NotComparable(
-            f"{'; '.join(each.text for each in unlike)}. So the fresh session {session.id} is not the candidate anew.",
-            f"Confirm where {here.session.id} was measured.",
+            f"{'; '.join(each.text for each in unlike)}. So the new session {session.id} does not repeat the candidate.",
+            f"Run --confirm on the machine that measured {here.session.id}.",
         )
     return fresh
 
@@ -174,5 +170,5 @@ def _fail_on(found: TwoSessions, conditions: tuple[Condition, ...], *, confirmed
         raise RegressionFound(
             f"{len(failing)} of {len(found.rows)} numbers; the first, {describe_row(first)}: {format_row_verdict(first)},"
             f" {format_ratio(first.found)} times the baseline's.",
-            "" if confirmed or not first.is_alarm else "Hold it against a fresh session with --confirm.",
+            "" if confirmed or not first.is_alarm else "--confirm checks it against a new session.",
         )

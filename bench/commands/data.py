@@ -39,8 +39,8 @@ def list_sets(as_json: AsJson = False) -> None:
         say_json("data-sets", found)
         return
     for each in found:
-        typer.echo(f"{each['name']:16}{(each['sha256'] or 'not here')[:12]:12}  {each['origin'] or each['way_out']}")
-    typer.echo(f"\nSeeded sets are kept in {seeded.folder()}; RAYMETER_DATA names another folder.")
+        typer.echo(f"{each['name']:16}{(each['sha256'] or 'missing')[:12]:12}  {each['origin'] or each['hint']}")
+    typer.echo(f"\nImported data sets are in {seeded.folder()}; RAYMETER_DATA sets another folder.")
 
 
 @app.command("seed")
@@ -66,9 +66,9 @@ def _about(name: Source) -> dict[str, str | None]:
     from bench.data import images
 
     try:
-        return {"name": name, "sha256": images.checksum(name, 1), "origin": _origin(name), "way_out": None}
+        return {"name": name, "sha256": images.checksum(name, 1), "origin": _origin(name), "hint": None}
     except DataMissing as error:
-        return {"name": name, "sha256": None, "origin": None, "way_out": error.way_out}
+        return {"name": name, "sha256": None, "origin": None, "hint": error.hint}
 
 
 def _origin(name: str) -> str:

@@ -28,4 +28,4 @@ def command(deployment: o.DeploymentOptions, target: o.TargetName = "auto", as_j
         )
     bad = [finding.about for finding in found if finding.level == "bad"]
     if bad:
-        raise TargetFailed(f"Not fit: {', '.join(bad)}.", "See above for what to do.")
+        raise TargetFailed(f"Not fit to measure on: {', '.join(bad)}.", "The lines above say what to do.")

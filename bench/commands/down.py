@@ -29,7 +29,7 @@ def command(
     def down(each: targets.Target) -> tuple[str, ...]:
         with session_lock.changing(each.name, name, typed_command(), force=force) as unheld:
             if unheld:
-                say(f"{unheld} --force: it is not asked.")
+                say(f"{unheld} --force ignores it.")
             return each.down()
 
     found, troubles = targets.ask_each(names, deployment, down)
@@ -37,5 +37,5 @@ def command(
     if as_json:
         say_json("ended", ended)
     elif ended or not troubles:
-        typer.echo("\n".join(ended) if ended else "Nothing was up.")
+        typer.echo("\n".join(ended) if ended else "Nothing was running.")
     targets.raise_all(troubles)

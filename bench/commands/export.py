@@ -20,12 +20,21 @@ from bench.record import store
 from bench.terminal.answers import say_json
 from bench.terminal.output import say
 
-Into = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to put it.")]
+Into = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FOLDER",
+        help="Folder to write the capsule to. [default: this one]",
+        show_default=False,
+    ),
+]
 Otava = Annotated[
     Path | None,
     typer.Option(
         metavar="FOLDER",
-        help="Pack nothing: add a row for the session to the tables here, as Apache Otava reads them.",
+        help="Add the session to Apache Otava tables here, in place of a capsule.",
     ),
 ]
 HERE = Path()
@@ -44,7 +53,7 @@ def command(
             say_json("tables", {"path": str(otava), "tables": [str(path) for path in tables]})
             return
         say(
-            f"Each of {len(tables)} tables has a row of the session. `otava analyze` reads {otava / series_tables.CONFIG}."
+            f"Added a row to {len(tables)} tables. Analyse them with `otava analyze` and {otava / series_tables.CONFIG}."
         )
         typer.echo(otava)
         return
@@ -53,6 +62,6 @@ def command(
         say_json("capsule", {"path": str(packed.path), "damaged": packed.damaged, "extract": packed.extract})
         return
     for damaged in packed.damaged:
-        say(f"Damaged, packed as it is and left out of the report: {damaged}.")
-    say(f"It has {packed.extract}.")
+        say(f"Damaged, packed unchanged and left out of the report: {damaged}.")
+    say(f"Contains {packed.extract}.")
     typer.echo(packed.path)

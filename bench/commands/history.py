@@ -22,8 +22,8 @@ from bench.terminal.output import say
 if TYPE_CHECKING:
     from bench.analysis.number_format import Scale
 
-MetricName = Annotated[str, typer.Argument(metavar="METRIC", help="Its name, as `bench list` has it.")]
-Experiment = Annotated[str, typer.Option(help="Of this experiment alone.")]
+MetricName = Annotated[str, typer.Argument(metavar="METRIC", help="Name of the metric, as in `bench list`.")]
+Experiment = Annotated[str, typer.Option(metavar="EXPERIMENT", help="Only this experiment, e.g. network.")]
 
 
 def command(
@@ -32,7 +32,7 @@ def command(
     store.check_there(out)
 
     def reading(sessions: int) -> None:
-        say(f"Reading {sessions} sessions for the first time.")
+        say(f"Summarizing {sessions} sessions for the first time.")
 
     found = metric_history.with_changes(
         metric_history.of_metric(out, metric, experiment=experiment, since=since, reading=reading)
@@ -79,6 +79,6 @@ def _how_many(numbers: list[Number]) -> str:
     from bench.analysis.stats.change_points import FEWEST
 
     if len(numbers) < FEWEST:
-        return f"not enough history to look for changes: {len(numbers)} of {FEWEST} sessions"
+        return f"not enough history to detect changes: {len(numbers)} of {FEWEST} sessions"
     changes = sum(each.changed is not None for each in numbers)
     return f"{changes or 'no'} change{'' if changes == 1 else 's'} of level in {len(numbers)} sessions"

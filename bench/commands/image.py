@@ -18,7 +18,7 @@ from bench.terminal.answers import say_json
 from bench.terminal.output import say
 
 Tag = Annotated[
-    str | None, typer.Option(metavar="NAME:VERSION", help="What to call it. [default: by version and code]")
+    str | None, typer.Option(metavar="NAME:VERSION", help="Tag of the image. [default: from version and code]")
 ]
 
 

@@ -27,19 +27,20 @@ if TYPE_CHECKING:
     pass
 
 KINDS = ("experiments", "sessions", "targets")
-What = Annotated[
-    str, typer.Argument(metavar="WHAT", help="experiments, sessions, targets, or the name of one experiment.")
-]
+What = Annotated[str, typer.Argument(metavar="WHAT", help="experiments, sessions, targets, or one experiment.")]
 
 ENDINGS = get_args(Ending)
 STATUSES = (*ENDINGS, "running")
-Experiment = Annotated[str, typer.Option(help="Sessions of this experiment.")]
-TargetName = Annotated[str, typer.Option("--target", help="Sessions on this target.")]
-Profile = Annotated[str, typer.Option(help="Sessions of this profile.")]
+Experiment = Annotated[str, typer.Option(metavar="EXPERIMENT", help="Only sessions of this experiment.")]
+TargetName = Annotated[str, typer.Option("--target", metavar="TARGET", help="Only sessions on this target.")]
+Profile = Annotated[str, typer.Option(metavar="PROFILE", help="Only sessions of this profile.")]
 Status = Annotated[
-    str, typer.Option(help="Sessions with a run that is ok, invalid, failed, stopped, damaged or running.")
+    str,
+    typer.Option(metavar="STATUS", help="Only with a run that is ok, invalid, failed, stopped, damaged or running."),
 ]
-Last = Annotated[int, typer.Option(min=0, metavar="N", help="The last ones. [default: all]")]
+Last = Annotated[
+    int, typer.Option(min=0, metavar="N", help="Only the last N sessions. [default: all]", show_default=False)
+]
 
 
 def command(
@@ -61,14 +62,16 @@ def command(
         lines = [line for name in names for line in describe(name)]
     elif what == "sessions":
         if status not in ("", *STATUSES):
-            raise BadInput(f"No run is {status}.", f"{did_you_mean(status, STATUSES)}There are: {', '.join(STATUSES)}.")
+            raise BadInput(
+                f"Unknown status {status}.", f"{did_you_mean(status, STATUSES)}Choose from: {', '.join(STATUSES)}."
+            )
         wanted = Filters(experiment=experiment, target=target, profile=profile, since=since, status=status)
         store.check_there(out)
         found = summaries.entries(out, wanted, session_lock.running())[-last:]
         if as_json:
             say_json("sessions", found)
             return
-        lines = [_session(entry) for entry in found] or [f"No such sessions in {out}."]
+        lines = [_session(entry) for entry in found] or [f"No sessions in {out}."]
     else:
         from bench import targets
 
@@ -85,14 +88,14 @@ def _experiments(what: str) -> Sequence[str]:
 
     if what != "experiments" and what not in NAMES:
         raise BadInput(
-            f"There is no list of {what}.",
-            f"{did_you_mean(what, (*KINDS, *NAMES))}There are: {', '.join(KINDS)}, and each experiment: {', '.join(NAMES)}.",
+            f"Cannot list {what}.",
+            f"{did_you_mean(what, (*KINDS, *NAMES))}Choose from: {', '.join(KINDS)}, and each experiment: {', '.join(NAMES)}.",
         )
     return NAMES if what == "experiments" else (what,)
 
 
 def about(name: str) -> dict[str, object]:
-    """An experiment for a program: the same as `describe`."""
+    """An experiment as a JSON value, with the content of `describe`."""
     from bench import experiments
     from bench.params import declared
 
@@ -108,7 +111,7 @@ def about(name: str) -> dict[str, object]:
 
 
 def describe(name: str) -> list[str]:
-    """An experiment for a person: what can be varied, what is measured, against what."""
+    """An experiment as lines of text: parameters, metrics, arms, profiles."""
     from bench import experiments
     from bench.params import declared
 

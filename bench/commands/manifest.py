@@ -40,7 +40,7 @@ def command(
     from bench.targets.k8s.target import K8sTarget
 
     if shape.topology == "both":
-        raise BadInput("--topology both: a RayJob has one cluster.", "Say single or multi.")
+        raise BadInput("--topology both: a RayJob has one cluster.", "Use single or multi.")
     request = o.RunRequest(
         **vars(workload), **vars(shape), experiments=(experiment,), blocks=1, target="k8s", command=typed_command()
     )

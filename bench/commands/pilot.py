@@ -27,8 +27,8 @@ def command(session: SessionName = "latest", as_json: AsJson = False, out: Out =
     found = list(pilot.outlooks(report))
     if not found:
         raise BadInput(
-            f"{folder.name} has no cell with 2 pairs of 2 samples: its levels cannot be told apart.",
-            "Run it with --blocks 3 or more and a profile of several samples; 3 blocks of 5 samples are a pilot.",
+            f"{folder.name} has no cell with 2 pairs of 2 samples: the levels of its variance cannot be separated.",
+            "Run it with --blocks 3 or more and --samples 2 or more; 3 blocks of 5 samples are enough.",
         )
     if as_json:
         say_json("pilot", {"session": planned.id, "cells": found})

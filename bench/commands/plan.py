@@ -29,7 +29,9 @@ from bench.terminal.answers import say_json, say_plain
 from bench.terminal.asking import typed_command
 from bench.terminal.output import say
 
-Save = Annotated[Path | None, typer.Option(metavar="FILE", help="Write it to a plan file, .toml or .yaml.")]
+Save = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the plan to a file, e.g. plan.toml or plan.yaml.")
+]
 
 
 def _say_schema(wanted: bool) -> None:
@@ -43,9 +45,7 @@ def _say_schema(wanted: bool) -> None:
 
 Schema = Annotated[
     bool,
-    typer.Option(
-        "--schema", is_eager=True, callback=_say_schema, help="Print the JSON schema of plan files, and plan nothing."
-    ),
+    typer.Option("--schema", is_eager=True, callback=_say_schema, help="Print the JSON schema of plan files."),
 ]
 SPREADS = (0.02, 0.05, 0.1)  # of pairs' log-ratios, where none are known
 
@@ -79,7 +79,7 @@ def command(
 
 
 def describe(session: Session, known: plan.Known, *, why: str) -> list[str]:
-    """The plan, for a person."""
+    """The plan as lines of text."""
     specs = session.specs
     first = [spec for spec in specs if spec.block == 1 and spec.topology.name == specs[0].topology.name]
     topologies = {spec.topology.name: spec.topology for spec in specs}
@@ -107,12 +107,12 @@ def describe(session: Session, known: plan.Known, *, why: str) -> list[str]:
         names = list(dict.fromkeys(spec.topology.name for spec in runs))
         lines.append(f"  {block:2}  " + ", then ".join(f"{name} ({' '.join(order[name])})" for name in names))
     seconds = plan.estimate_seconds(session, known)
-    basis = f"{measured} of them by what earlier sessions took" if measured else "a guess: no earlier session says"
+    basis = f"{measured} of them as in earlier sessions" if measured else "estimated: no earlier session"
     lines += ["", f"{len(specs)} runs, about {plan.format_duration(seconds)} ({basis})."]
-    lines += [f"Left out, since the nodes are too small: {cell}." for cell in session.unfit]
+    lines += [f"Left out, the nodes are too small: {cell}." for cell in session.unfit]
     if session.budget_seconds is not None:
-        lines.append(f"The budget is {plan.format_duration(session.budget_seconds)}, and the session ends in time.")
-        lines += [f"Dropped, since it has no room: {dropped}." for dropped in session.dropped]
+        lines.append(f"The budget is {plan.format_duration(session.budget_seconds)}.")
+        lines += [f"Left out, the budget is too small: {dropped}." for dropped in session.dropped]
     if session.precision_share is not None:
         lines.append(
             f"It ends sooner where every headline's interval is within {percent(session.precision_share)}"
@@ -129,7 +129,7 @@ def smallest_effects(session: Session, known: Mapping[str, PairSpread]) -> Itera
     """What each cell's headline could show with the planned blocks, if pairs spread as they did in earlier sessions."""
     blocks = max(spec.block for spec in session.specs)
     if blocks == 1:
-        yield "One pair shows no difference, however large it is: how far pairs spread is seen from two on."
+        yield "One pair shows no difference of any size: two or more pairs are needed."
         return
     yield f"Smallest difference that {plural(blocks, 'pair')} would show in 4 of 5 sessions"
     keys = {(spec.experiment, spec.cell): plan.run_key(spec) for spec in session.specs}
@@ -144,7 +144,7 @@ def smallest_effects(session: Session, known: Mapping[str, PairSpread]) -> Itera
     if len(seen) < len(cells):
         effects = [f"{_effect(share, blocks)} if pairs spread by {percent(share)}" for share in SPREADS]
         whose = "every other cell" if seen else "every cell" if len(cells) > 1 else " ".join(cells[0])
-        yield f"  {whose}  {', '.join(effects)}: no earlier session says how far they do"
+        yield f"  {whose}  {', '.join(effects)}: no earlier session to take the spread from"
 
 
 def _effect(deviation: float, pairs: int) -> str:

@@ -26,11 +26,11 @@ from bench.terminal.asking import typed_command
 if TYPE_CHECKING:
     from bench.analysis import Report
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="What `bench export` made.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="Capsule, as `bench export` writes it.")]
 Times = Annotated[
-    int, typer.Option(min=1, max=10, metavar="N", help="Do it so often: a result has its badge after three that agree.")
+    int, typer.Option(min=1, max=10, metavar="N", help="Number of replays; three that agree give the badge.")
 ]
-OtherCode = Annotated[bool, typer.Option("--other-code", help="Though this raymeter is not the one that measured.")]
+OtherCode = Annotated[bool, typer.Option("--other-code", help="Replay with other code than the code that measured.")]
 
 
 def command(
@@ -48,8 +48,8 @@ def command(
     code = identity.code_hash()
     if code not in found.manifest.code_of_nodes and not other_code:
         raise BadInput(
-            f"It was measured by code {', '.join(found.manifest.code_of_nodes) or 'not known'}, and this is {code}.",
-            f"Check out revision {found.manifest.git_revision}, or say --other-code.",
+            f"The capsule was measured by code {', '.join(found.manifest.code_of_nodes) or 'unknown'}, and this checkout has {code}.",
+            f"Check out revision {found.manifest.git_revision}, or use --other-code.",
         )
     rate = found.session.options.get("link_rate")
     network = {"link_rate": rate} if isinstance(rate, str) else {}  # it makes the network what it was
@@ -76,7 +76,7 @@ def command(
 
 
 def _say(there: Report, reports: list[Report], reproduced: list[bool]) -> None:
-    """The last replay's verdicts, and of all of them whether they were as the capsule's."""
+    """Print the verdicts of the last replay, and for every replay whether it reproduced the capsule."""
     here = reports[-1]
     agreements = replaying.agreements(there, here)
     found = [
@@ -91,7 +91,7 @@ def _say(there: Report, reports: list[Report], reproduced: list[bool]) -> None:
 
 
 def _badge(reproduced: list[bool]) -> str:
-    """What may be said of a capsule after so many replays."""
+    """The line about the reproducibility badge after these replays."""
     counted = f"{sum(reproduced)} of {len(reproduced)} replays reproduced it"
     if replaying.has_badge(reproduced):
         return f"Reproducibility badge: {counted}."
@@ -105,8 +105,10 @@ def _compare(there: Report, here: Report) -> None:
     found = replaying.agreements(there, here)
     for each in found:
         sign = "same  " if each.agrees else "other " if each.there and each.here else "none  "
-        apart = ", and the intervals lie apart" if each.overlap is False else ""
-        typer.echo(f"{sign} {each.about}: {each.there or 'no verdict'} there, {each.here or 'no verdict'} here{apart}")
+        apart = ", intervals do not overlap" if each.overlap is False else ""
+        typer.echo(
+            f"{sign} {each.about}: {each.there or 'no verdict'} in the capsule, {each.here or 'no verdict'} here{apart}"
+        )
     judged = [each for each in found if each.there]
     agreed = sum(each.agrees for each in judged)
     typer.echo(f"{agreed} of {len(judged)} verdicts of {there.session} agree with those of {here.session}.")

@@ -20,22 +20,27 @@ from bench.terminal.answers import refuse_beside_json, say_json
 from bench.terminal.output import page_layout
 
 Format = Annotated[
-    str, typer.Option("--format", help="text, markdown, json, csv, html, mllog, openmetrics, perf-metrics or junit.")
+    str,
+    typer.Option(
+        "--format", help="Output format: text, markdown, json, csv, html, mllog, openmetrics, perf-metrics or junit."
+    ),
 ]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Write there, not to the terminal."),
+    typer.Option("--output", "-o", metavar="FILE", help="Write to this file, e.g. report.html."),
 ]
 Delimiter = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="Delimiter of CSV: comma, semicolon or tab. [default: comma]",
+        help="CSV delimiter: comma, semicolon or tab. [default: comma]",
     ),
     OneOf(("comma", "semicolon", "tab")),
 ]
 Detail = Annotated[bool, typer.Option("--detail", help="Print all of it; the default fits on a screen.")]
-DecimalComma = Annotated[bool, typer.Option("--decimal-comma", help="Write 0,5 for 0.5 in CSV, between semicolons.")]
+DecimalComma = Annotated[
+    bool, typer.Option("--decimal-comma", help="Write 0,5 for 0.5 in CSV, with semicolons as delimiter.")
+]
 
 
 SHORT_BY_DEFAULT = ("text", "markdown")
@@ -58,8 +63,8 @@ def command(
 
     if format not in reports.FORMATS:
         raise BadInput(
-            f"There is no format {format}.",
-            f"{did_you_mean(format, reports.FORMATS)}There are: {', '.join(reports.FORMATS)}.",
+            f"Unknown format {format}.",
+            f"{did_you_mean(format, reports.FORMATS)}Choose from: {', '.join(reports.FORMATS)}.",
         )
     layout = _layout(format, delimiter, decimal_comma=decimal_comma)
     if format in SHORT_BY_DEFAULT:
@@ -102,8 +107,8 @@ def _layout(format: str, delimiter: str, *, decimal_comma: bool) -> dict[str, ob
     if not delimiter and not decimal_comma:
         return {}
     if format != "csv":
-        raise BadInput(f"--delimiter and --decimal-comma are for CSV, not for {format}.", "Add --format csv.")
+        raise BadInput(f"--delimiter and --decimal-comma apply to CSV, not to {format}.", "Add --format csv.")
     name = delimiter or "semicolon"
     if decimal_comma and name == "comma":
-        raise BadInput("--decimal-comma: a comma cannot be the delimiter too.", "Use --delimiter semicolon or tab.")
+        raise BadInput("--decimal-comma excludes the delimiter comma.", "Use --delimiter semicolon or tab.")
     return {"delimiter": DELIMITERS[name], "decimal": "," if decimal_comma else "."}

@@ -28,9 +28,9 @@ def command(session: SessionName, as_json: AsJson = False, out: Out = DEFAULT_OU
     work = remaining(folder, planned)
     say(f"{planned.id}: {len(work.kept)} runs kept, {len(work.again)} again, {len(work.new)} new.")
     if not work.todo:
-        raise BadInput(f"{planned.id} lacks nothing.", f"See it with `bench report {planned.id}`.")
+        raise BadInput(f"{planned.id} is complete.", f"See it with `bench report {planned.id}`.")
     store.check_writable(folder)
-    if planned.ended:  # the budget begins anew; who had the precision and asks for the rest wants more
+    if planned.ended:  # the budget starts anew; if the precision was reached, the user wants all blocks
         say(f"It ended early: {planned.ended}.")
         precision = "" if is_precise(folder, planned) else planned.precision
         work = replace(work, session=replace(planned, ended="", precision=precision))

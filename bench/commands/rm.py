@@ -24,27 +24,27 @@ from bench.terminal.answers import say_json
 
 Names = Annotated[
     list[str],
-    typer.Argument(metavar="SESSION...", help="Ids, beginnings of them, folders, or latest."),
+    typer.Argument(metavar="SESSION...", help="Session ids or their starts, folders, or latest."),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Delete without asking.")]
 
 
 def command(sessions: Names, yes: Yes = False, as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
     folders = list(dict.fromkeys(store.find(out, name) for name in sessions))
     for folder in folders:
         with _at_rest(folder):
-            pass  # before anybody is asked
+            pass  # refused before the question
     for folder in folders:
         typer.echo(f"{folder}: {sum((each / 'samples.jsonl').is_file() for each in _runs(folder))} runs", err=True)
     if not yes:
         if not sys.stdin.isatty():
-            raise BadInput("Nobody is there to be asked.", "Say --yes, if you mean it.")
-        typer.confirm(f"Take {len(folders)} of them away for good?", abort=True, err=True)
+            raise BadInput("Cannot prompt: standard input is not a terminal.", "Use --yes to confirm.")
+        typer.confirm(f"Delete {len(folders)} sessions?", abort=True, err=True)
     for folder in folders:
         with _at_rest(folder):
             _remove(folder)
         if not as_json:
-            typer.echo(f"{folder.name} is gone.")
+            typer.echo(f"Deleted {folder.name}.")
     if as_json:
         say_json("removed", [folder.name for folder in folders])
 
@@ -57,7 +57,7 @@ def _runs(folder: Path) -> list[Path]:
 def _at_rest(folder: Path) -> Iterator[None]:
     """Keep the session in `folder` from being run. Raises BadInput where it is, or where `folder` is a link."""
     if folder.is_symlink():
-        raise BadInput(f"{folder} is a link.", "Name the folder that it leads to.")
+        raise BadInput(f"{folder} is a symbolic link.", "Name the folder that it points to.")
     try:
         session = store.load_session(folder)
     except RecordDamaged:  # nobody can run it
@@ -75,4 +75,4 @@ def _remove(folder: Path) -> None:
         (gone / "session.json").unlink()
         shutil.rmtree(gone)
     except OSError as error:
-        raise CannotWrite(f"{folder} cannot be taken away: {error.strerror}.", "Mend its rights.") from error
+        raise CannotWrite(f"{folder} cannot be deleted: {error.strerror}.", "Change its permissions.") from error

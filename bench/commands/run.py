@@ -31,7 +31,7 @@ def command(request: RunRequest, given: TargetOptions, out: Out = DEFAULT_OUT, a
         target,
         f"{chosen.describe()} Session {session.id}, kept in {out / session.id}.",
         *plan.twins(request),
-        *(f"Left out, since the nodes are too small: {cell}." for cell in session.unfit),
-        *(f"No room in the budget: {dropped}." for dropped in session.dropped),
+        *(f"Left out, the nodes are too small: {cell}." for cell in session.unfit),
+        *(f"Left out, the budget is too small: {dropped}." for dropped in session.dropped),
     )
     announce(result, as_json=as_json)

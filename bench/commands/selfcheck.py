@@ -21,7 +21,7 @@ from bench.targets import choose
 from bench.terminal.answers import say_json
 from bench.terminal.asking import typed_command
 
-Quick = Annotated[bool, typer.Option("--quick", help="In three minutes, on one cluster: pairs of turns.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Take 3 minutes on one cluster, with pairs of turns.")]
 MARKS = {True: "good", False: "bad", None: "note"}
 
 
@@ -69,6 +69,6 @@ def command(
     if found.failures:
         wrong = found.failures[0]
         raise SelfcheckFailed(
-            f"The {wrong.of} fails: {wrong.words}.",
-            "`bench doctor` says what would make this machine steadier; then try again.",
+            f"The check of the {wrong.of} failed: {wrong.words}.",
+            "`bench doctor` prints what makes this machine steadier; then repeat the check.",
         )

@@ -23,7 +23,7 @@ from bench.runner import session_lock
 from bench.terminal.answers import say_json
 from bench.terminal.output import say
 
-RunName = Annotated[str | None, typer.Argument(metavar="RUN", help="One of its runs.")]
+RunName = Annotated[str | None, typer.Argument(metavar="RUN", help="Run of the session, e.g. b01-multi-inference-c01.")]
 
 
 def command(session: SessionName, run: RunName = None, as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
@@ -35,11 +35,11 @@ def command(session: SessionName, run: RunName = None, as_json: AsJson = False, 
         say_json("runs", [_ending(each, in_progress) for each in runs])
         return
     if damaged := sum(each.status == "damaged" for each in runs):
-        say(f"{plural(damaged, 'run')} damaged: `bench resume {folder.name}` runs again what was damaged.")
+        say(f"{plural(damaged, 'run')} damaged: `bench resume {folder.name}` runs them again.")
     if run is None:
         if holder:
             typer.echo(f"running: process {holder.pid}, since {holder.since}: {holder.command}")
-        typer.echo("\n".join(_line(each, in_progress) for each in runs) or "Nothing was run yet.")
+        typer.echo("\n".join(_line(each, in_progress) for each in runs) or "No run yet.")
         return
     matching = [each for each in runs if run == each.spec.folder]
     if not matching:

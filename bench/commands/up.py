@@ -31,7 +31,9 @@ def command(
     given: o.TargetOptions,
 ) -> None:
     if shape.topology == "both":
-        raise BadInput("--topology both: one stands at a time.", "Say single or multi; `bench run` takes both in turn.")
+        raise BadInput(
+            "--topology both: one deployment runs one topology.", "Use single or multi; `bench run` runs both in turn."
+        )
     choice = choose(target, given, otherwise=_detected)
     chosen = choice.target
     (topology,) = plan.topologies(shape)
@@ -40,21 +42,21 @@ def command(
     say(choice.describe())
     with session_lock.changing(chosen.name, choice.options.name, typed_command(), force=force) as unheld:
         if unheld:
-            say(f"{unheld} --force: it is not asked.")
+            say(f"{unheld} --force ignores it.")
         target_status = chosen.status()
         cluster = target_status.cluster
         if cluster is None or cluster.topology != topology or target_status.options not in (None, choice.options):
             with StepDisplay() as display:
                 cluster = chosen.up(topology, steps=display.steps)
         else:
-            say("It stands already and answers, so nothing was changed; `bench down` ends it.")
+            say("It is already running with these options; nothing was changed. `bench down` stops it.")
     if as_json:
         say_json("up", public(chosen.name, TargetStatus(cluster=cluster, options=choice.options)))
         return
-    typer.echo(f"{topology.name} is up on {chosen.name}: {', '.join(cluster.nodes)}, joined by {cluster.link}.")
+    typer.echo(f"{topology.name} runs on {chosen.name}: {', '.join(cluster.nodes)}, network {cluster.link}.")
     typer.echo(f"Dashboard {cluster.dashboard_url}, metrics {cluster.exporter_url}/metrics")
     if cluster.prometheus_url:
-        typer.echo(f"Prometheus {cluster.prometheus_url}, Grafana {cluster.grafana_url or 'is not up'}")
+        typer.echo(f"Prometheus {cluster.prometheus_url}, Grafana {cluster.grafana_url or 'does not run'}")
 
 
 def _detected(given: Given) -> Choice:

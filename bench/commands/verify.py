@@ -15,7 +15,7 @@ import typer
 from bench.options import AsJson
 from bench.terminal.answers import say_json
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="What `bench export` made.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="Capsule, as `bench export` writes it.")]
 
 
 def command(capsule: File, as_json: AsJson = False) -> None:
@@ -30,14 +30,18 @@ def command(capsule: File, as_json: AsJson = False) -> None:
         say_json("verified", {"session": found.session.id, **counts, "manifest": manifest})
         return
     state = {True: ", with changes", False: "", None: ""}[manifest.git_dirty]
-    typer.echo(f"{found.session.id}: {len(manifest.files)} files are what the manifest says.")
-    typer.echo(f"{found.numbers:,} numbers of its report follow from {found.samples:,} samples of {found.runs} runs.")
+    typer.echo(f"{found.session.id}: {len(manifest.files)} files match the manifest.")
+    typer.echo(
+        f"{found.numbers:,} numbers of the report were recomputed from {found.samples:,} samples of {found.runs} runs."
+    )
     for damaged in found.damaged:
-        typer.echo(f"Damaged, and left out of its report: {damaged}.")
-    typer.echo(f"It has {found.extract}.")
+        typer.echo(f"Damaged, left out of the report: {damaged}.")
+    typer.echo(f"Contains {found.extract}.")
     typer.echo(
         f"Packed by raymeter {manifest.raymeter}, code {manifest.code_hash}, revision {manifest.git_revision}{state}."
     )
-    typer.echo(f"Measured by code {', '.join(manifest.code_of_nodes) or 'not known'}.")
+    typer.echo(f"Measured by code {', '.join(manifest.code_of_nodes) or 'unknown'}.")
     if not found.same_code:
-        typer.echo("This raymeter is another one: the numbers were checked, the HTML page by its checksum alone.")
+        typer.echo(
+            "This checkout has other code: the numbers were recomputed; the HTML page was checked by checksum only."
+        )

@@ -48,7 +48,7 @@ def seed(name: str, path: Path) -> Path:
     """
     if name not in ORIGINALS:
         raise BadInput(
-            f"There is no set {name} to seed.", f"{did_you_mean(name, ORIGINALS)}There are: {', '.join(ORIGINALS)}."
+            f"There is no set {name} to seed.", f"{did_you_mean(name, ORIGINALS)}Choose from: {', '.join(ORIGINALS)}."
         )
     originals = _checked(name, path)
     arrays = _read_mnist(originals) if name == "mnist" else _read_cifar10(originals)

@@ -50,7 +50,7 @@ def rays_files() -> Finding:
     try:
         parent = run_folders.choose()
     except BenchError as error:
-        return Finding("Ray's files", "bad", error.what.rstrip("."), error.way_out)
+        return Finding("Ray's files", "bad", error.what.rstrip("."), error.hint)
     room = _room("Ray's files", Path(parent.path), "Free disk space, or set TMPDIR to a short path on another disk.")
     return replace(room, level="note", to_do=parent.note) if room.level == "good" and parent.note else room
 
@@ -178,7 +178,7 @@ def findings(names: Sequence[str], given: Given) -> Iterator[Finding]:
         try:
             yield from deployment_findings(target)
         except BenchError as error:
-            yield Finding(f"target {target.name}", "bad", error.what.rstrip("."), error.way_out)
+            yield Finding(f"target {target.name}", "bad", error.what.rstrip("."), error.hint)
 
 
 def _cpus() -> Finding:

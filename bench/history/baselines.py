@@ -70,7 +70,7 @@ def _hint(name: str) -> str:
 
 
 def _there_are(names: dict[str, str]) -> str:
-    return f"There are: {', '.join(sorted(names))}." if names else "There are none."
+    return f"Choose from: {', '.join(sorted(names))}." if names else "There are none."
 
 
 def _write(out: Path, names: dict[str, str]) -> None:

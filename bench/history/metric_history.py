@@ -96,7 +96,7 @@ def of_metric(
             found.append(number)
     if not found:
         there = (
-            f"{did_you_mean(metric, known)}There are: {', '.join(sorted(known))}."
+            f"{did_you_mean(metric, known)}Choose from: {', '.join(sorted(known))}."
             if known
             else f"No session in {out} has numbers."
         )

@@ -1,1 +1,1 @@
-"""What is to be run: params, plan files, budgets, and what must be there before anything starts."""
+"""Turns a request into a plan of complete Specs, and checks it before anything starts."""

@@ -1,4 +1,4 @@
-"""A session that may take so long and no longer: what of the plan there is room for, and when it has measured enough."""
+"""Fits a session into its time budget, and decides when it has measured enough."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def fit(session: Session, known: Known) -> Session:
     if is_too_long():
         takes = format_duration(sum_seconds(left(), known))
         raise DoesNotFit(
-            f"A budget of {format_duration(budget)} has no room for one block of one cell, which takes about {takes}.",
-            "Give more time, or a smaller profile.",
+            f"--budget must be at least {takes}, the time of one block of one cell, got {format_duration(budget)}.",
+            "Or use a smaller profile.",
         )
     experiments = {name for name, _ in cells[:kept]}
     return replace(

@@ -59,8 +59,8 @@ def check_profiler(name: str, target: str) -> None:
     """Raise BadInput where there is no profiler `name`, or it cannot be used here. What other machines allow, they say."""
     if name not in PROFILERS:
         raise BadInput(
-            f"--profile-with {name}: there is no such.",
-            f"{did_you_mean(name, PROFILERS)}There are: {', '.join(PROFILERS)}.",
+            f"--profile-with must be one of {', '.join(PROFILERS)}, got {name!r}.",
+            did_you_mean(name, PROFILERS).strip(),
         )
     if target == "local" and (reason := profiling.why_unavailable(name)):
         raise BadInput(f"--profile-with {name}: {reason}.", "Install it, or name another profiler.")
@@ -71,7 +71,5 @@ def check_chaos(name: str, plan: str = "") -> None:
     tolerated = load(name).tolerates
     if tolerated is None:
         allow = [each for each in NAMES if load(each).tolerates]
-        raise BadInput(
-            f"--chaos: {name} allows none, for any loss makes its run invalid.", f"These allow it: {', '.join(allow)}."
-        )
+        raise BadInput(f"--chaos: {name} tolerates no faults.", f"Experiments that do: {', '.join(allow)}.")
     faults.read_plan(plan, tolerated.kinds)

@@ -53,7 +53,7 @@ NOTHING_KNOWN = Known()
 def experiment(name: str) -> Experiment[Any]:
     """The experiment called `name`. Raises BadInput, naming those there are."""
     if name not in ALL_NAMES:
-        raise BadInput(f"There is no experiment {name}.", f"{did_you_mean(name, NAMES)}There are: {', '.join(NAMES)}.")
+        raise BadInput(f"Unknown experiment {name}.", f"{did_you_mean(name, NAMES)}Choose from: {', '.join(NAMES)}.")
     return load(name)
 
 
@@ -77,33 +77,37 @@ def profile(name: str, of: str) -> Profile:
     """The profile `name` of the experiment `of`. Raises BadInput, naming those there are."""
     profiles = experiment(of).profiles
     if name not in profiles:
-        raise BadInput(f"{of} has no profile {name}.", f"{did_you_mean(name, profiles)}It has: {', '.join(profiles)}.")
+        raise BadInput(
+            f"{of} has no profile {name}.", f"{did_you_mean(name, profiles)}Choose from: {', '.join(profiles)}."
+        )
     return profiles[name]
 
 
 def topologies(cluster: ClusterOptions) -> tuple[Topology, ...]:
     """The topologies asked for, with equal totals. Raises BadInput or DoesNotFit."""
     if cluster.nodes < 2 and cluster.topology != "single":
-        raise BadInput(f"--nodes {cluster.nodes}: `multi` needs at least 2.", "Or ask for --topology single.")
+        raise BadInput(
+            f"--nodes must be at least 2 for the topology multi, got {cluster.nodes}.", "Or use --topology single."
+        )
     there = effective_cpus()
     cpus = cluster.cpus if cluster.cpus is not None else max(there.whole, 1)
     if cpus < 1:
-        raise BadInput(f"--cpus {cpus}: it takes at least 1.")
+        raise BadInput(f"--cpus must be at least 1, got {cpus}.")
     if cluster.cpus is None and cluster.topology != "single":
         cpus -= cpus % cluster.nodes
     if cluster.topology != "single" and (cpus < cluster.nodes or cpus % cluster.nodes):
         raise DoesNotFit(
-            f"{f'{cluster.cpus} CPUs' if cluster.cpus else f'The CPUs that may be used here, {there},'} cannot be shared equally by"
+            f"{f'{cluster.cpus} CPUs' if cluster.cpus else f'The usable CPUs of this machine, {there},'} cannot be divided equally among"
             f" {cluster.nodes} nodes.",
-            "Give --cpus a multiple of --nodes, or ask for --topology single.",
+            "Set --cpus to a multiple of --nodes, or use --topology single.",
         )
     for name, mib in (("--memory-mib", cluster.memory_mib), ("--object-store-mib", cluster.object_store_mib)):
         if mib < cluster.nodes:
-            raise BadInput(f"{name} {mib}: it takes at least 1 MiB a node.")
+            raise BadInput(f"{name} must be at least 1 MiB for each node, got {mib}.")
     if cluster.object_store_mib * 10 > cluster.memory_mib * 4:
         raise BadInput(
             f"--object-store-mib {cluster.object_store_mib} is over 40 % of --memory-mib {cluster.memory_mib}.",
-            "The object store lies inside the memory, and the workers need the rest.",
+            "Lower it or raise --memory-mib: the object store is part of the memory, and workers need the rest.",
         )
     shapes = {"single": 1, "multi": cluster.nodes}
     return tuple(
@@ -150,7 +154,7 @@ def twins(request: RunRequest) -> Iterator[str]:
                 left_out.setdefault(", ".join(names), set()).add(tuple(cell.values()))
         for differing, those in left_out.items():
             what = "1 cell is" if len(those) == 1 else f"{len(those)} cells are"
-            yield f"{of}: {what} left out, which would differ from others in {differing} alone: that has no effect there."
+            yield f"{of}: {what} left out: they differ from others only in {differing}, which has no effect there."
 
 
 def _combinations(of: str, name: str, chosen: Levels) -> Iterator[tuple[dict[str, Value], dict[str, Value] | None]]:
@@ -172,11 +176,11 @@ def make(request: RunRequest, *, now: datetime | None = None, suffix: str | None
     """The Session that does what `request` asks for. Raises BadInput, DoesNotFit or DataMissing before anything starts."""
     check_experiments(request)
     if request.blocks is not None and request.blocks < 1:
-        raise BadInput(f"--blocks {request.blocks}: it takes at least 1.")
+        raise BadInput(f"--blocks must be at least 1, got {request.blocks}.")
     if request.samples is not None and not 1 <= request.samples <= MOST_SAMPLES:
-        raise BadInput(f"--samples {request.samples}: it takes 1 to {MOST_SAMPLES:,}.")
+        raise BadInput(f"--samples must be from 1 to {MOST_SAMPLES:,}, got {request.samples:,}.")
     if request.precision_share is not None and request.topology != "both":
-        raise BadInput("--precision is that of a ratio, and one topology has none.", "Ask for --topology both.")
+        raise BadInput("--precision needs a ratio of two topologies.", "Use --topology both.")
     now = now or datetime.now(UTC)
     names = tuple(dict.fromkeys(request.experiments))
     identity = f"{now:%Y%m%d-%H%M%S}-{'-'.join(names)}-{request.profile}-{suffix or secrets.token_hex(2)}"
@@ -242,8 +246,8 @@ def _check_many(runs: int) -> None:
     """Raise BadInput where a session would have so many runs that its plan alone fills the memory."""
     if runs > MOST_RUNS:
         raise BadInput(
-            f"That comes to {runs:,} runs or more, and {MOST_RUNS:,} are the most of a session.",
-            "Ask for fewer --blocks, or for fewer values with --set.",
+            f"The session would have {runs:,} runs or more; the limit is {MOST_RUNS:,}.",
+            "Use fewer --blocks, or fewer values with --set.",
         )
 
 

@@ -78,7 +78,7 @@ def check(text: Text) -> Plan:
         if name == EXPERIMENTS:
             continue
         if name not in known:
-            raise text.wrong((name,), f"a plan has no {name}{_nearest(name, [EXPERIMENTS, *known])}")
+            raise text.wrong((name,), f"unknown option {name}{_nearest(name, [EXPERIMENTS, *known])}")
         options[name] = _value(text, (name,), known[name], said)
     return Plan(options=options, experiments=_experiments(text, str(options.get("profile", "tiny"))))
 
@@ -93,7 +93,7 @@ def _experiments(text: Text, profile: str) -> dict[str, Levels]:
     for name, said in tables.items():
         keys = (EXPERIMENTS, name)
         if name not in NAMES:
-            raise text.wrong(keys, f"there is no experiment {name}{_nearest(name, NAMES)}")
+            raise text.wrong(keys, f"unknown experiment {name}{_nearest(name, NAMES)}")
         subject = plan.experiment(name)
         if profile not in subject.profiles:
             where = ("profile",) if "profile" in text.values else keys
@@ -112,7 +112,7 @@ def _levels(text: Text, keys: KeyPath, declared: Mapping[str, Parameter], said: 
         raise text.wrong(keys, f"{of} has no parameter {name}{_nearest(name, declared)}")
     values = said if isinstance(said, list) else [said]
     if not values:
-        raise text.wrong(keys, f"{name} has no value.", "Leave it out, and it is as the profile says.")
+        raise text.wrong(keys, f"{name} has no value.", "Remove it to use the value of the profile.")
     return tuple(dict.fromkeys(_value(text, keys, declared[name], value) for value in values))
 
 
@@ -120,14 +120,14 @@ def _value(text: Text, keys: KeyPath, parameter: Parameter, given: Any) -> Value
     try:
         return parameters.check(parameter, given)
     except BadInput as error:
-        raise text.wrong(keys, error.what, error.way_out) from None
+        raise text.wrong(keys, error.what, error.hint) from None
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence that says that there is no `name`: what is like it, or else all there are."""
+    """The end of a sentence about an unknown `name`: the nearest known one, or all of them."""
     names = list(known)
     close = difflib.get_close_matches(name, names, n=1)
-    return f"; did you mean {close[0]}?" if close else f". There are: {', '.join(names)}."
+    return f"; did you mean {close[0]}?" if close else f". Choose from: {', '.join(names)}."
 
 
 def plan_of(request: RunRequest, given: targets.Given, out: Path) -> Plan:
@@ -144,11 +144,11 @@ def plan_of(request: RunRequest, given: targets.Given, out: Path) -> Plan:
 def written(wanted: Plan, name: str) -> str:
     """`wanted` as the text of a file called `name`, whose ending says how. Raises BadInput where it says nothing."""
     if not name.endswith(SUFFIXES):
-        raise BadInput(f"{name}: a plan's name ends in {', '.join(SUFFIXES)}.")
+        raise BadInput(f"The name of a plan file must end in {', '.join(SUFFIXES)}, got {name!r}.")
     for option, value in wanted.options.items():
         if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
             raise BadInput(
-                f"{option} {value} has bytes that are not UTF-8, and a plan file cannot hold them.",
+                f"{option} {value} has bytes that are not UTF-8, which a plan file cannot hold.",
                 f"Leave out --{option.replace('_', '-')} here, and give it to `bench run`.",
             )
     tables = {

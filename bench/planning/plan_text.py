@@ -61,29 +61,31 @@ def _wrong(name: str, line: int, what: str, hint: str = "") -> BadInput:
 def read(path: Path) -> Text:
     """The file at `path`. Raises BadInput, with the line, where it is not what a plan may be."""
     if path.suffix not in SUFFIXES:
-        raise BadInput(f"{path}: a plan's name ends in {', '.join(SUFFIXES)}.")
+        raise BadInput(f"The name of a plan file must end in {', '.join(SUFFIXES)}, got {str(path)!r}.")
     try:
         with open_plain(path) as file:
             raw = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
     if len(raw) > MOST_BYTES:
-        raise BadInput(f"{path} has over {MOST_BYTES // 1024} KiB: that is no plan.")
+        raise BadInput(f"{path} is larger than {MOST_BYTES // 1024} KiB, the limit of plan files.")
     if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in raw:
         line = raw.partition(b"\0")[0].count(b"\n") + 1
-        raise BadInput(f"{path}:{line}: this must be text in UTF-8, and it is UTF-16 or binary.", "Save it as UTF-8.")
+        raise BadInput(f"{path}:{line}: this is UTF-16 or binary, and must be text in UTF-8.", "Save it as UTF-8.")
     try:
         text = raw.decode("utf-8-sig")  # editors of Windows write a byte order mark
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
-        raise BadInput(f"{path}:{line}: this is no UTF-8.", "Save it as UTF-8.") from None
+        raise BadInput(f"{path}:{line}: this must be UTF-8.", "Save it as UTF-8.") from None
     return parse(path.name, text)
 
 
 def parse(name: str, text: str) -> Text:
     """`text` of the file `name`, whose ending says whether it is TOML or YAML. Raises BadInput."""
     if len(text) > MOST_BYTES or text.count("\n") > MOST_LINES:
-        raise BadInput(f"{name} has over {MOST_BYTES // 1024} KiB or {MOST_LINES} lines: that is no plan.")
+        raise BadInput(
+            f"{name} is larger than {MOST_BYTES // 1024} KiB or {MOST_LINES} lines, the limits of plan files."
+        )
     text = re.sub(
         r"\r+\n", "\n", text
     )  # Windows' ends of lines: else a beginning of the file, cut after \r, is no TOML
@@ -95,7 +97,7 @@ def _toml(name: str, text: str) -> Text:
     try:
         values = tomllib.loads(text)
     except RecursionError:
-        raise BadInput(f"{name} is nested deeper than a plan is.") from None
+        raise BadInput(f"{name} is nested deeper than {DEEPEST} levels.") from None
     except ValueError as error:  # a number of thousands of digits is one too
         place = re.search(r" \(at line (\d+), column \d+\)$", str(error))
         line = int(place[1]) if place else len(lines)
@@ -176,7 +178,7 @@ def _yaml(name: str, text: str) -> Text:
         line = text[: error.position].count("\n") + 1
         raise _wrong(name, line, f"{error.reason}.", "This must be YAML.") from None
     if not isinstance(values, dict):
-        raise BadInput(f"{name}:1: a plan is names and their values.", "Write profile: tiny, and so on.")
+        raise BadInput(f"{name}:1: a plan must be a mapping of names to values.", "Write for example profile: tiny.")
     return Text(
         name=name,
         language="YAML",
@@ -196,12 +198,12 @@ def _refuse_events(name: str, text: str) -> None:
     for event in yaml.parse(text, Loader=_Loader):
         line = event.start_mark.line + 1 if event.start_mark else 1
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise _wrong(name, line, "a plan has no anchors and aliases.", "Write the value out.")
+            raise _wrong(name, line, "anchors and aliases are not allowed in a plan.", "Write the value in full.")
         if tag := getattr(event, "tag", None):
-            raise _wrong(name, line, f"a plan has no tags like {tag}.", "Write the value alone.")
+            raise _wrong(name, line, f"tags like {tag} are not allowed in a plan.", "Write only the value.")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
-            raise _wrong(name, line, "this is nested deeper than a plan is.")
+            raise _wrong(name, line, f"this is nested deeper than {DEEPEST} levels.")
 
 
 def _value(name: str, node: yaml.Node, keys: KeyPath, found: dict[KeyPath, int]) -> Any:
@@ -215,7 +217,7 @@ def _value(name: str, node: yaml.Node, keys: KeyPath, found: dict[KeyPath, int])
         line = key.start_mark.line + 1
         kind = _kind_of(key)
         if kind == "merge":
-            raise _wrong(name, line, "a name must be text, not the merge key <<.", "Write the values out.")
+            raise _wrong(name, line, "a name must be text, not the merge key <<.", "Write the values in full.")
         if kind != "str":
             raise _wrong(name, line, "a name must be text.")
         if key.value in values:

@@ -1,4 +1,4 @@
-"""The comparisons that a session is about, named before it runs: what is looked for later cannot be the question."""
+"""Reads the primary comparisons of a session, which are named before it runs."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ def primary(text: str, specs: Sequence[Spec]) -> tuple[str, ...]:
     for word in filter(None, (each.strip() for each in text.split(","))):
         experiment, _, cell = word.rpartition(":")
         if not experiment and len(experiments) > 1:
-            raise BadInput(f"--primary {word}: of which experiment?", f"Say {min(experiments)}:{word}, say.")
+            raise BadInput(
+                f"--primary {word} does not name the experiment.", f"Write for example {min(experiments)}:{word}."
+            )
         key = (experiment or min(experiments), cell)
         if key not in cells:
             known = [f"{e}:{c}" if len(experiments) > 1 else c for e, c in cells]
             raise BadInput(
-                f"--primary {word}: there is no such cell.",
+                f"--primary {word}: unknown cell.",
                 f"{did_you_mean(word, known)}`bench plan` lists them: {known[0]} to {known[-1]}.",
             )
         found[cells[key]] = None
     if len(found) > MOST_PRIMARY:
         raise BadInput(
-            f"--primary names {len(found)} comparisons, and {MOST_PRIMARY} are the most.",
-            "Name those that the session is about; the others are compared and corrected all the same.",
+            f"--primary must name at most {MOST_PRIMARY} comparisons, got {len(found)}.",
+            "All others are compared too, corrected for their number.",
         )
     return tuple(found)

@@ -182,7 +182,7 @@ def options_of(name: str) -> type[Options]:
     """The options of the target `name`. Raises BadInput for an unknown target."""
     if name not in NAMES:
         raise BadInput(
-            f"There is no target {name}.", f"{did_you_mean(name, NAMES)}There are: auto, {', '.join(NAMES)}."
+            f"There is no target {name}.", f"{did_you_mean(name, NAMES)}Choose from: auto, {', '.join(NAMES)}."
         )
     declaration: type[Options] = import_module(f"bench.targets.{name}").Options
     return declaration

@@ -1,1 +1,1 @@
-"""The command line's output: text, progress, JSON, completion."""
+"""Reads options and writes output: text, progress, JSON, completion, help."""

@@ -1,4 +1,4 @@
-"""Prints what commands answer with `--json`."""
+"""Prints the output of `--json`."""
 
 from __future__ import annotations
 
@@ -26,6 +26,4 @@ def say_plain(value: Any) -> None:
 def refuse_beside_json(format: str, output: Path | None) -> None:
     """Raise BadInput where --json, which is printed, was asked for with another format or a file."""
     if output is not None or format != "text":
-        raise BadInput(
-            "--json is printed, in its envelope.", "Leave out --format and -o, or take --format json -o FILE."
-        )
+        raise BadInput("--json excludes --format and -o.", "Use --json alone, or --format json -o FILE.")

@@ -1,4 +1,4 @@
-"""Offers names to the shell where one is asked for. Nothing here may be slow or fail: a user has pressed Tab."""
+"""Completes names in the shell. Nothing here may be slow or fail: a user has pressed Tab."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bench.record import store
 if TYPE_CHECKING:
     from bench.experiments import Experiment
 
-MOST_SESSIONS = 50  # the newest: more can nobody choose from
+MOST_SESSIONS = 50  # the newest: more are no help
 
 
 def of_option(name: str, words: Sequence[str]) -> Callable[..., list[str]] | None:

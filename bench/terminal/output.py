@@ -1,4 +1,4 @@
-"""What a command says beside its answer, on standard error: as much of it as the person asked for."""
+"""Writes messages to standard error, at the level that the user chose."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.sanitize import clean_text
 
 
 class Level(IntEnum):
-    """How much is said; errors always are."""
+    """How much is written; errors always are."""
 
     QUIET = 0
     USUAL = 1
@@ -25,18 +25,18 @@ _level = Level.USUAL
 
 
 def set_level(level: Level) -> None:
-    """From now on. The command line says it once, before any command begins."""
-    global _level  # noqa: PLW0603, one process has one person
+    """Set the level; the command line does it once, before a command starts."""
+    global _level  # noqa: PLW0603, one process has one user
     _level = level
 
 
 def level() -> Level:
-    """How much is said now."""
+    """The level in force."""
     return _level
 
 
 def say(text: str, *, at: Level = Level.USUAL) -> None:
-    """A line of talk, where as much as that is asked for."""
+    """Write a line to standard error, unless the level is lower."""
     if _level >= at:
         typer.echo(clean_text(text), err=True)
 

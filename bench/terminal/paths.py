@@ -1,4 +1,4 @@
-"""Paths that the user types, for every option and argument that is one: `parser=as_path`."""
+"""Parses the paths that the user types: `parser=as_path`."""
 
 from __future__ import annotations
 

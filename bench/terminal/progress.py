@@ -1,4 +1,4 @@
-"""Progress on stderr: a bar with an ETA on a terminal, plain lines elsewhere. stdout is for data."""
+"""Prints progress on stderr: a bar with the time left on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ SCHEMAS = {
     "capsule": (1, "`export`: the path of the capsule, and a sentence about its series of Prometheus."),
     "comparison": (1, "`compare`: conditions that differ, then every number of both sessions with its verdict."),
     "data-set": (1, "`data seed`: the data set and its file."),
-    "data-sets": (1, "`data list`: the data sets, their checksums, and how to get the missing ones."),
+    "data-sets": (2, "`data list`: the data sets, their checksums, and how to get the missing ones."),
     "ended": (1, "`down`: sentences about what was stopped."),
     "experiments": (1, "`list`: params, metrics, arms and profiles of each experiment, or of the named one."),
     "findings": (1, "`doctor`: what was checked, what was found, and what to do."),

@@ -1,4 +1,4 @@
-"""Standard output and error that may lose their readers: what is written after that is discarded, and no work ends for it."""
+"""Replaces standard output and error by streams that discard what nobody reads any more, so that no work ends for it."""
 
 from __future__ import annotations
 

@@ -59,10 +59,10 @@ def target(head: FakeHead, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTarg
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["run", "inferense"], 2, "There are: inference"),
+        (["run", "inferense"], 2, "Choose from: inference"),
         (["run", "inference", "--profile", "huge"], 2, "It has: tiny"),
         (["run", "inference", "--set", "actors=0"], 2, "actors must be an integer from 1 to 1000, got '0'."),
-        (["run", "inference", "--set", "colour=red"], 2, "There are: actors"),
+        (["run", "inference", "--set", "colour=red"], 2, "Choose from: actors"),
         (["run", "inference", "--topology", "ring"], 2, "both, single, multi"),
         (["run", "inference", "--cpus", "4096"], 3, "4096"),
         (["run", "inference", "--target", "moon"], 2, "--target must be one of auto, local, docker, k8s, got 'moon'."),

@@ -59,7 +59,7 @@ def test_set_gives_values_of_the_declared_type(text: str, expected: tuple[object
         ("share=inf", "a number of at least 0, got 'inf'"),
         ("share=-1", "at least 0, got '-1'"),
         ("eager=perhaps", "eager must be true or false, got 'perhaps'"),
-        ("sise=1", "There are: size, path"),
+        ("sise=1", "Choose from: size, path"),
         ("size", "name=value"),
         ("size=", "name=value"),
     ],

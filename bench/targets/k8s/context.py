@@ -41,7 +41,7 @@ class Where:
             )
         raise BadInput(
             f"kubectl has no context {asked}.",
-            f"{did_you_mean(asked, known)}There are: {', '.join(known) or 'none'}.",
+            f"{did_you_mean(asked, known)}Choose from: {', '.join(known) or 'none'}.",
         )
 
     def cluster(self, steps: Steps) -> Kubectl:

@@ -23,13 +23,13 @@ class Trouble:
     """A failure that no waiting mends, and a hint."""
 
     what: str
-    way_out: str = LOOK
+    hint: str = LOOK
     is_room: bool = False  # whether resources are missing
     log_of: tuple[str, str] | None = None  # the pod and container whose log has the reason
 
     def error(self) -> BenchError:
         """The failure as an exception."""
-        return (DoesNotFit if self.is_room else TargetFailed)(f"{self.what}.", self.way_out)
+        return (DoesNotFit if self.is_room else TargetFailed)(f"{self.what}.", self.hint)
 
 
 def trouble(pods: Sequence[Object], events: Iterable[Object], nodes: Sequence[Place] = ()) -> Trouble | None:
@@ -89,7 +89,7 @@ def _of_pod(pod: Object, nodes: Sequence[Place]) -> Iterator[Trouble]:
         free = "".join(f"{_room(place)}; " for place in nodes)
         yield Trouble(
             what=f"{name} fits onto no node: it needs {_asked(pod)}; {free}{_flat(scheduled.get('message', ''))}",
-            way_out="Use fewer CPUs or less memory, or free some.",
+            hint="Use fewer CPUs or less memory, or free some.",
             is_room=True,
         )
     for container in (*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])):
@@ -103,14 +103,14 @@ def _of_container(container: Object, pod: Object, who: str, where: str) -> Itera
         limit = _memory_limit(pod, name)
         yield Trouble(
             what=f"{who}its container {name} was killed on {where} for using more than its memory limit of {limit}",
-            way_out="Give the nodes more: --memory-mib.",
+            hint="Give the nodes more: --memory-mib.",
         )
     wait = container.get("state", {}).get("waiting") or {}
     reason, message = wait.get("reason", ""), _flat(wait.get("message", ""))
     if reason in _UNPULLABLE:
         yield Trouble(
             what=f"{who}image {container.get('image', '')} cannot be pulled on {where}: {message or reason}",
-            way_out=_PULL if "raymeter.io/node" in pod["metadata"].get("labels", {}) else _PULL_OF_OTHERS,
+            hint=_PULL if "raymeter.io/node" in pod["metadata"].get("labels", {}) else _PULL_OF_OTHERS,
         )
     if reason in _BROKEN:
         code = f", exit code {ends[1]['exitCode']}" if "exitCode" in ends[1] else ""

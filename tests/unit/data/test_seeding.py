@@ -151,7 +151,7 @@ def test_a_folder_that_cannot_be_written_to_is_said(tmp_path: Path, monkeypatch:
 
 
 def test_an_unknown_set_and_an_empty_folder_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="There are: mnist, cifar10"):
+    with pytest.raises(BadInput, match="Choose from: mnist, cifar10"):
         seeding.seed("imagenet", tmp_path)
     with pytest.raises(DataMissing, match="has no mnist in it"):
         seeding.seed("mnist", tmp_path)

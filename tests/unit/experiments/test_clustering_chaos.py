@@ -32,7 +32,7 @@ def test_a_chaos_plan_is_the_same_for_the_same_seed_and_in_order() -> None:
 def test_a_chaos_plan_that_is_none_is_refused_with_the_kinds_there_are(text: str) -> None:
     with pytest.raises(BadInput, match="is no part of a chaos plan") as refused:
         Params(chaos=text)
-    assert "worker, raylet, pause, driver, head, fill-disk, join" in refused.value.way_out
+    assert "worker, raylet, pause, driver, head, fill-disk, join" in refused.value.hint
 
 
 def an_injector(plan: str, monkeypatch: pytest.MonkeyPatch, *, attempt: int = 1, agent: Any = None) -> FaultInjector:
@@ -79,7 +79,7 @@ def a_shape(*, target: str = "local", **fields: Any) -> RunRequest:
 def test_chaos_is_refused_where_a_loss_makes_a_run_invalid() -> None:
     with pytest.raises(BadInput, match="network allows none") as refused:
         plan.make(a_shape(experiments=("network",), sets=("chaos=worker:1",)))
-    assert "clustering" in refused.value.way_out
+    assert "clustering" in refused.value.hint
 
 
 def test_a_node_joins_on_this_machine_alone() -> None:
@@ -100,7 +100,7 @@ def test_a_journal_that_is_filled_up_holds_whole_rows_and_half_a_one_and_the_nex
     full.fill_disk()
     with pytest.raises(RunFailed, match="Its earlier rows are whole") as failed, full:
         full.append("1/1", [an_outcome(1)])
-    assert "bench resume" in failed.value.way_out
+    assert "bench resume" in failed.value.hint
     assert resource.getrlimit(resource.RLIMIT_FSIZE) == limits
     whole, half = (tmp_path / DONE).read_bytes().split(b"\n")
     assert len(half) == HALF_A_ROW_BYTES < len(whole)

@@ -45,14 +45,14 @@ def test_the_actors_that_an_experiment_names_are_there(name: str, actor: type[An
 def test_an_experiment_that_tolerates_no_fault_refuses_every_plan(name: str) -> None:
     with pytest.raises(BadInput, match=f"{name} allows none") as refused:
         needs.check_chaos(name, "worker:1")
-    assert "inference, parameter-server, clustering" in refused.value.way_out
+    assert "inference, parameter-server, clustering" in refused.value.hint
 
 
 def test_a_kind_that_an_experiment_does_not_tolerate_is_refused_with_those_that_it_does() -> None:
     assert plan.make(a_shape("parameter-server", "worker:2")).specs
     with pytest.raises(BadInput, match="raylet:1 is no part") as refused:
         plan.make(a_shape("parameter-server", "worker:1+raylet:1"))
-    assert "Kinds: worker." in refused.value.way_out
+    assert "Kinds: worker." in refused.value.hint
 
 
 def test_what_half_precision_lost_is_lost_with_its_worker() -> None:

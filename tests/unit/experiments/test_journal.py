@@ -94,7 +94,7 @@ def test_a_full_disk_ends_the_run_with_what_to_do(tmp_path: Path, monkeypatch: p
         monkeypatch.setattr(os, "fsync", no_room)
         with pytest.raises(RunFailed, match="No space left on device") as failed:
             journal.append("1/1", [an_outcome(1)])
-        assert "bench resume" in failed.value.way_out
+        assert "bench resume" in failed.value.hint
     monkeypatch.undo()
     with a_journal(tmp_path) as again:
         assert next(each.part for each in again.done("1/1")) == 0

@@ -66,7 +66,7 @@ def test_three_nodes_share_what_can_be_shared_equally() -> None:
             BadInput,
             "50,000 are the most",
         ),
-        ({"experiments": ("inferense",)}, BadInput, "There are: inference"),
+        ({"experiments": ("inferense",)}, BadInput, "Choose from: inference"),
         ({"experiments": ()}, BadInput, "No experiment"),
         ({"profile": "huge"}, BadInput, "It has: tiny"),
         ({"sets": ("actors=0",)}, BadInput, "actors must be an integer from 1 to 1000, got"),

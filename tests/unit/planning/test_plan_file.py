@@ -151,10 +151,10 @@ experiments:
     ("change", "line_of_toml", "line_of_yaml", "words"),
     [
         (("batch", "btach"), 7, 8, "inference has no parameter btach; did you mean batch?"),
-        (("actors", "coulours"), 11, 11, "inference has no parameter coulours. There are: actors"),
+        (("actors", "coulours"), 11, 11, "inference has no parameter coulours. Choose from: actors"),
         (("inference", "inferense"), 6, 7, "there is no experiment inferense; did you mean inference?"),
         (("profile", "profil"), 2, 2, "a plan has no profil; did you mean profile?"),
-        (("tiny", "huge"), 2, 2, "inference has no profile huge. There are: tiny"),
+        (("tiny", "huge"), 2, 2, "inference has no profile huge. Choose from: tiny"),
         (("10", "0"), 7, 8, "batch must be an integer from 1 to 100000, got 0."),
         (("10", "true"), 7, 8, "batch must be an integer from 1 to 100000, got true."),
         (("10", "1.5"), 7, 8, "batch must be an integer from 1 to 100000, got 1.5."),

@@ -67,7 +67,7 @@ def test_a_name_that_is_almost_right_is_answered_with_the_right_one(bench: Typed
 def test_a_name_like_no_other_gets_all_that_there_are(bench: Typed) -> None:
     _, _, err = bench("run", "xyzzy")
     assert "Did you mean" not in err
-    assert "There are: inference" in err
+    assert "Choose from: inference" in err
 
 
 def test_quiet_leaves_the_answer_and_what_went_wrong(bench: Typed) -> None:
