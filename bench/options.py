@@ -272,7 +272,7 @@ Since = Annotated[
 def declared(group: type[Any]) -> dict[str, Any]:
     """The annotation of each option that the dataclass `group` declares, by the option's name."""
     hints = get_type_hints(group, include_extras=True)
-    return {each.name: hints[each.name] for each in fields(group) if is_option(hints[each.name])}
+    return {option.name: hints[option.name] for option in fields(group) if is_option(hints[option.name])}
 
 
 def is_option(annotation: Any) -> bool:

@@ -81,20 +81,20 @@ def command(
         )
     conditions = fail_on.parse(fail_at)
     there, here = _stored(baselines.find(out, baseline)), _stored(baselines.find(out, candidate))
-    found = two_sessions.compare(there, here, everything=everything, changed=changed)
-    _check(found, changed, allow_unequal=allow_unequal)
-    fresh = _confirm(here, found, out=out) if confirm else None
+    comparison = two_sessions.compare(there, here, everything=everything, changed=changed)
+    _check(comparison, changed, allow_unequal=allow_unequal)
+    fresh = _confirm(here, comparison, out=out) if confirm else None
     if fresh is not None:
         again = two_sessions.compare(there, fresh, everything=everything, changed=changed, level=confirming.LEVEL)
-        found = two_sessions.confirmed(found, again)
+        comparison = two_sessions.confirmed(comparison, again)
     if as_json:
-        say_json("comparison", found)
+        say_json("comparison", comparison)
     else:
         layout = dict(page_layout()) if format == "text" and output is None else {}
-        _write(reports.OF_TWO_SESSIONS[format](found, **layout), output)
+        _write(reports.OF_TWO_SESSIONS[format](comparison, **layout), output)
     if fresh is not None:
         judge(fresh.session, list(fresh.runs))
-    _fail_on(found, conditions, confirmed=confirm)
+    _fail_on(comparison, conditions, confirmed=confirm)
 
 
 def _stored(folder: Path) -> Stored:
@@ -104,41 +104,41 @@ def _stored(folder: Path) -> Stored:
     return Stored(session=session, runs=store.load_runs(folder, session))
 
 
-def _check(found: TwoSessions, changed: Sequence[str], *, allow_unequal: bool) -> None:
+def _check(comparison: TwoSessions, changed: Sequence[str], *, allow_unequal: bool) -> None:
     """Raise NotComparable where the two were not measured alike, the differing facts first; BadInput at a fact that is the same."""
-    differ = {each.what for each in found.differences}
+    differ = {difference.what for difference in comparison.differences}
     if same := [name for name in changed if name not in differ]:
         raise BadInput(
             f"--changed {same[0]}: this fact is the same in both sessions.",
             f"{did_you_mean(same[0], differ)}Facts that differ: {', '.join(sorted(differ)) or 'none'}.",
         )
-    if other := [each.text for each in found.confounders if each.is_data]:
+    if other := [difference.text for difference in comparison.confounders if difference.is_data]:
         raise NotComparable(
-            f"{'; '.join(other)}. So {found.candidate.session} and {found.baseline.session} did different work.",
+            f"{'; '.join(other)}. So {comparison.candidate.session} and {comparison.baseline.session} did different work.",
             "Measure both with the same data; --allow-unequal does not cover data.",
         )
-    named = "; ".join(each.text for each in found.confounders)
-    if found.confounders and not allow_unequal:
+    named = "; ".join(difference.text for difference in comparison.confounders)
+    if comparison.confounders and not allow_unequal:
         raise NotComparable(
-            f"{named}. So {found.candidate.session} cannot be compared with {found.baseline.session}.",
+            f"{named}. So {comparison.candidate.session} cannot be compared with {comparison.baseline.session}.",
             "Measure both in one session, name intended changes with --changed, or use --allow-unequal.",
         )
-    if not found.rows:
+    if not comparison.rows:
         raise NotComparable(
-            f"{found.candidate.session} and {found.baseline.session} have no cell in common.",
+            f"{comparison.candidate.session} and {comparison.baseline.session} have no cell in common.",
             "Cells are compared if experiment and parameters are equal; `bench show` prints them.",
         )
 
 
-def _confirm(here: Stored, found: TwoSessions, *, out: Path) -> Stored | None:
+def _confirm(here: Stored, comparison: TwoSessions, *, out: Path) -> Stored | None:
     """The fresh session of the cells of an alarm, done; None where there is no alarm."""
     from bench.analysis import two_sessions
 
-    if not found.alarms:
+    if not comparison.alarms:
         say("No alarm to confirm.")
         return None
     confirming.check_code(here.session, list(here.runs))
-    session = confirming.fresh(here.session, here.runs, found.alarms, command=typed_command())
+    session = confirming.fresh(here.session, here.runs, comparison.alarms, command=typed_command())
     target = create(session.target, session.options)
     note = f"Confirming on target {target.name}. Session {session.id}, kept in {out / session.id}."
     result = measure_new(out, session, target, note)
@@ -147,7 +147,7 @@ def _confirm(here: Stored, found: TwoSessions, *, out: Path) -> Stored | None:
     unlike = two_sessions.unlike(here, fresh)
     if unlike:
         raise NotComparable(
-            f"{'; '.join(each.text for each in unlike)}. So the new session {session.id} does not repeat the candidate.",
+            f"{'; '.join(difference.text for difference in unlike)}. So the new session {session.id} does not repeat the candidate.",
             f"Run --confirm on the machine that measured {here.session.id}.",
         )
     return fresh
@@ -160,15 +160,15 @@ def _write(text: str, output: Path | None) -> None:
         store.write_whole(output, text.encode())
 
 
-def _fail_on(found: TwoSessions, conditions: tuple[Condition, ...], *, confirmed: bool) -> None:
+def _fail_on(comparison: TwoSessions, conditions: tuple[Condition, ...], *, confirmed: bool) -> None:
     """Raise RegressionFound where a number is what a condition names."""
     from bench.reports.two_sessions import describe_row, format_ratio, format_row_verdict
 
-    failing = list(fail_on.failing(conditions, found.rows, confirmed=confirmed))
+    failing = list(fail_on.failing(conditions, comparison.rows, confirmed=confirmed))
     if failing:
         first = failing[0]
         raise RegressionFound(
-            f"{len(failing)} of {len(found.rows)} numbers; the first, {describe_row(first)}: {format_row_verdict(first)},"
+            f"{len(failing)} of {len(comparison.rows)} numbers; the first, {describe_row(first)}: {format_row_verdict(first)},"
             f" {format_ratio(first.found)} times the baseline's.",
             "" if confirmed or not first.is_alarm else "--confirm checks it against a new session.",
         )

@@ -34,12 +34,14 @@ def list_sets(as_json: AsJson = False) -> None:
     """
     from bench.data import images, seeded
 
-    found = [_about(name) for name in images.SOURCES]
+    data_sets = [_about(name) for name in images.SOURCES]
     if as_json:
-        say_json("data-sets", found)
+        say_json("data-sets", data_sets)
         return
-    for each in found:
-        typer.echo(f"{each['name']:16}{(each['sha256'] or 'missing')[:12]:12}  {each['origin'] or each['hint']}")
+    for data_set in data_sets:
+        typer.echo(
+            f"{data_set['name']:16}{(data_set['sha256'] or 'missing')[:12]:12}  {data_set['origin'] or data_set['hint']}"
+        )
     typer.echo(f"\nImported data sets are in {seeded.folder()}; RAYMETER_DATA sets another folder.")
 
 
@@ -55,11 +57,11 @@ def seed(name: Name, path: From, as_json: AsJson = False) -> None:
     """
     from bench.data import seeding
 
-    kept = seeding.seed(name, path)
+    file = seeding.seed(name, path)
     if as_json:
-        say_json("data-set", {"name": name, "path": str(kept)})
+        say_json("data-set", {"name": name, "path": str(file)})
         return
-    typer.echo(kept)
+    typer.echo(file)
 
 
 def _about(name: Source) -> dict[str, str | None]:

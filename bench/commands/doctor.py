@@ -19,13 +19,13 @@ def command(deployment: o.DeploymentOptions, target: o.TargetName = "auto", as_j
     from bench.errors import TargetFailed
 
     names = targets.NAMES if target == "auto" else (target,)
-    found = list(doctor.findings(names, deployment))
+    findings = list(doctor.findings(names, deployment))
     if as_json:
-        say_json("findings", found)
-    for finding in () if as_json else found:
+        say_json("findings", findings)
+    for finding in () if as_json else findings:
         typer.echo(
             f"{finding.level:4}  {finding.about:20} {finding.seen}{f'. {finding.to_do}' if finding.to_do else ''}"
         )
-    bad = [finding.about for finding in found if finding.level == "bad"]
+    bad = [finding.about for finding in findings if finding.level == "bad"]
     if bad:
         raise TargetFailed(f"Not fit to measure on: {', '.join(bad)}.", "The lines above say what to do.")

@@ -26,14 +26,14 @@ def command(
     name = str(deployment.get("name", targets.Options.name))
     names = targets.NAMES if target == "auto" else (target,)
 
-    def down(each: targets.Target) -> tuple[str, ...]:
-        with session_lock.changing(each.name, name, typed_command(), force=force) as unheld:
+    def down(on_target: targets.Target) -> tuple[str, ...]:
+        with session_lock.changing(on_target.name, name, typed_command(), force=force) as unheld:
             if unheld:
                 say(f"{unheld} --force ignores it.")
-            return each.down()
+            return on_target.down()
 
-    found, troubles = targets.ask_each(names, deployment, down)
-    ended = [f"{each}: {what}" for each, things in found.items() for what in things]
+    ended_by_target, troubles = targets.ask_each(names, deployment, down)
+    ended = [f"{target_name}: {what}" for target_name, things in ended_by_target.items() for what in things]
     if as_json:
         say_json("ended", ended)
     elif ended or not troubles:

@@ -34,21 +34,21 @@ def command(
     def reading(sessions: int) -> None:
         say(f"Summarizing {sessions} sessions for the first time.")
 
-    found = metric_history.with_changes(
+    measured = metric_history.with_changes(
         metric_history.of_metric(out, metric, experiment=experiment, since=since, reading=reading)
     )
     if as_json:
-        say_json("history", found)
+        say_json("history", measured)
         return
-    typer.echo("\n".join(_lines(found)))
+    typer.echo("\n".join(_lines(measured)))
 
 
-def _lines(found: list[Number]) -> list[str]:
+def _lines(measured: list[Number]) -> list[str]:
     from bench.analysis.number_format import scale_for, with_interval
     from bench.analysis.stats.estimates import Estimate
 
     lines = []
-    for (experiment, params, topology), numbers in metric_history.series(found).items():
+    for (experiment, params, topology), numbers in metric_history.series(measured).items():
         is_ratio = "/" in topology
         scale = scale_for(numbers[0].metric, [] if is_ratio else [number.value for number in numbers])
         lines += ["", f"{experiment} {params} on {topology}{'' if is_ratio else f', in {scale.unit}'}"]

@@ -29,6 +29,6 @@ def command(tag: Tag = None, as_json: AsJson = False) -> None:
     if as_json:
         say_json("image", {**vars(built), "code_hash": plan.labels[image.CODE_HASH]})
         return
-    for each in built.tags:
-        typer.echo(each)
+    for image_tag in built.tags:
+        typer.echo(image_tag)
     typer.echo(f"{built.id}, {built.size_bytes / 1e9:.2f} GB, code {plan.labels[image.CODE_HASH]}")

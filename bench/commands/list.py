@@ -67,11 +67,11 @@ def command(
             )
         wanted = Filters(experiment=experiment, target=target, profile=profile, since=since, status=status)
         store.check_there(out)
-        found = summaries.entries(out, wanted, session_lock.running())[-last:]
+        entries = summaries.entries(out, wanted, session_lock.running())[-last:]
         if as_json:
-            say_json("sessions", found)
+            say_json("sessions", entries)
             return
-        lines = [_session(entry) for entry in found] or [f"No sessions in {out}."]
+        lines = [_session(entry) for entry in entries] or [f"No sessions in {out}."]
     else:
         from bench import targets
 
@@ -103,7 +103,7 @@ def about(name: str) -> dict[str, object]:
     return {
         "name": name,
         "help": experiments.summary(name),
-        "params": [each.as_json() for each in declared(experiment.params).values()],
+        "params": [parameter.as_json() for parameter in declared(experiment.params).values()],
         "metrics": experiment.metrics,
         "arms": experiment.arms,
         "profiles": experiment.profiles,

@@ -24,13 +24,13 @@ def command(session: SessionName = "latest", as_json: AsJson = False, out: Out =
     folder = store.find(out, session)
     planned = store.load_session(folder)
     report = analysis.build(planned, store.load_runs(folder, planned))
-    found = list(pilot.outlooks(report))
-    if not found:
+    outlooks = list(pilot.outlooks(report))
+    if not outlooks:
         raise BadInput(
             f"{folder.name} has no cell with 2 pairs of 2 samples: the levels of its variance cannot be separated.",
             "Run it with --blocks 3 or more and --samples 2 or more; 3 blocks of 5 samples are enough.",
         )
     if as_json:
-        say_json("pilot", {"session": planned.id, "cells": found})
+        say_json("pilot", {"session": planned.id, "cells": outlooks})
         return
     typer.echo(as_text.chapters(list(pilot.chapters(report)), **page_layout()), nl=False)

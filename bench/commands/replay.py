@@ -44,31 +44,31 @@ def command(
 ) -> None:
     from bench.capsules.checking import verify
 
-    found = verify(capsule)
+    verified = verify(capsule)
     code = identity.code_hash()
-    if code not in found.manifest.code_of_nodes and not other_code:
+    if code not in verified.manifest.code_of_nodes and not other_code:
         raise BadInput(
-            f"The capsule was measured by code {', '.join(found.manifest.code_of_nodes) or 'unknown'}, and this checkout has {code}.",
-            f"Check out revision {found.manifest.git_revision}, or use --other-code.",
+            f"The capsule was measured by code {', '.join(verified.manifest.code_of_nodes) or 'unknown'}, and this checkout has {code}.",
+            f"Check out revision {verified.manifest.git_revision}, or use --other-code.",
         )
-    rate = found.session.options.get("link_rate")
+    rate = verified.session.options.get("link_rate")
     network = {"link_rate": rate} if isinstance(rate, str) else {}  # it makes the network what it was
     chosen = choose(target, {**network, **given})
     results, reproduced = [], []
     for _ in range(times):
         session = replaying.again(
-            found.session, target=chosen.target.name, options=chosen.options.given(), command=typed_command()
+            verified.session, target=chosen.target.name, options=chosen.options.given(), command=typed_command()
         )
         note = f"{chosen.describe()} Session {session.id}, kept in {out / session.id}."
         result = measure_new(out, session, chosen.target, note)
         result.write_report()
         results.append(result)
-        reproduced.append(replaying.is_reproduced(replaying.agreements(found.report, result.report)))
+        reproduced.append(replaying.is_reproduced(replaying.agreements(verified.report, result.report)))
         if not as_json:
             typer.echo(result.text())
-            _compare(found.report, result.report)
+            _compare(verified.report, result.report)
     if as_json:
-        _say(found.report, [result.report for result in results], reproduced)
+        _say(verified.report, [result.report for result in results], reproduced)
     elif times > 1:
         typer.echo(_badge(reproduced))
     for result in results:
@@ -79,15 +79,17 @@ def _say(there: Report, reports: list[Report], reproduced: list[bool]) -> None:
     """Print the verdicts of the last replay, and for every replay whether it reproduced the capsule."""
     here = reports[-1]
     agreements = replaying.agreements(there, here)
-    found = [
-        {"about": each.about, "there": each.there, "here": each.here, "agrees": each.agrees, "overlap": each.overlap}
-        for each in agreements
+    verdicts = [
+        {"about": it.about, "there": it.there, "here": it.here, "agrees": it.agrees, "overlap": it.overlap}
+        for it in agreements
     ]
     differs = replaying.changed_versions(there, here)
-    said = {"capsule": there.session, "differs": differs, "reproduced": reproduced[-1]}
-    replays = [{"session": each.session, "reproduced": is_so} for each, is_so in zip(reports, reproduced, strict=True)]
+    summary = {"capsule": there.session, "differs": differs, "reproduced": reproduced[-1]}
+    replays = [
+        {"session": report.session, "reproduced": is_so} for report, is_so in zip(reports, reproduced, strict=True)
+    ]
     badge = {"replays": replays, "badge": replaying.has_badge(reproduced)}
-    say_json("replay", {**said, **badge, "verdicts": found, "report": here})
+    say_json("replay", {**summary, **badge, "verdicts": verdicts, "report": here})
 
 
 def _badge(reproduced: list[bool]) -> str:
@@ -102,17 +104,17 @@ def _compare(there: Report, here: Report) -> None:
     """Print each verdict of the capsule beside the one of the replay."""
     for line in replaying.changed_versions(there, here):
         typer.echo(f"differs: {line}")
-    found = replaying.agreements(there, here)
-    for each in found:
-        sign = "same  " if each.agrees else "other " if each.there and each.here else "none  "
-        apart = ", intervals do not overlap" if each.overlap is False else ""
+    agreements = replaying.agreements(there, here)
+    for agreement in agreements:
+        sign = "same  " if agreement.agrees else "other " if agreement.there and agreement.here else "none  "
+        apart = ", intervals do not overlap" if agreement.overlap is False else ""
         typer.echo(
-            f"{sign} {each.about}: {each.there or 'no verdict'} in the capsule, {each.here or 'no verdict'} here{apart}"
+            f"{sign} {agreement.about}: {agreement.there or 'no verdict'} in the capsule, {agreement.here or 'no verdict'} here{apart}"
         )
-    judged = [each for each in found if each.there]
-    agreed = sum(each.agrees for each in judged)
+    judged = [agreement for agreement in agreements if agreement.there]
+    agreed = sum(agreement.agrees for agreement in judged)
     typer.echo(f"{agreed} of {len(judged)} verdicts of {there.session} agree with those of {here.session}.")
-    is_reproduced = replaying.is_reproduced(found)
+    is_reproduced = replaying.is_reproduced(agreements)
     typer.echo(
         "Reproduced."
         if is_reproduced

@@ -87,13 +87,13 @@ def command(
     )
     summary = summaries.read(folder)
     runs = store.load_runs(folder, planned)
-    found = analysis.build(planned, runs)
+    report = analysis.build(planned, runs)
     if planned == stored:
-        report_file.keep(folder, summary, found)
+        report_file.keep(folder, summary, report)
     if as_json:
-        say_json("report", found)
+        say_json("report", report)
         return
-    text = reports.render(format, found, runs, **layout)
+    text = reports.render(format, report, runs, **layout)
     if output is None:
         typer.echo(text, nl=not text.endswith("\n"))  # OpenMetrics ends where it says so
     else:

@@ -54,20 +54,20 @@ def command(
             f"See it with `bench show {session.id} {broken[0].spec.folder}`.",
         )
     params = selfcheck.Params(**session.specs[0].params)  # type: ignore[arg-type]  # as that experiment declares them
-    found = judge(
+    outcome = judge(
         runs,
         session.metrics["selfcheck"],
         slow_down=params.slow_down_percent / 100,
         stall_seconds=params.stall_milliseconds / 1000,
     )
     if as_json:
-        say_json("selfcheck", found)
+        say_json("selfcheck", outcome)
     else:
-        typer.echo(f"Pairs: {found.level}, on one node")
-    for check in () if as_json else found.checks:
+        typer.echo(f"Pairs: {outcome.level}, on one node")
+    for check in () if as_json else outcome.checks:
         typer.echo(f"{MARKS[check.is_good]:5} {check.of:8} {check.name}: {check.words}")
-    if found.failures:
-        wrong = found.failures[0]
+    if outcome.failures:
+        wrong = outcome.failures[0]
         raise SelfcheckFailed(
             f"The check of the {wrong.of} failed: {wrong.words}.",
             "`bench doctor` prints what makes this machine steadier; then repeat the check.",

@@ -32,20 +32,20 @@ def command(session: SessionName, run: RunName = None, as_json: AsJson = False, 
     holder = session_lock.running().get(str(folder.resolve()))
     in_progress = _in_progress(folder, runs) if holder else frozenset()
     if run is None and as_json:
-        say_json("runs", [_ending(each, in_progress) for each in runs])
+        say_json("runs", [_ending(stored_run, in_progress) for stored_run in runs])
         return
-    if damaged := sum(each.status == "damaged" for each in runs):
+    if damaged := sum(stored_run.status == "damaged" for stored_run in runs):
         say(f"{plural(damaged, 'run')} damaged: `bench resume {folder.name}` runs them again.")
     if run is None:
         if holder:
             typer.echo(f"running: process {holder.pid}, since {holder.since}: {holder.command}")
-        typer.echo("\n".join(_line(each, in_progress) for each in runs) or "No run yet.")
+        typer.echo("\n".join(_line(stored_run, in_progress) for stored_run in runs) or "No run yet.")
         return
-    matching = [each for each in runs if run == each.spec.folder]
+    matching = [stored_run for stored_run in runs if run == stored_run.spec.folder]
     if not matching:
         raise BadInput(
             f"{folder.name} has no run {run}.",
-            f"{did_you_mean(run, [each.spec.folder for each in runs])}See them with `bench show {folder.name}`.",
+            f"{did_you_mean(run, [stored_run.spec.folder for stored_run in runs])}See them with `bench show {folder.name}`.",
         )
     if as_json:
         say_json("run", matching[0])

@@ -16,11 +16,11 @@ from bench.terminal.answers import say_json
 
 def command(deployment: o.DeploymentOptions, target: o.TargetName = "auto", as_json: o.AsJson = False) -> None:
     names = targets.NAMES if target == "auto" else (target,)
-    found, troubles = targets.ask_each(names, deployment, lambda each: each.status())
+    statuses, troubles = targets.ask_each(names, deployment, lambda target: target.status())
     if as_json:
-        say_json("status", [targets.public(each, target_status) for each, target_status in found.items()])
-    elif found:
-        typer.echo("\n".join(line for each, target_status in found.items() for line in _lines(each, target_status)))
+        say_json("status", [targets.public(name, target_status) for name, target_status in statuses.items()])
+    elif statuses:
+        typer.echo("\n".join(line for name, target_status in statuses.items() for line in _lines(name, target_status)))
     targets.raise_all(troubles)
 
 

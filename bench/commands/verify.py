@@ -21,27 +21,27 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="Capsule, as `bench e
 def command(capsule: File, as_json: AsJson = False) -> None:
     from bench.capsules.checking import verify
 
-    found = verify(capsule)
-    manifest = found.manifest
+    verified = verify(capsule)
+    manifest = verified.manifest
     if as_json:
         counts = {
-            name: getattr(found, name) for name in ("runs", "samples", "numbers", "damaged", "extract", "same_code")
+            name: getattr(verified, name) for name in ("runs", "samples", "numbers", "damaged", "extract", "same_code")
         }
-        say_json("verified", {"session": found.session.id, **counts, "manifest": manifest})
+        say_json("verified", {"session": verified.session.id, **counts, "manifest": manifest})
         return
     state = {True: ", with changes", False: "", None: ""}[manifest.git_dirty]
-    typer.echo(f"{found.session.id}: {len(manifest.files)} files match the manifest.")
+    typer.echo(f"{verified.session.id}: {len(manifest.files)} files match the manifest.")
     typer.echo(
-        f"{found.numbers:,} numbers of the report were recomputed from {found.samples:,} samples of {found.runs} runs."
+        f"{verified.numbers:,} numbers of the report were recomputed from {verified.samples:,} samples of {verified.runs} runs."
     )
-    for damaged in found.damaged:
+    for damaged in verified.damaged:
         typer.echo(f"Damaged, left out of the report: {damaged}.")
-    typer.echo(f"Contains {found.extract}.")
+    typer.echo(f"Contains {verified.extract}.")
     typer.echo(
         f"Packed by raymeter {manifest.raymeter}, code {manifest.code_hash}, revision {manifest.git_revision}{state}."
     )
     typer.echo(f"Measured by code {', '.join(manifest.code_of_nodes) or 'unknown'}.")
-    if not found.same_code:
+    if not verified.same_code:
         typer.echo(
             "This checkout has other code: the numbers were recomputed; the HTML page was checked by checksum only."
         )

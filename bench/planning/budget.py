@@ -26,18 +26,20 @@ def fit(session: Session, known: Known) -> Session:
         return session
     blocks = max(spec.block for spec in session.specs)
     cells = cells_of(session)
-    kept_blocks, kept = blocks, len(cells)
+    kept_blocks, kept_cells = blocks, len(cells)
 
     def left() -> tuple[Spec, ...]:
-        return tuple(s for s in session.specs if s.block <= kept_blocks and (s.experiment, s.cell) in cells[:kept])
+        return tuple(
+            s for s in session.specs if s.block <= kept_blocks and (s.experiment, s.cell) in cells[:kept_cells]
+        )
 
     def is_too_long() -> bool:
         return sum_seconds(left(), known) > budget
 
     while is_too_long() and kept_blocks > FEWEST_BLOCKS:
         kept_blocks -= 1
-    while is_too_long() and kept > 1:
-        kept -= 1
+    while is_too_long() and kept_cells > 1:
+        kept_cells -= 1
     while is_too_long() and kept_blocks > 1:
         kept_blocks -= 1
     if is_too_long():
@@ -46,13 +48,13 @@ def fit(session: Session, known: Known) -> Session:
             f"--budget must be at least {takes}, the time of one block of one cell, got {format_duration(budget)}.",
             "Or use a smaller profile.",
         )
-    experiments = {name for name, _ in cells[:kept]}
+    experiments = {name for name, _ in cells[:kept_cells]}
     return replace(
         session,
         specs=left(),
         metrics={name: metrics for name, metrics in session.metrics.items() if name in experiments},
         arms={name: arms for name, arms in session.arms.items() if name in experiments},
-        dropped=tuple(_dropped(session, cells[kept:], kept_blocks=kept_blocks, blocks=blocks)),
+        dropped=tuple(_dropped(session, cells[kept_cells:], kept_blocks=kept_blocks, blocks=blocks)),
     )
 
 
@@ -71,8 +73,8 @@ def _dropped(session: Session, cells: Sequence[tuple[str, str]], *, kept_blocks:
 def cells_of(session: Session) -> list[tuple[str, str]]:
     """Experiment and cell, in the order in which they were asked for."""
     order = list(session.metrics)
-    found = dict.fromkeys((spec.experiment, spec.cell) for spec in session.specs)
-    return sorted(found, key=lambda each: (order.index(each[0]), each[1]))
+    cells = dict.fromkeys((spec.experiment, spec.cell) for spec in session.specs)
+    return sorted(cells, key=lambda cell: (order.index(cell[0]), cell[1]))
 
 
 @dataclass(kw_only=True)

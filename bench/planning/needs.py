@@ -70,6 +70,6 @@ def check_chaos(name: str, plan: str = "") -> None:
     """Raise BadInput where the experiment `name` does not tolerate all kinds of `plan`."""
     tolerated = load(name).tolerates
     if tolerated is None:
-        allow = [each for each in NAMES if load(each).tolerates]
+        allow = [experiment for experiment in NAMES if load(experiment).tolerates]
         raise BadInput(f"--chaos: {name} tolerates no faults.", f"Experiments that do: {', '.join(allow)}.")
     faults.read_plan(plan, tolerated.kinds)

@@ -154,22 +154,22 @@ def twins(request: RunRequest) -> Iterator[str]:
                 left_out.setdefault(", ".join(names), set()).add(tuple(cell.values()))
         for differing, those in left_out.items():
             what = "1 cell is" if len(those) == 1 else f"{len(those)} cells are"
-            yield f"{of}: {what} left out: they differ from others only in {differing}, which has no effect there."
+            yield f"{of}: {what} left out: a difference in {differing} alone has no effect there."
 
 
 def _combinations(of: str, name: str, chosen: Levels) -> Iterator[tuple[dict[str, Value], dict[str, Value] | None]]:
     """Each combination of values, and the earlier one that has the same effect, if there is one."""
     subject = experiment(of)
     _check_many(sum(math.prod(map(len, {**grid, **chosen}.values())) for grid in profile(name, of).grids))
-    found: dict[tuple[tuple[str, Value], ...], dict[str, Value]] = {}
+    by_effect: dict[tuple[tuple[str, Value], ...], dict[str, Value]] = {}
     for grid in profile(name, of).grids:
         levels = {**grid, **chosen}
         for values in itertools.product(*levels.values()):
             cell = parameters.complete(subject.params, dict(zip(levels, values, strict=True)))
             idle = subject.without_effect(subject.params(**cell))  # Params refuses what does not go together
             effect = tuple((name, value) for name, value in cell.items() if name not in idle)
-            yield cell, found.get(effect)
-            found.setdefault(effect, cell)
+            yield cell, by_effect.get(effect)
+            by_effect.setdefault(effect, cell)
 
 
 def make(request: RunRequest, *, now: datetime | None = None, suffix: str | None = None) -> Session:
@@ -203,7 +203,7 @@ def make(request: RunRequest, *, now: datetime | None = None, suffix: str | None
         price_per_cpu_hour=price_of(request.price_per_cpu_hour) if request.price_per_cpu_hour else "",
     )
     return Session(
-        **{each.name: getattr(asked, each.name) for each in fields(RunRequest)},
+        **{field.name: getattr(asked, field.name) for field in fields(RunRequest)},
         id=identity,
         created=now.isoformat(timespec="seconds"),
         metrics={name: experiment(name).metrics for name in names},
@@ -221,19 +221,19 @@ def _that_fit(request: RunRequest, specs: Sequence[Spec], shapes: Sequence[Topol
     A profile is for machines of all sizes: what is too large in it is left out. Raises DoesNotFit where it was chosen: where
     nothing is left, or a cell that differs only in chosen params fits.
     """
-    kept: list[Spec] = []
+    fitting: list[Spec] = []
     refused: list[tuple[Spec, DoesNotFit]] = []
     for spec in specs:
         try:
             needs.check(spec, shapes, request.target)
-            kept.append(spec)
+            fitting.append(spec)
         except DoesNotFit as error:
             refused.append((spec, error))
-    names, of_profile = {spec.experiment for spec in kept}, [_of_profile(request, spec) for spec in kept]
+    names, of_profile = {spec.experiment for spec in fitting}, [_of_profile(request, spec) for spec in fitting]
     for spec, why in refused:
         if spec.experiment not in names or _of_profile(request, spec) in of_profile:
             raise why
-    return kept, [f"cell {spec.experiment} {spec.cell}: {why.what.rstrip('.')}" for spec, why in refused]
+    return fitting, [f"cell {spec.experiment} {spec.cell}: {why.what.rstrip('.')}" for spec, why in refused]
 
 
 def _of_profile(request: RunRequest, spec: Spec) -> tuple[str, dict[str, Value]]:

@@ -46,19 +46,19 @@ class Plan:
 
 def known_options() -> dict[str, Parameter]:
     """The options that a plan may have, as they are declared for the command line."""
-    found = {**declared(RunRequest), **targets.declared_options(), "out": Out}
-    return {name: _as_parameter(name, annotation) for name, annotation in found.items() if name not in IN_TABLES}
+    options = {**declared(RunRequest), **targets.declared_options(), "out": Out}
+    return {name: _as_parameter(name, annotation) for name, annotation in options.items() if name not in IN_TABLES}
 
 
 def _as_parameter(name: str, annotation: Any) -> Parameter:
     kind, option = get_args(annotation)[:2]
     one: Any = (
-        next((each for each in get_args(kind) if each is not NoneType), kind) if NoneType in get_args(kind) else kind
+        next((type_ for type_ in get_args(kind) if type_ is not NoneType), kind) if NoneType in get_args(kind) else kind
     )
     if words := choices(annotation):
         one = Literal.__getitem__(words)
     elif one not in KINDS:
-        raise TypeError(f"the option {name} must be one of {', '.join(each.__name__ for each in KINDS)}, got {kind}")
+        raise TypeError(f"the option {name} must be one of {', '.join(type_.__name__ for type_ in KINDS)}, got {kind}")
     # What stands for a text in the help, as TIME, is no unit of it; of a path it says that `~` may be in it.
     unit = option.metavar if one is not str or option.metavar in parameters.PATHS else ""
     meta = Meta(ge=option.min, le=option.max, description=option.help, extra={"unit": unit or ""})
@@ -74,12 +74,12 @@ def check(text: Text) -> Plan:
     """What `text` asks for. Raises BadInput, naming the line and what could have been meant."""
     options: dict[str, Value] = {}
     known = known_options()
-    for name, said in text.values.items():
+    for name, value in text.values.items():
         if name == EXPERIMENTS:
             continue
         if name not in known:
             raise text.wrong((name,), f"unknown option {name}{_nearest(name, [EXPERIMENTS, *known])}")
-        options[name] = _value(text, (name,), known[name], said)
+        options[name] = _value(text, (name,), known[name], value)
     return Plan(options=options, experiments=_experiments(text, str(options.get("profile", "tiny"))))
 
 
@@ -89,8 +89,8 @@ def _experiments(text: Text, profile: str) -> dict[str, Levels]:
         raise text.wrong(
             (EXPERIMENTS,), f"a plan must have a {text.table} of experiments.", _FEWEST_EXPERIMENTS[text.language]
         )
-    found: dict[str, Levels] = {}
-    for name, said in tables.items():
+    levels_by_experiment: dict[str, Levels] = {}
+    for name, table in tables.items():
         keys = (EXPERIMENTS, name)
         if name not in NAMES:
             raise text.wrong(keys, f"unknown experiment {name}{_nearest(name, NAMES)}")
@@ -98,19 +98,21 @@ def _experiments(text: Text, profile: str) -> dict[str, Levels]:
         if profile not in subject.profiles:
             where = ("profile",) if "profile" in text.values else keys
             raise text.wrong(where, f"{name} has no profile {profile}{_nearest(profile, subject.profiles)}")
-        if not isinstance(said, dict | None):  # `inference:` with nothing after it is an empty mapping of YAML
+        if not isinstance(table, dict | None):  # `inference:` with nothing after it is an empty mapping of YAML
             raise text.wrong(keys, f"{name} must be a {text.table} of its parameters, which may be empty.")
         declared = parameters.declared(subject.params)
-        levels = (said or {}).items()
-        found[name] = {each: _levels(text, (*keys, each), declared, values) for each, values in levels}
-    return found
+        levels = (table or {}).items()
+        levels_by_experiment[name] = {
+            parameter: _levels(text, (*keys, parameter), declared, values) for parameter, values in levels
+        }
+    return levels_by_experiment
 
 
-def _levels(text: Text, keys: KeyPath, declared: Mapping[str, Parameter], said: Any) -> tuple[Value, ...]:
+def _levels(text: Text, keys: KeyPath, declared: Mapping[str, Parameter], given: Any) -> tuple[Value, ...]:
     _, of, name = keys
     if name not in declared:
         raise text.wrong(keys, f"{of} has no parameter {name}{_nearest(name, declared)}")
-    values = said if isinstance(said, list) else [said]
+    values = given if isinstance(given, list) else [given]
     if not values:
         raise text.wrong(keys, f"{name} has no value.", "Remove it to use the value of the profile.")
     return tuple(dict.fromkeys(_value(text, keys, declared[name], value) for value in values))
@@ -152,13 +154,14 @@ def written(wanted: Plan, name: str) -> str:
                 f"Leave out --{option.replace('_', '-')} here, and give it to `bench run`.",
             )
     tables = {
-        of: {each: _one_or_all(values) for each, values in set_.items()} for of, set_ in wanted.experiments.items()
+        of: {parameter: _one_or_all(values) for parameter, values in set_.items()}
+        for of, set_ in wanted.experiments.items()
     }
     if not name.endswith(".toml"):
-        whole = {**wanted.options, EXPERIMENTS: tables}
+        document = {**wanted.options, EXPERIMENTS: tables}
         # A next line (U+0085) ends a line of YAML, and would be written as it is: then all is escaped.
         has_next_line = any("\x85" in str(value) for value in wanted.options.values())
-        dumped: str = yaml.dump(whole, Dumper=Dumper, sort_keys=False, allow_unicode=not has_next_line, width=120)
+        dumped: str = yaml.dump(document, Dumper=Dumper, sort_keys=False, allow_unicode=not has_next_line, width=120)
         return dumped
     lines = _toml(wanted.options)
     for of, values in tables.items():

@@ -23,7 +23,7 @@ def schema() -> dict[str, Any]:
     profile that is asked for.
     """
     subjects = {name: plan.experiment(name) for name in NAMES}
-    profiles = list(dict.fromkeys(each for subject in subjects.values() for each in subject.profiles))
+    profiles = list(dict.fromkeys(profile for subject in subjects.values() for profile in subject.profiles))
     options = {name: _value(parameter) for name, parameter in known_options().items()}
     options["profile"]["enum"] = profiles
     return {
@@ -40,7 +40,7 @@ def schema() -> dict[str, Any]:
                 "type": "object",
                 "minProperties": 1,
                 "additionalProperties": False,
-                "properties": {name: _table(parameters.declared(each.params)) for name, each in subjects.items()},
+                "properties": {name: _table(parameters.declared(subject.params)) for name, subject in subjects.items()},
             },
         },
     }

@@ -54,7 +54,9 @@ class Text:
 
 def _wrong(name: str, line: int, what: str, hint: str = "") -> BadInput:
     """An error in one line: control characters of the file (escape sequences, NUL) do not reach the terminal."""
-    printable = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in " ".join(what.split()))
+    printable = "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in " ".join(what.split())
+    )
     return BadInput(f"{name}:{line}: {printable}", hint)
 
 
@@ -110,8 +112,8 @@ def _toml_line(text: str, keys: KeyPath) -> int:
     """tomllib tells no lines, but a file's beginning is TOML too: where the statement begins with which `keys` is there."""
     lines = text.split("\n")
     ends = _ends(text)
-    found = bisect_left(ends, x=True, key=lambda end: _has(tomllib.loads("\n".join(lines[:end])), keys))
-    return ends[found - 1] + 1 if 0 < found < len(ends) else 1
+    statement = bisect_left(ends, x=True, key=lambda end: _has(tomllib.loads("\n".join(lines[:end])), keys))
+    return ends[statement - 1] + 1 if 0 < statement < len(ends) else 1
 
 
 _TOKEN = re.compile(
@@ -122,13 +124,13 @@ _TOKEN = re.compile(
 
 def _ends(text: str) -> list[int]:
     """By which line each statement of `text`, which is TOML, is whole: one reading of it, however long an array is."""
-    depth, line, found = 0, 0, []
+    depth, line, ends = 0, 0, []
     for token in _TOKEN.finditer(text + "\n"):
         depth += (token.lastgroup == "opens") - (token.lastgroup == "closes")
         line += token[0].count("\n")
         if token.lastgroup == "end" and not depth:
-            found.append(line)
-    return found
+            ends.append(line)
+    return ends
 
 
 def _has(values: Any, keys: KeyPath) -> bool:
@@ -166,11 +168,11 @@ for _kind, _pattern, _first in _CORE_SCHEMA:
 
 
 def _yaml(name: str, text: str) -> Text:
-    found: dict[KeyPath, int] = {(): 1}
+    lines: dict[KeyPath, int] = {(): 1}
     try:
         _refuse_events(name, text)
         node = yaml.compose(text, Loader=_Loader)
-        values = {} if node is None else _value(name, node, (), found)
+        values = {} if node is None else _value(name, node, (), lines)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise _wrong(name, mark.line + 1 if mark else 1, f"{error.problem}.", "This must be YAML.") from None
@@ -183,7 +185,7 @@ def _yaml(name: str, text: str) -> Text:
         name=name,
         language="YAML",
         values=values,
-        line=lambda keys: next(found[part] for part in _up(keys) if part in found),
+        line=lambda keys: next(lines[part] for part in _up(keys) if part in lines),
     )
 
 
@@ -206,10 +208,10 @@ def _refuse_events(name: str, text: str) -> None:
             raise _wrong(name, line, f"this is nested deeper than {DEEPEST} levels.")
 
 
-def _value(name: str, node: yaml.Node, keys: KeyPath, found: dict[KeyPath, int]) -> Any:
+def _value(name: str, node: yaml.Node, keys: KeyPath, lines: dict[KeyPath, int]) -> Any:
     """What `node` says; the line of each key goes into `found`."""
     if isinstance(node, yaml.SequenceNode):
-        return [_value(name, each, keys, {}) for each in node.value]
+        return [_value(name, item, keys, {}) for item in node.value]
     if isinstance(node, yaml.ScalarNode):
         return _scalar(name, node)
     values: dict[str, Any] = {}
@@ -221,9 +223,9 @@ def _value(name: str, node: yaml.Node, keys: KeyPath, found: dict[KeyPath, int])
         if kind != "str":
             raise _wrong(name, line, "a name must be text.")
         if key.value in values:
-            raise _wrong(name, line, f"{key.value} is written twice.", f"First on line {found[(*keys, key.value)]}.")
-        found[(*keys, key.value)] = line
-        values[key.value] = _value(name, value, (*keys, key.value), found)
+            raise _wrong(name, line, f"{key.value} is written twice.", f"First on line {lines[(*keys, key.value)]}.")
+        lines[(*keys, key.value)] = line
+        values[key.value] = _value(name, value, (*keys, key.value), lines)
     return values
 
 

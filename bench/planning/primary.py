@@ -12,8 +12,8 @@ def primary(text: str, specs: Sequence[Spec]) -> tuple[str, ...]:
     """The cells that `text` names, c01,c03 or inference:c01,network:c02, as "inference c01". Raises BadInput."""
     cells = {(spec.experiment, spec.cell): f"{spec.experiment} {spec.cell}" for spec in specs}
     experiments = {experiment for experiment, _ in cells}
-    found: dict[str, None] = {}
-    for word in filter(None, (each.strip() for each in text.split(","))):
+    chosen: dict[str, None] = {}
+    for word in filter(None, (part.strip() for part in text.split(","))):
         experiment, _, cell = word.rpartition(":")
         if not experiment and len(experiments) > 1:
             raise BadInput(
@@ -26,10 +26,10 @@ def primary(text: str, specs: Sequence[Spec]) -> tuple[str, ...]:
                 f"--primary {word}: unknown cell.",
                 f"{did_you_mean(word, known)}`bench plan` lists them: {known[0]} to {known[-1]}.",
             )
-        found[cells[key]] = None
-    if len(found) > MOST_PRIMARY:
+        chosen[cells[key]] = None
+    if len(chosen) > MOST_PRIMARY:
         raise BadInput(
-            f"--primary must name at most {MOST_PRIMARY} comparisons, got {len(found)}.",
+            f"--primary must name at most {MOST_PRIMARY} comparisons, got {len(chosen)}.",
             "All others are compared too, corrected for their number.",
         )
-    return tuple(found)
+    return tuple(chosen)

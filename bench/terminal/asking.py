@@ -38,7 +38,7 @@ def asking(work: Callable[..., None]) -> Callable[..., None]:
     The defaults of a dataclass's options are those of the argument's default, if it has one.
     """
     hints = get_type_hints(work, include_extras=True)
-    groups = {name: _group(name, hints[name], each.default) for name, each in signature(work).parameters.items()}
+    groups = {name: _group(name, hints[name], option.default) for name, option in signature(work).parameters.items()}
     annotations = {name: annotation for group in groups.values() for name, annotation in group.annotations.items()}
     asked = [
         _parameter(name, annotation, group.defaults[name])
@@ -48,10 +48,15 @@ def asking(work: Callable[..., None]) -> Callable[..., None]:
 
     def command(**given: Any) -> None:
         values = {name: _checked(name, annotations[name], value) for name, value in given.items()}
-        work(**{name: group.make({each: values[each] for each in group.annotations}) for name, group in groups.items()})
+        work(
+            **{
+                name: group.make({option: values[option] for option in group.annotations})
+                for name, group in groups.items()
+            }
+        )
 
     command.__signature__ = Signature(asked)  # type: ignore[attr-defined]  # typer reads it
-    command.__annotations__ = {each.name: each.annotation for each in asked}
+    command.__annotations__ = {option.name: option.annotation for option in asked}
     command.__doc__ = work.__doc__
     return command
 
@@ -121,9 +126,9 @@ def _load_plan(context: typer.Context, path: Path | None) -> Any:
         return {}
     from bench.planning import plan_file  # with a parser of YAML, which few commands need
 
-    found = plan_file.load(path)
-    context.default_map = {**found.options, "experiments": list(found.experiments)}
-    return found.experiments
+    plan = plan_file.load(path)
+    context.default_map = {**plan.options, "experiments": list(plan.experiments)}
+    return plan.experiments
 
 
 def typed_command() -> str:

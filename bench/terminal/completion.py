@@ -32,24 +32,24 @@ def experiment(incomplete: str) -> list[str]:
 
 def profile(context: typer.Context, incomplete: str) -> list[str]:
     """The profiles of the experiments that were named already, or else of all."""
-    return _beginning(incomplete, dict.fromkeys(each for of in _named(context) for each in of.profiles))
+    return _beginning(incomplete, dict.fromkeys(name for of in _named(context) for name in of.profiles))
 
 
 def setting(context: typer.Context, incomplete: str) -> list[str]:
     """The params of the experiments that were named already, or else of all, ready for their values."""
     from bench.params import declared
 
-    return _beginning(incomplete, dict.fromkeys(f"{each}=" for of in _named(context) for each in declared(of.params)))
+    return _beginning(incomplete, dict.fromkeys(f"{name}=" for of in _named(context) for name in declared(of.params)))
 
 
 def session(context: typer.Context, incomplete: str) -> list[str]:
     """Ids of sessions, the newest first, and `latest`."""
     out = Path(context.params.get("out") or DEFAULT_OUT)
     try:
-        found = [folder.name for folder in store.session_folders(out)]
+        ids = [folder.name for folder in store.session_folders(out)]
     except (OSError, BenchError):
-        found = []
-    return _beginning(incomplete, ["latest", *found[::-1]])[:MOST_SESSIONS]
+        ids = []
+    return _beginning(incomplete, ["latest", *ids[::-1]])[:MOST_SESSIONS]
 
 
 _OF_NAMES: dict[str, Callable[..., list[str]]] = {
@@ -66,8 +66,8 @@ _OF_NAMES: dict[str, Callable[..., list[str]]] = {
 def _named(context: typer.Context) -> list[Experiment[Any]]:
     from bench import experiments
 
-    said = context.params.get("experiments") or context.params.get("experiment") or ()
-    names = [said] if isinstance(said, str) else list(said)
+    given = context.params.get("experiments") or context.params.get("experiment") or ()
+    names = [given] if isinstance(given, str) else list(given)
     return [experiments.load(name) for name in names if name in experiments.NAMES] or [
         experiments.load(name) for name in experiments.NAMES
     ]

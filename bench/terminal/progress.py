@@ -143,24 +143,26 @@ class Progress:
             return
         from bench.reports import interim  # heavy: the command line must start at once
 
-        found = self._so_far()
-        done = f"block {block} of {found.blocks} done, {self._eta()}"
+        session_so_far = self._so_far()
+        done = f"block {block} of {session_so_far.blocks} done, {self._eta()}"
         if block == self._first_block:
-            self._tell("\n".join([f"{done}:", *(f"  {line}" for line in interim.values(found))]), is_result=True)
+            self._tell(
+                "\n".join([f"{done}:", *(f"  {line}" for line in interim.values(session_so_far))]), is_result=True
+            )
         else:
-            self._tell(f"{done}: {interim.ratios(found)}", is_result=True)
+            self._tell(f"{done}: {interim.ratios(session_so_far)}", is_result=True)
 
     def _eta(self) -> str:
         """What is left, by the guesses, corrected by how they have held so far."""
         clusters = {(spec.block, spec.topology.name) for spec in self._todo}
         around = sum(cluster_seconds(name, self._known) for _, name in clusters)
-        whole = around + sum(self._guesses.values())
+        total = around + sum(self._guesses.values())
         done = self._guessed_done + around * self._ended / max(len(self._todo), 1)
         took = time.monotonic() - self._begun
         pace = took / done if self._ended else 1.0
         budget = self._left_seconds()
         until = "" if budget is None else f", {format_duration(max(budget, 0.0))} of the budget"
-        return f"about {format_duration(max(whole - done, 0.0) * pace)} left{until}"
+        return f"about {format_duration(max(total - done, 0.0) * pace)} left{until}"
 
     def _show(self, spec: Spec) -> None:
         if self._bar:

@@ -260,7 +260,7 @@ def test_a_command_line_that_is_killed_leaves_nothing_after_down(
     assert code == 0, err
     assert resource_name(deployment) in out
     assert left(engine, deployment) == []
-    assert bench("down", "--target", "docker", "--name", deployment)[1] == "Nothing was up.\n"
+    assert bench("down", "--target", "docker", "--name", deployment)[1] == "Nothing was running.\n"
 
 
 def test_an_image_of_other_code_is_refused_unless_the_local_code_is_sent(

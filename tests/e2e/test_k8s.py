@@ -262,4 +262,4 @@ def test_down_leaves_nothing(bench: Bench) -> None:
     ]
     assert marked == []
     assert not list((bench.folder / "state/raymeter/k8s").glob("[!.]*"))
-    assert bench("down", "--target", "k8s", "--name", NAME)[1].strip() == "Nothing was up."
+    assert bench("down", "--target", "k8s", "--name", NAME)[1].strip() == "Nothing was running."

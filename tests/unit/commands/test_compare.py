@@ -171,7 +171,7 @@ def test_a_fresh_session_elsewhere_is_not_the_candidate_anew(bench: Typed, head:
     head.driver = measuring(link="veth at 1gbit")
     code, out, err = bench("compare", BEFORE, SLOW, "--confirm")
     assert (code, out) == (11, "")
-    assert "link: veth, then veth at 1gbit. So the fresh session" in err
+    assert "link: veth, then veth at 1gbit. So the new session" in err
 
 
 def test_another_raymeter_cannot_confirm_and_nothing_is_run(
@@ -186,4 +186,4 @@ def test_another_raymeter_cannot_confirm_and_nothing_is_run(
 def test_without_an_alarm_nothing_is_run(bench: Typed, target: FakeTarget) -> None:
     code, _, err = bench("compare", BEFORE, SAME, "--confirm")
     assert (code, target.ups) == (0, [])
-    assert "no alarm to confirm" in err
+    assert "No alarm to confirm" in err

@@ -26,7 +26,7 @@ def test_the_list_names_every_set_and_how_to_get_those_that_are_not_here(
     text = invoke("list")
     lines = {line.split()[0]: line for line in text.splitlines() if line}
     assert set(images.SOURCES) < set(lines)
-    assert "not here" in lines["mnist"]
+    assert "missing" in lines["mnist"]
     assert "bench data seed mnist PATH" in lines["mnist"]
     assert images.checksum("mnist-small", 1)[:12] in lines["mnist-small"]
     assert str(tmp_path) in text

@@ -22,7 +22,7 @@ from tests.unit.analysis.test_selfcheck import a_run
     ("twin", "status", "code", "words"),
     [
         (1.0, "ok", 0, ""),
-        (1.05, "ok", 13, "bench: The harness fails: "),
+        (1.05, "ok", 13, "bench: The check of the harness failed: "),
         (1.0, "invalid", 6, "is invalid: a node was lost"),
     ],
 )

@@ -77,7 +77,7 @@ def a_shape(*, target: str = "local", **fields: Any) -> RunRequest:
 
 
 def test_chaos_is_refused_where_a_loss_makes_a_run_invalid() -> None:
-    with pytest.raises(BadInput, match="network allows none") as refused:
+    with pytest.raises(BadInput, match="network tolerates no faults") as refused:
         plan.make(a_shape(experiments=("network",), sets=("chaos=worker:1",)))
     assert "clustering" in refused.value.hint
 

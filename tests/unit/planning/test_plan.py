@@ -51,24 +51,24 @@ def test_three_nodes_share_what_can_be_shared_equally() -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [
-        ({"cpus": 3}, DoesNotFit, "3 CPUs cannot be shared equally by 2 nodes"),
+        ({"cpus": 3}, DoesNotFit, "3 CPUs cannot be divided equally by 2 nodes"),
         ({"cpus": 0}, BadInput, "at least 1"),
-        ({"cpus": 1}, DoesNotFit, "cannot be shared"),
+        ({"cpus": 1}, DoesNotFit, "cannot be divided"),
         ({"nodes": 1}, BadInput, "at least 2"),
-        ({"memory_mib": 1}, BadInput, "at least 1 MiB a node"),
+        ({"memory_mib": 1}, BadInput, "at least 1 MiB for each node"),
         ({"object_store_mib": 2048}, BadInput, "over 40 %"),
         ({"blocks": 0}, BadInput, "at least 1"),
         ({"samples": 0}, BadInput, "1 to 10,000"),
         ({"samples": 10_001}, BadInput, "1 to 10,000"),
-        ({"blocks": 10**9}, BadInput, "50,000 are the most of a session"),
+        ({"blocks": 10**9}, BadInput, "the limit is 50,000"),
         (
             {"sets": tuple(f"{name}={','.join(map(str, range(1, 301)))}" for name in ("batch", "in_flight"))},
             BadInput,
-            "50,000 are the most",
+            "the limit is 50,000",
         ),
         ({"experiments": ("inferense",)}, BadInput, "Choose from: inference"),
         ({"experiments": ()}, BadInput, "No experiment"),
-        ({"profile": "huge"}, BadInput, "It has: tiny"),
+        ({"profile": "huge"}, BadInput, "Choose from: tiny"),
         ({"sets": ("actors=0",)}, BadInput, "actors must be an integer from 1 to 1000, got"),
         ({"sets": ("batch=1000", "inputs=10")}, BadInput, "does not fit"),
     ],
@@ -182,7 +182,7 @@ def test_a_quota_counts_and_is_named_where_it_is_too_small(monkeypatch: pytest.M
     quota = EffectiveCpus(allowed=tuple(range(8)), quota=1.5)
     monkeypatch.setattr(plan, "effective_cpus", lambda: quota)
     assert plan.topologies(RunRequest(experiments=(), topology="single"))[0].cpus_per_node == 1
-    with pytest.raises(DoesNotFit, match=r"1.5 \(affinity 8, CPU quota 1.5\), cannot be shared equally by 2 nodes"):
+    with pytest.raises(DoesNotFit, match=r"1.5 \(affinity 8, CPU quota 1.5\), cannot be divided equally by 2 nodes"):
         plan.topologies(RunRequest(experiments=()))
 
 

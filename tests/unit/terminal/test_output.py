@@ -76,7 +76,7 @@ def test_quiet_leaves_the_answer_and_what_went_wrong(bench: Typed) -> None:
     code, out, err = bench("--quiet", *plan)
     assert (code, err) == (0, "")
     assert json.loads(out)["schema"] == "raymeter.plan"
-    assert "There is no experiment" in bench("-q", "run", "inferense")[2]
+    assert "Unknown experiment inferense" in bench("-q", "run", "inferense")[2]
     assert bench("-q", "-v", "list")[0] == 2
 
 
