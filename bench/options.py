@@ -195,7 +195,7 @@ class RunRequest(ReportOptions, ClusterOptions, Workload):
         Option(
             metavar="PROFILER",
             rich_help_panel=SESSION,
-            help=f"Profile driver and workers with {', '.join(PROFILERS)}; slows the run.",
+            help=f"Profile all processes; slows the run: {', '.join(PROFILERS)}.",
         ),
         OneOf(tuple(PROFILERS)),
     ] = ""

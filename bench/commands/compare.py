@@ -49,7 +49,7 @@ FailOn = Annotated[
         "--fail-on", metavar="VERDICT[:SIZE]", help="Exit with code 12 at a verdict, e.g. slower, slower:5%, undecided."
     ),
 ]
-Format = Annotated[str, typer.Option("--format", help="Output format: text, markdown or json.")]
+Format = Annotated[str, typer.Option("--format", metavar="FORMAT", help="Output format: text, markdown or json.")]
 Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="FILE", help="Write to this file, e.g. comparison.md."),

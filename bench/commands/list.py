@@ -36,7 +36,7 @@ TargetName = Annotated[str, typer.Option("--target", metavar="TARGET", help="Onl
 Profile = Annotated[str, typer.Option(metavar="PROFILE", help="Only sessions of this profile.")]
 Status = Annotated[
     str,
-    typer.Option(metavar="STATUS", help="Only with a run that is ok, invalid, failed, stopped, damaged or running."),
+    typer.Option(metavar="STATUS", help="Only with a run of this status, e.g. failed, damaged or running."),
 ]
 Last = Annotated[
     int, typer.Option(min=0, metavar="N", help="Only the last N sessions. [default: all]", show_default=False)

@@ -22,7 +22,9 @@ from bench.terminal.output import page_layout
 Format = Annotated[
     str,
     typer.Option(
-        "--format", help="Output format: text, markdown, json, csv, html, mllog, openmetrics, perf-metrics or junit."
+        "--format",
+        metavar="FORMAT",
+        help="Output format: text, markdown, json, csv, html, mllog, openmetrics, perf-metrics or junit.",
     ),
 ]
 Output = Annotated[

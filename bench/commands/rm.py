@@ -60,7 +60,7 @@ def _at_rest(folder: Path) -> Iterator[None]:
         raise BadInput(f"{folder} is a symbolic link.", "Name the folder that it points to.")
     try:
         session = store.load_session(folder)
-    except RecordDamaged:  # nobody can run it
+    except RecordDamaged:  # it cannot run
         yield
         return
     with session_lock.at_rest(session):

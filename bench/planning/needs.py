@@ -1,4 +1,4 @@
-"""Asks an experiment, once, what its runs need. All that is asked again while they run becomes a part of their Specs."""
+"""Asks an experiment once what its runs need, and completes their Specs with the answers."""
 
 from __future__ import annotations
 

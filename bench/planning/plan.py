@@ -1,4 +1,4 @@
-"""Makes an ordered Session of a request, and estimates how long it will take."""
+"""Makes an ordered Session of a request, and estimates its duration."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ UP_SECONDS = {"single": 6.0, "multi": 9.0}
 DOWN_SECONDS = 1.0
 MOST_SAMPLES = 10_000  # of a cell in one run
 MOST_BLOCKS = 60  # where a precision is asked for, and no number of blocks
-MOST_RUNS = 50_000  # of a session: weeks of work, and plans that a person can wait for
-QUIET_CHECK_SECONDS = 0.5  # before a block, where nobody else uses the machine: the quiet check's one look
+MOST_RUNS = 50_000  # of a session: weeks of work
+QUIET_CHECK_SECONDS = 0.5  # before a block, on an idle machine: one measurement of the quiet check
 
 Levels = Mapping[str, tuple[Value, ...]]
 """The values over which each parameter is varied."""
@@ -127,7 +127,7 @@ def topologies(cluster: ClusterOptions) -> tuple[Topology, ...]:
 
 
 def chosen_levels(request: RunRequest, of: str) -> Levels:
-    """What a person chose for the experiment `of`: `--set` goes before the plan file. Raises BadInput."""
+    """The values chosen for the experiment `of`; `--set` overrides the plan file. Raises BadInput."""
     sets = [*request.sets, *([f"chaos={request.chaos}"] if request.chaos else [])]
     if any(text.startswith("chaos=") for text in sets):
         needs.check_chaos(of)
@@ -323,7 +323,7 @@ def sum_seconds(specs: Iterable[Spec], known: Known) -> float:
 
 
 def cluster_seconds(topology: str, known: Known) -> float:
-    """How long it takes to end one cluster and have one of `topology` stand."""
+    """Seconds to stop one cluster and start one of `topology`."""
     took = known.clusters.get(topology)
     return UP_SECONDS.get(topology, UP_SECONDS["multi"]) + DOWN_SECONDS if took is None else took
 

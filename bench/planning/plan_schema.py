@@ -1,4 +1,4 @@
-"""The JSON schema of plan files, for editors and other programs: made of what a plan is checked against, so never behind it."""
+"""Makes the JSON schema of plan files, for editors, from the declarations that plans are checked against."""
 
 from __future__ import annotations
 

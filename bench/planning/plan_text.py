@@ -1,4 +1,4 @@
-"""Reads a plan file, TOML or YAML, as plain values, with the line on which each of them stands.
+"""Reads a plan file, TOML or YAML, as plain values with their line numbers.
 
 A plan comes from anywhere, so nothing in it makes an object: YAML has no tags, anchors and aliases here, and what is large
 or deep is refused before it is read. Plain scalars of YAML are read by version 1.2, whose rules are JSON's: in 1.1 `yes` is a

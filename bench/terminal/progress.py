@@ -42,7 +42,7 @@ class WorkInHand:
         self.words = f"{done:,.0f} of {total:,.0f}{pace}"
 
     def due(self, now: float) -> str:
-        """The words, where they are new and some time has passed since they were last told: for a plain log."""
+        """The text for a plain log, if it is new and the last one was printed some time ago."""
         if not self.words or now - self._told < TELL_SECONDS:
             return ""
         self._told = now
@@ -50,7 +50,7 @@ class WorkInHand:
 
 
 class Progress:
-    """Tells a person how a session goes on; a Listener."""
+    """Prints the progress of a session; a Listener."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Progress:
             self._bar.update(self._task, description=doing, eta=self._eta())
 
     def cluster_step_finished(self, done: str, seconds: float) -> None:
-        """A slow step is told of in every block, the others in the first one."""
+        """Print a slow step in every block, the others in the first one."""
         self._tell(describe_step(done, seconds), is_step=seconds >= SLOW_STEP_SECONDS)
 
     def run_begun(self, spec: Spec) -> None:

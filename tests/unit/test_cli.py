@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 from builders import a_sample, a_session, a_spec, a_topology
@@ -473,6 +474,20 @@ def test_options_are_listed_by_panel_and_those_without_one_last(bench: Typed) ->
     assert {"What to measure:", "Session:", "Cluster:", "Report:", "Deployment:", "Target k8s:"} < set(titles)
     deployment = lines[lines.index("Deployment:") + 1 : lines.index("Target local:")]
     assert [line.split()[0] for line in deployment if line.startswith("  --")] == ["--target", "--name"]
+
+
+def test_the_help_of_an_option_is_at_most_70_characters_long() -> None:
+    def options(command: Any, path: str) -> Iterator[tuple[str, str]]:
+        for option in command.params:
+            yield f"{path} --{option.name}", (option.help or "").partition(" [default")[0]
+        for name, inner in getattr(command, "commands", {}).items():
+            yield from options(inner, f"{path} {name}")
+
+    from typer.main import get_command
+
+    helps = dict(options(get_command(cli.app), "bench"))
+    too_long = {name for name, text in helps.items() if len(text) > 70 and not name.endswith("--show_completion")}
+    assert too_long == {"bench report --format"}  # which lists nine formats
 
 
 def test_the_version_names_raymeter_and_ray(bench: Typed) -> None:
