@@ -192,7 +192,7 @@ def test_a_target_that_cannot_be_asked_hides_no_other(bench, tmp_path: Path) -> 
 
     code, out, err = bench("status")
     assert (code, out) == (4, "docker: nothing is up\nk8s: nothing is up\n")
-    assert err.startswith(f"bench: {state} says what this deployment has made, and cannot be read")
+    assert err.startswith(f"bench: The state of this deployment, {state}, cannot be read: ")
     assert err.count("\n") == 1
 
     code, out, _ = bench("status", "--json")
