@@ -16,6 +16,7 @@ from typing import Annotated
 
 import typer
 
+from bench.analysis.number_format import plural
 from bench.errors import BadInput, CannotWrite, RecordDamaged
 from bench.options import DEFAULT_OUT, AsJson, Out
 from bench.record import store
@@ -39,7 +40,7 @@ def command(sessions: Names, yes: Yes = False, as_json: AsJson = False, out: Out
     if not yes:
         if not sys.stdin.isatty():
             raise BadInput("Cannot prompt: standard input is not a terminal.", "Use --yes to confirm.")
-        typer.confirm(f"Delete {len(folders)} sessions?", abort=True, err=True)
+        typer.confirm(f"Delete {plural(len(folders), 'session')} for good?", abort=True, err=True)
     for folder in folders:
         with _at_rest(folder):
             _remove(folder)

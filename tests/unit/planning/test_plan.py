@@ -51,7 +51,7 @@ def test_three_nodes_share_what_can_be_shared_equally() -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [
-        ({"cpus": 3}, DoesNotFit, "3 CPUs cannot be divided equally by 2 nodes"),
+        ({"cpus": 3}, DoesNotFit, "3 CPUs cannot be divided equally among 2 nodes"),
         ({"cpus": 0}, BadInput, "at least 1"),
         ({"cpus": 1}, DoesNotFit, "cannot be divided"),
         ({"nodes": 1}, BadInput, "at least 2"),
@@ -182,7 +182,7 @@ def test_a_quota_counts_and_is_named_where_it_is_too_small(monkeypatch: pytest.M
     quota = EffectiveCpus(allowed=tuple(range(8)), quota=1.5)
     monkeypatch.setattr(plan, "effective_cpus", lambda: quota)
     assert plan.topologies(RunRequest(experiments=(), topology="single"))[0].cpus_per_node == 1
-    with pytest.raises(DoesNotFit, match=r"1.5 \(affinity 8, CPU quota 1.5\), cannot be divided equally by 2 nodes"):
+    with pytest.raises(DoesNotFit, match=r"1.5 \(affinity 8, CPU quota 1.5\), cannot be divided equally among 2 nodes"):
         plan.topologies(RunRequest(experiments=()))
 
 
