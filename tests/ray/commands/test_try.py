@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 MODULE = '''"""Sizes: what the Ray of a try has."""
 
 from __future__ import annotations
@@ -80,7 +78,6 @@ def try_sizes(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.ray
 def test_the_first_task_starts_a_ray_of_so_many_cpus_which_ends_with_the_command(tmp_path: Path) -> None:
     done = try_sizes(tmp_path, "--cpus", "3")
     assert done.returncode == 0, done.stderr
@@ -90,7 +87,6 @@ def test_the_first_task_starts_a_ray_of_so_many_cpus_which_ends_with_the_command
     assert not (tmp_path / ".ray").exists()
 
 
-@pytest.mark.ray
 def test_an_error_in_a_task_is_one_line_that_names_the_line_of_the_task(tmp_path: Path) -> None:
     done = try_sizes(tmp_path, "--set", "fails=true", "--json")
     assert (done.returncode, done.stdout) == (6, "")
@@ -102,7 +98,6 @@ def test_an_error_in_a_task_is_one_line_that_names_the_line_of_the_task(tmp_path
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.ray
 def test_an_address_uses_the_ray_that_is_running(local_ray: object, tmp_path: Path) -> None:
     import ray
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from repository import ROOT
 
 ACTOR = """
@@ -64,7 +63,6 @@ def example(page: str) -> str:
     return str(code)
 
 
-@pytest.mark.slow
 def test_the_examples_of_the_documentation_and_actors_pass_and_a_wrong_attribute_does_not(tmp_path: Path) -> None:
     wrong = ACTOR.replace(ACTOR[ACTOR.index("    def halve") : ACTOR.index("\n\ndef total")], WRONG)
     found = type_check(
