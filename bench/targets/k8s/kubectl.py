@@ -12,6 +12,7 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -137,8 +138,6 @@ def command(program: str, *arguments: str, stdin: str | None = None, timeout_sec
 
 
 def _verb(arguments: Sequence[str]) -> list[str]:
-    """The first words of a command, without the context, for a message."""
-    rest = list(arguments)
-    if rest[:1] == ["--context"]:
-        rest = rest[2:]
-    return rest[:3]
+    """The first words of a command, without options and the context before them, for a message."""
+    rest = arguments[2:] if arguments[:1] == ("--context",) else arguments
+    return list(takewhile(lambda word: not word.startswith("-"), rest[:3]))

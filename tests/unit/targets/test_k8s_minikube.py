@@ -155,3 +155,11 @@ def test_manifests_that_cannot_be_fetched_are_told_with_the_reason(program: Prog
     program("kubectl", f"sys.exit({KUBECTL_SAYS!r})")
     with pytest.raises(TargetFailed, match=r"failed: fatal: unable to access .* Could not resolve host"):
         kustomize(tmp_path)
+
+
+def test_the_command_that_failed_is_named_without_context_and_options(program: Program) -> None:
+    program("kubectl", "sys.exit('error: no')")
+    with pytest.raises(TargetFailed, match=r"^`kubectl delete namespace a` failed: error: no\.$"):
+        Kubectl("here").run("delete", "namespace", "a", "--wait=false")
+    with pytest.raises(TargetFailed, match=r"^`kubectl get` failed: error: no\.$"):
+        Kubectl("here").run("get", "--raw", "/readyz")

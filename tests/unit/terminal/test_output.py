@@ -102,6 +102,19 @@ def test_verbose_says_what_each_run_is_about_to_do(
         assert all(f"{name}={value}" in told[1] for name, value in spec.params.items())
 
 
+def test_steps_of_the_first_cluster_are_told_and_later_the_slow_ones_alone(
+    progress: Callable[[], Progress], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with progress() as listener:
+        for ended in (0, 1):
+            listener._ended = ended
+            listener.cluster_step_started("loading the image")
+            listener.cluster_step_finished("image loaded", 63.0)
+            listener.cluster_step_finished("nodes registered 2 of 2", 9.0)
+    told = capsys.readouterr().err.splitlines()
+    assert told == ["image loaded 63 s", "nodes registered 2 of 2 9.0 s", "image loaded 63 s"]
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
