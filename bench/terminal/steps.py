@@ -49,8 +49,9 @@ class StepDisplay:
         if not self._bar:
             return
         if self._task is None:
-            self._task = self._bar.add_task("", total=None)
-        self._bar.update(self._task, description=clean_text(doing))
+            self._task = self._bar.add_task(clean_text(doing), total=None)
+        else:
+            self._bar.update(self._task, description=clean_text(doing))
 
     def _report(self, done: str, seconds: float) -> None:
         if not self._bar:
