@@ -25,6 +25,7 @@ from tests.unit.test_ci_example import parsed
 from tools import docs
 from tools.doc_parts import HEADINGS, OPENING
 from tools.docs import FILES
+from tools.screenshots import REPORT, with_report
 
 PAGES = sorted(DOCS.rglob("*.md"))
 TASKS = yaml.safe_load((ROOT / "Taskfile.yml").read_text())["tasks"]
@@ -52,6 +53,24 @@ def shown_in_sentences() -> list[tuple[str, str]]:
 
 def test_the_readme_is_short_enough_to_be_read() -> None:
     assert len(README.read_text().split()) <= README_WORDS
+
+
+def test_the_readme_shows_a_report_of_one_screen() -> None:
+    found = REPORT.search(README.read_text())
+    assert found
+    lines = found[0].splitlines()
+    assert lines[0].startswith("raymeter report of session ")
+    assert any(line.startswith("Everything ") for line in lines)
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 100
+
+
+def test_a_report_goes_between_its_marks_and_nowhere_else() -> None:
+    renewed = with_report(README.read_text(), "0.5 [0.4, 0.6]\n")
+    assert "\n```text\n0.5 [0.4, 0.6]\n```\n" in renewed
+    assert REPORT.sub("", renewed) == REPORT.sub("", README.read_text())
+    with pytest.raises(ValueError, match="no place"):
+        with_report("# raymeter\n", "0.5\n")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
