@@ -1,8 +1,8 @@
-"""Times the analysis of a large session: `task time:analysis -- CELLS BLOCKS`, 100 cells of 60 blocks where nothing is said.
+"""Times the analysis of a large session: `task time:analysis -- CELLS BLOCKS`, 100 cells of 60 blocks by default.
 
 The session is drawn from a seed, each run with 47 samples and 21 rows of usage a node, like one of inference with 3 turns that
-count. What is timed begins with the record in memory and ends with the value that every renderer reads. Reading the record
-from a disk is timed apart, and of one cell.
+count. Timing begins with columns in memory, as reading leaves them, and ends with the value that every renderer reads.
+Reading the record of one cell from a disk is timed by itself.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from statistics import median_low
 
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import CensoredData, ecdf
 
 from bench.survival import kaplan_meier_median
 
@@ -36,3 +37,11 @@ def test_where_all_came_it_is_the_lower_median(reached: list[float]) -> None:
 def test_what_was_given_up_late_never_makes_the_median_less(reached: list[float], late: list[float]) -> None:
     beyond = [max(reached) + time for time in late]
     assert kaplan_meier_median(reached, beyond) >= kaplan_meier_median(reached, [])
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=15), st.lists(st.integers(1, 9), max_size=15))
+def test_the_median_is_that_of_scipy_with_ties_too(reached: list[int], censored: list[int]) -> None:
+    surviving = ecdf(CensoredData(uncensored=reached, right=censored)).sf
+    steps = zip(surviving.quantiles.tolist(), surviving.probabilities.tolist(), strict=True)
+    expected = next((time for time, share in steps if share <= 0.5 + 1e-9), math.inf)
+    assert kaplan_meier_median(reached, censored) == expected

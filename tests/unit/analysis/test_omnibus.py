@@ -6,10 +6,12 @@ import math
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy.stats import friedmanchisquare
 
-from bench.analysis.stats.omnibus import beyond_range, critical_difference, omnibus
+from bench.analysis.stats.estimates import mean_ranks
+from bench.analysis.stats.omnibus import beyond_range, critical_difference, friedman, omnibus
 
 # Hollander and Wolfe (1973), rounding first base: the example of R's `friedman.test`.
 BASES = """5.40 5.50 5.55 5.85 5.70 5.75 5.20 5.60 5.50 5.55 5.50 5.40 5.90 5.85 5.70 5.45 5.55 5.60 5.40 5.40 5.35 5.45
@@ -105,3 +107,11 @@ def test_the_speed_of_a_block_and_the_unit_change_nothing(seed, unit):
     values = {name: {block: draw.uniform(1, 2) for block in range(8)} for name in "abcd"}
     moved = {name: {block: unit * 2**block * value for block, value in of.items()} for name, of in values.items()}
     assert omnibus(moved, higher_is_better=True) == omnibus(values, higher_is_better=True)
+
+
+@given(st.integers(3, 6).flatmap(lambda k: st.lists(st.lists(st.integers(0, 4), min_size=k, max_size=k), min_size=6)))
+def test_friedman_is_that_of_scipy_with_ties_too(blocks):
+    assume(any(len(set(block)) > 1 for block in blocks))
+    expected = friedmanchisquare(*zip(*blocks, strict=True))
+    chi_squared, p = friedman([mean_ranks(block) for block in blocks])
+    assert (chi_squared, p) == (pytest.approx(expected.statistic, rel=1e-9, abs=1e-9), pytest.approx(expected.pvalue))
