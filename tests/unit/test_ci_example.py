@@ -24,7 +24,10 @@ COMMANDS = [
 
 def parsed(words: list[str]) -> dict[str, Any]:
     """What the command line makes of a command, which is not run. Raises where it makes nothing of it."""
-    command = get_command(cli.app).commands[words[0]]  # type: ignore[attr-defined]
+    app = get_command(cli.app)
+    context = app.make_context("bench", list(words))  # takes the options before the command
+    words = [*context._protected_args, *context.args]
+    command = app.commands[words[0]]  # type: ignore[attr-defined]
     while hasattr(command, "commands"):  # a command of several: `baseline set`
         words = words[1:]
         command = command.commands[words[0]]

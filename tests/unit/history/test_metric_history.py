@@ -98,7 +98,7 @@ def test_a_change_of_level_is_marked_at_its_session_and_in_its_series_alone() ->
 def test_under_10_sessions_nothing_is_marked_and_the_command_says_why() -> None:
     few = metric_history.with_changes(a_series(9))
     assert [each.changed for each in few] == [None] * 18
-    assert "  not enough history to look for changes: 9 of 10 sessions" in command._lines(few)
+    assert "  not enough history to detect changes: 9 of 10 sessions" in command._lines(few)
     said = command._lines(metric_history.with_changes(a_series(12)))
     assert "  no changes of level in 12 sessions" in said
     assert "  1 change of level in 12 sessions" in said

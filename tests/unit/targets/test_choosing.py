@@ -68,17 +68,17 @@ def test_a_named_target_is_that_one_whatever_is_up(up: dict[str, Options]) -> No
         (
             "docker",
             {"isolation": "namespace"},
-            "The target docker does not take --isolation. Leave that out, or use --target local",
+            "The target docker does not take --isolation. Leave it out, or use --target local",
         ),
         (
             "k8s",
             {"link_rate": "1gbit"},
-            "The target k8s does not take --link-rate. Leave that out, or use --target local",
+            "The target k8s does not take --link-rate. Leave it out, or use --target local",
         ),
         (
             "local",
             {"dev": True, "image": "a"},
-            "does not take --dev, --image. Leave that out, or use --target docker or k8s",
+            "does not take --dev, --image. Leave it out, or use --target docker or k8s",
         ),
         ("auto", {"image": "a", "link_rate": "1gbit"}, "The target local does not take --image."),
     ],
