@@ -149,7 +149,7 @@ class Context(Protocol):
         ...
 
     def expects_losses(self) -> None:
-        """Declare that the run goes on without nodes that are lost: the experiment, and nobody else, then says what of it."""
+        """Declare that the run goes on without nodes that are lost: the experiment alone then reports what was lost."""
         ...
 
     def handle_faults(self, *, on_fault: Callable[[str, str], None], fill_disk: Callable[[], None]) -> None:
@@ -177,7 +177,7 @@ class Context(Protocol):
 
     @property
     def folder(self) -> Path:
-        """A folder on the driver's node for files of this run. What is appended to them comes home while it goes."""
+        """A folder on the driver's node for files of this run. What is appended to them is transferred while the run goes on."""
         ...
 
     @property

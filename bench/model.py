@@ -113,7 +113,7 @@ class Topology:
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """All that one run needs to know. What its experiment says of its params is in it: nobody asks it again."""
+    """All that one run needs to know, with what its experiment declares of its params: the module is not asked again."""
 
     id: str  # unique in its session: b03-multi-inference-c02
     session: str
@@ -240,7 +240,7 @@ class NodeUsage:
     cpu_mhz: float | None = None  # mean of the CPUs that the node may run on, when the interval ended
     celsius: float | None = None  # of its machine's warmest sensor, then
     watched_seconds: float | None = None  # a little more than the interval: this and what stands below is of that time
-    host_busy_seconds: float | None = None  # of all CPUs of the node's host, whoever used them
+    host_busy_seconds: float | None = None  # of all CPUs of the node's host, of all processes
     steal_seconds: float | None = None  # of the CPUs that the node may run on, given to others by the hypervisor
     pressure_cpu_seconds: float | None = None  # in which some task of the host waited for a CPU
     pressure_io_seconds: float | None = None

@@ -42,7 +42,7 @@ def new_page(name: str) -> str:
 
 
 def fill(text: str, app: typer.Typer) -> str:
-    """`text` with every marked part written anew. Raises BadInput on a part that nobody can write."""
+    """`text` with every marked part generated again. Raises BadInput on an unknown part."""
 
     def written(match: re.Match[str]) -> str:
         name = match["name"]

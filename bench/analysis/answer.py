@@ -15,7 +15,7 @@ from bench.model import Session, Topology
 
 
 def question(session: Session, topologies: Sequence[Topology]) -> str:
-    """What was asked, in words."""
+    """The question that the session asks."""
     work = " and ".join(session.metrics) or "nothing"
     if not topologies:
         return f"How fast is {work}?"

@@ -1,10 +1,10 @@
 """Decides which blocks were measured on a machine that others disturbed. It is decided without any result.
 
 `decide_exclusions` gets `Conditions`, which have what the kernel counted for the machine, and nothing of what a run achieved: no
-sample, no work done. An excluded block is lost to every cell, topology and arm alike, whoever did better in it.
+sample, no work done. An excluded block is lost to every cell, topology and arm alike, whichever did better in it.
 
 What the harness demands of the CPUs itself is no disturbance. A node that has more to run than CPUs makes its own tasks
-wait, so pressure alone says nothing: on two cores Ray often keeps it above 90 %. A task that waits does so for whoever
+wait, so pressure alone says nothing: on two cores Ray often keeps it above 90 %. A task that waits does so for whatever
 holds the CPU, and others hold it for their share of all the CPU time used. So of the time in which some task waited, that
 share is laid to the others' charge, and the rest is own demand:
 
@@ -14,7 +14,7 @@ with `busy` the CPU seconds of the whole machine and `own` those of all of the r
 uses beside them at rest, as it was measured after it was stood up: kubelet and API server of a cluster of kind are no
 disturbance that another block would be spared. What is used beyond that is the others'. Where the kernel counts no
 pressure, the time that the node's own threads waited in the run queue stands for it, all of the time at most. Where one of them cannot
-be counted nothing is laid to anybody's charge, and the report says that it could not be seen.
+be counted nothing is excluded, and the report says that it could not be counted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 MOST_STEAL = 0.02  # of the time of the CPUs that a node may run on
 MOST_PRESSURE = 0.20  # of the time, beyond the harness's own demand
-MOST_SWAPPED_BYTES = 2**20  # in a run: a page or two of some idle program disturbs nobody
+MOST_SWAPPED_BYTES = 2**20  # in a run: a page or two of some idle program disturbs nothing
 NOISY = 0.20  # of all blocks: with more of them excluded no verdict is given
 
 
@@ -90,7 +90,7 @@ class Exclusions:
     blocks: frozenset[int] = frozenset()
     reasons: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # of the excluded ones
     unseen: tuple[str, ...] = ()  # what could not be counted, and so excludes nothing
-    is_forced: bool = False  # the person wants those blocks used too
+    is_forced: bool = False  # the user wants those blocks used too
 
     @property
     def is_noisy(self) -> bool:
@@ -109,7 +109,7 @@ class Exclusions:
 
 
 def decide_exclusions(seen: Iterable[Conditions], *, is_forced: bool = False) -> Exclusions:
-    """Judge each block by the worst that befell any of its runs."""
+    """Judge each block by the worst interference in any of its runs."""
     blocks: set[int] = set()
     reasons: dict[int, list[str]] = {}
     unseen: dict[str, None] = {}

@@ -20,7 +20,7 @@ class Difference:
     what: str
     text: str
     confounds: bool
-    is_data: bool = False  # other inputs: nobody can insist on a verdict all the same
+    is_data: bool = False  # other inputs: no option forces a verdict all the same
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def _unequal(what: str, amounts: Mapping[str, int], *, exact: bool) -> Iterator[
 def between(one: Sequence[Run], other: Sequence[Run]) -> Iterator[Difference]:
     """What was not the same in two sessions, whose runs these are: of one experiment, on one topology.
 
-    There Ray's settings must be equal too. A machine that was booted anew is another circumstance, and no other machine.
+    There Ray's settings must be equal too. A machine that was booted anew has changed its state, and is not another machine.
     """
     sides = [[run.facts for run in runs if run.facts is not None] for runs in (one, other)]
     if not all(sides):

@@ -87,7 +87,7 @@ def quantity(metric: Metric, value: float) -> str:
 
 
 def label(metric: Metric) -> str:
-    """The metric's name in words, without the unit that its column has."""
+    """The metric's name as text, without the unit that its column has."""
     name = metric.name
     if "/" in metric.unit:
         amount, per = metric.unit.split("/", 1)

@@ -25,7 +25,7 @@ class TimeToTarget:
     low: float  # of the share that reaches it: Clopper and Pearson's interval
     high: float
     median_seconds: float | None  # Kaplan and Meier's; None: half of them never got there
-    censored_seconds: float  # the longest that one was watched in vain; 0: all got there
+    censored_seconds: float  # the longest time of a training that did not reach it; 0: all did
 
 
 def times_to_target(

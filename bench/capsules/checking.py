@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bench.analysis import Report
 
 CLOSE = 1e-9  # relative: another processor may round the last digits otherwise
-_WORDS = ("answer", "caveats", "why", "question", "estimator", "randomised")  # what a report says in words
+_WORDS = ("answer", "caveats", "why", "question", "estimator", "randomised")  # the fields of a report that are text
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
@@ -40,7 +40,7 @@ class Verified:
     samples: int
     numbers: int  # of the report, each computed anew
     damaged: tuple[str, ...]  # runs whose record cannot be read, and why: its report leaves them out
-    extract: str  # what it has of Prometheus, in words
+    extract: str  # describes its extract of Prometheus
     same_code: bool  # the page too was made anew, and is the same
 
 
@@ -97,7 +97,7 @@ def _check_report(folder: Path, session: Session, runs: list[Run], *, same_code:
 
 
 def _differences(said: Any, found: Any, place: str, *, other_code: bool) -> Iterator[str]:
-    """Where two JSON values differ, in words; what both say of a number need not be equal to the last digit.
+    """Describe where two JSON values differ; numbers need not be equal to the last digit.
 
     `other_code`: the capsule is of another raymeter. What this one says besides is no contradiction, and neither are other words.
     """

@@ -69,7 +69,7 @@ class Packed:
 
     path: Path
     damaged: tuple[str, ...]  # runs whose record cannot be read, and why: they are packed as they are
-    extract: str  # what it has of Prometheus, in words
+    extract: str  # describes its extract of Prometheus
 
 
 def pack(folder: Path, into: Path) -> Packed:

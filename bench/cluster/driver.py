@@ -150,7 +150,7 @@ def connect(spec: Spec) -> None:
 
 
 def refuse_large_functions() -> None:
-    """Make Ray refuse what it only warns of: data that a remote function carries along is copied, and put by nobody."""
+    """Make Ray refuse what it only warns of: data that a remote function carries along is copied, and never put into the object store."""
     from ray._private import ray_constants  # there is no public way below 10 MB
 
     ray_constants.FUNCTION_SIZE_WARN_THRESHOLD = MOST_FUNCTION_BYTES

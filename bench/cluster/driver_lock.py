@@ -13,13 +13,13 @@ LOCK = "driver.lock"
 
 
 def hold(folder: Path) -> BinaryIO:
-    """Lock the record in `folder` until the file that this returns is closed. Nobody sees the lock before it is held."""
+    """Lock the record in `folder` until the file that this returns is closed. The lock file appears with the lock already held."""
     path = folder / f".{LOCK}"
     file = path.open("xb")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         path.rename(folder / LOCK)
-    except OSError:  # a filesystem without locks: nobody can tell, and the record is as good
+    except OSError:  # a filesystem without locks: a lock cannot be seen, and the record is as good
         path.unlink(missing_ok=True)
     return file
 

@@ -28,7 +28,7 @@ QUOTA_PERIOD_SECONDS = 0.1  # after which a CPU quota is filled up again: the ke
 ROOM = 1.2  # more passes than the last turn says: a warm-up is slower than what comes after
 MOST_PASSES = 100_000
 CLOCK_LOOKS = 21
-QUIET = "quiet"  # while this file stands in the records folder the exporter answers nobody. It names the run
+QUIET = "quiet"  # while this file stands in the records folder the exporter answers no request. It names the run
 PROBE_TIMEOUT_SECONDS = 30.0
 PROGRESS_SECONDS = 1.0  # between two words on how far long work is
 

@@ -212,7 +212,7 @@ def _frame(function: str, file: str) -> str:
 
 @cache
 def _short(file: str) -> str:
-    """`file` from its outermost package on: where things are installed is nobody's business."""
+    """`file` from its outermost package on: where packages are installed is not recorded."""
     path = Path(file)
     if not path.is_absolute():
         return file
@@ -225,7 +225,7 @@ def _short(file: str) -> str:
 def _why_no_py_spy() -> str:
     """Tried on this process itself: rights are the kernel's, a container's and a policy's, and no one place tells them."""
     if sys.platform != "linux":
-        return "py-spy is run by nobody but root; pyinstrument and memray need no rights"
+        return "py-spy can be run by root only; pyinstrument and memray need no rights"
     _let_be_traced()
     words = [_py_spy(), "dump", "--pid", str(os.getpid())]
     try:

@@ -1,6 +1,6 @@
 """Run an experiment once and print its samples.
 
-For whoever writes one: it runs the first cell of the profile, or the one that --set names, in a Ray of this process
+For authors of experiments: it runs the first cell of the profile, or the one that --set names, in a Ray of this process
 that ends with it. There is no cluster, quiet check or report. It checks that samples and credited work match what the
 experiment declares.
 

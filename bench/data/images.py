@@ -2,10 +2,10 @@
 
 | name             | is                                                | to train on | held out | one image     |
 |------------------|---------------------------------------------------|-------------|----------|---------------|
-| `mnist`          | all of MNIST, seeded by a person                  | 60,000      | 10,000   | (784,)        |
+| `mnist`          | all of MNIST, seeded by the user                  | 60,000      | 10,000   | (784,)        |
 | `mnist-small`    | real digits of MNIST that ship with raymeter      | 4,000       | 1,000    | (784,)        |
 | `synthetic`      | one pattern a class, and noise, drawn from a seed | 10,000      | 2,000    | (784,)        |
-| `cifar10`        | CIFAR-10, seeded by a person                      | 50,000      | 10,000   | (3, 32, 32)   |
+| `cifar10`        | CIFAR-10, seeded by the user                      | 50,000      | 10,000   | (3, 32, 32)   |
 | `mnist-small-32` | mnist-small in a black frame, on three channels   | 4,000       | 1,000    | (3, 32, 32)   |
 | `synthetic-32`   | as synthetic, with colours                        | 10,000      | 2,000    | (3, 32, 32)   |
 

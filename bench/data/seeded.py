@@ -1,4 +1,4 @@
-"""Where the sets are that a person has seeded, and how one is found, checked and read.
+"""Finds, checks and reads the data sets that the user has seeded.
 
 A set is one file, `<name>.<its SHA-256>.npz`, with train_x, train_y, test_x and test_y: its name is its pin. Outside it
 lies in the user's data folder (RAYMETER_DATA names another); inside a cluster RAYMETER_DATA is where it was sent to.

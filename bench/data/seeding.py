@@ -1,4 +1,4 @@
-"""A person's downloaded files, checked against what their makers published, made into one set.
+"""Checks the user's downloaded files against the published checksums, and makes one data set of them.
 
 The files are hostile until their SHA-256 is the pinned one; only then is anything in them read, and a pickle loaded.
 """

@@ -201,13 +201,13 @@ def _cpus() -> Finding:
     return Finding("CPUs", "note" if hint else "good", ", ".join(parts), hint)
 
 
-def _room(name: str, folder: Path, mend: str) -> Finding:
+def _room(name: str, folder: Path, hint: str) -> Finding:
     """Check the free space of a folder that Ray writes to."""
     disk = shutil.disk_usage(folder)
     is_enough = disk.free > LEAST_FREE_BYTES
     where = "" if name == str(folder) else f" in {folder}"
     description = f"{_gib(disk.free, disk.total)}{where}"
-    return Finding(name, "good" if is_enough else "bad", description, "" if is_enough else mend)
+    return Finding(name, "good" if is_enough else "bad", description, "" if is_enough else hint)
 
 
 def _gib(free: int, total: int) -> str:

@@ -36,9 +36,9 @@ class Look:
 
 def findings(target: Target, topology: Topology) -> Iterator[Finding]:
     """One finding for each good node, and one for every fault."""
-    if befell := target.trouble():
+    if trouble := target.trouble():
         yield Finding(
-            "nodes", "bad", befell, "Run `bench up` again; give the nodes more with --memory-mib if it was memory."
+            "nodes", "bad", trouble, "Run `bench up` again; give the nodes more with --memory-mib if it was memory."
         )
     before = time.time()
     outputs = target.ask_nodes(LOOK)

@@ -192,7 +192,7 @@ def _figures(timed: Measured[list[tuple[Written, Read]]], params: Params) -> Ite
 def still_warm(reads: Sequence[Read], disk_bytes: int) -> str | None:
     """Why reads that should be cold were not, or cannot be known to be; None: they were."""
     if any(read.from_disk_bytes is None for read in reads):
-        return "this system does not say what came from a disk, so nobody knows whether the read was cold"
+        return "this system does not say what came from a disk, so it is not known whether the read was cold"
     came = sum(read.from_disk_bytes or 0 for read in reads)
     if came < COLD_SHARE * disk_bytes:
         return (

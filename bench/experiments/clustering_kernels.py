@@ -192,7 +192,7 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
 
 
 def taken(params: Params, context: Context) -> Points:
-    """The vectors of a person's own file, shape (jobs, points, dimensions). Raises BadInput or DataMissing."""
+    """The vectors of the user's own file, shape (jobs, points, dimensions). Raises BadInput or DataMissing."""
     import numpy as np
 
     found = open_jobs(params.input, params.points, params.dimensions, params.jobs)

@@ -175,7 +175,7 @@ def _unpacked(file: bytes) -> bytes:
 
 
 def describe(runs: Sequence[Run]) -> str:
-    """The extracts of a session in words, such as `series of 12 of 12 runs: 3,456 series, 98,765 points`."""
+    """Describe the extracts of a session, such as `series of 12 of 12 runs: 3,456 series, 98,765 points`."""
     extracts = [run.extract for run in runs if run.extract and not run.extract.missing]
     lacking = {run.extract.missing if run.extract else "its raymeter kept none" for run in runs} - {""}
     why = f"; {'; '.join(sorted(lacking))}" if lacking else ""

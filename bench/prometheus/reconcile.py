@@ -23,7 +23,7 @@ def key_of(sample: Sample) -> Key | None:
 
 
 def differences(spec: Spec, samples: Iterable[Sample], page: str) -> list[str]:
-    """The differences between the metrics page and the record, in words; empty if they agree."""
+    """The differences between the metrics page and the record, one sentence each; empty if they agree."""
     samples = list(samples)
     expected = {
         key: sample.value

@@ -123,10 +123,10 @@ def _rule(rule: Mapping[str, Any]) -> Rule:
 
 
 def alerts_of(prometheus: Prometheus, span: Span | None, rules: Sequence[Rule]) -> Iterator[str]:
-    """The rules that held during the run of `span`, in words, each with the worst value that held long enough.
+    """The rules that held during the run of `span`, one sentence each, with the worst value that held long enough.
 
     They are evaluated here and not read from Prometheus' own alerts: so they need no rules in a Prometheus of
-    somebody else's, and a run that is shorter than two evaluations is not missed.
+    of another run, and a run that is shorter than two evaluations is not missed.
     """
     if span is None:
         yield f"{DISAGREE}: Prometheus does not know this run, and no alert rule could be evaluated on it"

@@ -30,7 +30,7 @@ def replace_whole(path: Path, content: bytes, *, is_lasting: bool) -> None:
         beside.replace(path)
     except OSError:
         with suppress(OSError):
-            beside.unlink()  # half of it helps nobody
+            beside.unlink()  # half a file is of no use
         raise
 
 
@@ -45,7 +45,7 @@ def expand_home(text: str) -> str:
 
 
 def open_plain(path: Path) -> BufferedReader:
-    """A regular file that a person names, open for reading: a pipe would be waited for, and a device may never end.
+    """A regular file that the user names, open for reading: a pipe would be waited for, and a device may never end.
 
     Raises OSError for anything else, without waiting.
     """

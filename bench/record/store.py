@@ -7,7 +7,7 @@ results/<session>/runs/<run>/run.json             how it ended, written last
 results/<session>/runs/<run>/prometheus.om.gz     what Prometheus had of it, where there was one
 results/<session>/runs/<run>/files/               what the experiment left beside its numbers: a profile, a journal
 results/<session>/runs/<run>/job.log              the end of the driver's log
-results/<session>/report.{txt,html,json}          what it means: in words, with pictures, for programs
+results/<session>/report.{txt,html,json}          the report: text, with pictures, for programs
 results/<session>/summary.json                    what lists show of it, and which records that and report.json were made from
 """
 
@@ -47,7 +47,7 @@ FILES = "files"
 MOST_PROFILES = 64  # of one run
 DONE = "done.jsonl"  # among these: what the next attempt at the run is given back, so that it need not be done again
 DATA = "data "  # in front of a data set's name, among the checksums of a run
-_OF_RAYMETER = re.compile(r"^\d{8}-\d{6}-(confirm|selfcheck)-")  # sessions that no person planned
+_OF_RAYMETER = re.compile(r"^\d{8}-\d{6}-(confirm|selfcheck)-")  # sessions that no user planned
 
 
 class OtherSchema(RecordDamaged):
@@ -84,7 +84,9 @@ def write_whole(path: Path, content: bytes) -> None:
         else:
             replace_whole(path, content, is_lasting=True)
     except OSError as error:
-        raise CannotWrite(f"{path} cannot be written: {error.strerror}.", "Make room or mend its rights.") from error
+        raise CannotWrite(
+            f"{path} cannot be written: {error.strerror}.", "Free disk space, or make it writable."
+        ) from error
 
 
 def create(out: Path, session: Session) -> Path:
@@ -244,7 +246,7 @@ def readable(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise RecordDamaged(
-            f"{error.filename or folder} cannot be read: {error.strerror}.", "Mend its rights."
+            f"{error.filename or folder} cannot be read: {error.strerror}.", "Make it readable."
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Holds what a report says in words, tables and pictures: text, Markdown and HTML write it, each in its own way."""
+"""Holds the sentences, tables and pictures of a report, which text, Markdown and HTML write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes what the blocks so far say, for whoever waits for a session: a line a cell at first, then one line a block."""
+"""Writes the result of the blocks so far while a session runs: a line a cell at first, then one line a block."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.analysis.number_format import label, plain, plural, ratio, scale_for
 from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT
 from bench.model import Metric
 
-MOST_CELLS = 8  # in words; a session of more has its report
+MOST_CELLS = 8  # that are named; a session of more has its report
 
 
 def values(found: Interim) -> Iterator[str]:

@@ -14,7 +14,7 @@ from bench.reports.tables import Cell, Table
 
 
 def compose(found: TwoSessions) -> Document:
-    """The comparison in words."""
+    """The comparison as sections."""
     cells = dict.fromkeys((row.experiment, row.cell, row.title) for row in found.rows)
     return Document(
         title=f"raymeter compares session {found.candidate.session} with the baseline {found.baseline.session}",

@@ -1,6 +1,6 @@
 """Finds and ends the processes of one deployment by two variables in their environment.
 
-Whoever is started by Ray inherits its environment, so two variables mark them all. A process that renames itself
+Each process that Ray starts inherits its environment, so two variables mark them all. A process that renames itself
 can overwrite what /proc shows of its environment (Ray's dashboard does): it is known by its parents, or by the
 session that its head node's `ray start` opened.
 """

@@ -42,7 +42,7 @@ def wait_until_ready(
 ) -> Observation:
     """Observe until nothing is missing, and return that last observation; at `until`, of the monotonic clock, raise.
 
-    One observation a poll serves everything: what is missing in it, the failures in it that no waiting mends, and the error at
+    One observation a poll serves everything: what is missing in it, the failures in it that do not end by waiting, and the error at
     the deadline.
     """
     while late := missing(observation := observe()):

@@ -279,7 +279,7 @@ def held_up(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def _culprit(by_node: Mapping[str, float]) -> str:
-    """Who waited much less than an equal share was waited for; where nobody did, it was now this one and now that one."""
+    """Name the worker that waited much less than an equal share: the others waited for it. If there is none, it alternated."""
     last = min(by_node, key=lambda node: by_node[node])
     waited = math.fsum(by_node.values())
     if by_node[last] < TO_BLAME * waited / len(by_node):

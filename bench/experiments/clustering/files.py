@@ -138,7 +138,7 @@ class Worker:
 
 
 def bytes_from_disk(path: Path = Path("/proc/self/io")) -> int | None:
-    """What this process has had read from a disk so far, by Linux's own count; None where nobody counts."""
+    """What this process has had read from a disk so far, by Linux's own count; None where it is not counted."""
     try:
         lines = dict(line.split(": ", 1) for line in path.read_text().splitlines())
         return int(lines["read_bytes"])

@@ -1,4 +1,4 @@
-"""A person's own file as what is clustered: .npy, Parquet or safetensors, not believed until it is checked, read window by window.
+"""Reads the user's own file of vectors (.npy, Parquet or safetensors), checked first, job by job.
 
 The driver reads it, so it must lie on the driver's node. A header says what there is before anything is read.
 """
@@ -68,7 +68,7 @@ class Input:
 
 
 def open_input(path: str, points: int, dimensions: int, *, sha256: str | None = None) -> Input:
-    """The file at `path`, checked, as jobs of so many vectors. `sha256`: where somebody has computed it already.
+    """The file at `path`, checked, as jobs of so many vectors. `sha256`: where it was computed before.
 
     Raises DataMissing where it is not on this node, and BadInput where it is not what it should be.
     """

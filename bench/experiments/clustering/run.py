@@ -265,7 +265,7 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
 
 
 def given_by(params: Params, context: Context) -> Given | None:
-    """The person's own file, all that is asked of it read and found good before the clock runs.
+    """The user's own file, read and checked before the clock runs.
 
     Raises BadInput where it is not what it should be, and DataMissing where it is not here.
     """

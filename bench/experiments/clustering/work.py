@@ -34,7 +34,7 @@ ERROR_BYTES = 2_000
 
 @dataclass(frozen=True, kw_only=True)
 class Given:
-    """A person's own file, of which job n has the n-th window of vectors."""
+    """The user's own file, of which job n takes the n-th range of vectors."""
 
     path: str
     sha256: str

@@ -52,7 +52,7 @@ def success_rate(passes: Sequence[Answers]) -> float:
 
 
 class Predictor:
-    """The network in an actor. Its weights stay in the object store, where nobody can write to them."""
+    """The network in an actor. Its weights stay in the object store, which is read-only."""
 
     def __init__(self, layers: Layers, own_vectors: Recipe | None, threads: int) -> None:
         from threadpoolctl import threadpool_limits

@@ -176,8 +176,8 @@ class Study:
         if arm not in arms.RAY_ARMS:
             return
         iterations = sum(done.iterations for done in passes)
-        slowest = [max(tally.update_seconds for tally in done.tallies) for done in passes]
-        busiest = [max(tally.cpu_seconds for tally in done.tallies) for done in passes]
+        slowest = [max(counts.update_seconds for counts in done.all_counts) for done in passes]
+        busiest = [max(counts.cpu_seconds for counts in done.all_counts) for done in passes]
         yield measured.sample(m.SERVER_UPDATE, sum(slowest) / iterations)
         yield measured.sample(m.SERVER_SHARE, sum(busiest) / seconds)
         yield measured.sample(m.REPLACED, sum(done.replaced for done in passes) / len(passes))
@@ -207,7 +207,7 @@ class Study:
         """Where the workers' time went, by node."""
         passes = measured.results
         ranks = range(len(passes[0].reports))
-        barrier = {rank: sum(done.tallies[0].barrier_seconds[rank] for done in passes) for rank in ranks}
+        barrier = {rank: sum(done.all_counts[0].barrier_seconds[rank] for done in passes) for rank in ranks}
         travel = {rank: sum(done.reports[rank].travel_seconds for done in passes) for rank in ranks}
         for metric, values in ((m.BARRIER, barrier), (m.TRAVEL, travel)):
             yield measured.sample(metric, sum(values.values()) / len(values) / len(passes))
@@ -223,7 +223,7 @@ class Study:
         )
         predicted /= iterations
         yield measured.sample(m.WIRE_PREDICTED, predicted)
-        counted = sum(done.tallies[0].network_bytes for done in measured.results) / iterations
+        counted = sum(done.all_counts[0].network_bytes for done in measured.results) / iterations
         # Without a network of its own a node's packets take the loopback, which is not counted.
         yield sample(
             measured,
@@ -285,9 +285,11 @@ class Study:
 
 def _staleness(measured: Measured[TrainingPass]) -> Iterator[Sample]:
     """How many updates behind the gradients were."""
-    counts = sum((done.tallies[0].staleness for done in measured.results), start=Counter[int]())
+    counts = sum((done.all_counts[0].staleness for done in measured.results), start=Counter[int]())
     total = sum(counts.values())
     yield measured.sample(m.STALENESS_MEAN, sum(behind * count for behind, count in counts.items()) / total)
-    yield measured.sample(m.REFUSED, sum(done.tallies[0].refused for done in measured.results) / len(measured.results))
+    yield measured.sample(
+        m.REFUSED, sum(done.all_counts[0].refused for done in measured.results) / len(measured.results)
+    )
     for behind, count in sorted(counts.items()):
         yield measured.sample(m.STALENESS, count / total, step=float(behind))

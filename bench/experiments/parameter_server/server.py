@@ -68,7 +68,7 @@ class Checkpoint(NamedTuple):
 
 
 @dataclass
-class Tally:
+class ServerCounts:
     """What a shard saw of one training."""
 
     update_seconds: float = 0.0  # averaging, applying, copying
@@ -122,7 +122,7 @@ class ParameterServer:
             self._worker_cpu: dict[int, float] = {}
             self._first_cpu: dict[int, float] = {}
             self._snapshots: list[Snapshot] = []
-            self._tally = Tally()
+            self._counts = ServerCounts()
             self._started, self._cpu, self._bytes = monotonic(), process_time(), _network_bytes()
             self._checkpoint = Checkpoint(plan.begin, self._state.copy(), self._velocity.copy())
 
@@ -142,7 +142,7 @@ class ParameterServer:
             self._worker_cpu[rank] = cpu_seconds
             apply = self._join if self._plan.is_sync else self._apply_one
             apply(rank, version, pieces)
-            self._tally.barrier_seconds[rank] += monotonic() - arrived
+            self._counts.barrier_seconds[rank] += monotonic() - arrived
             return self._answer(rank)
 
     def _join(self, rank: int, version: int, pieces: Sequence[Any]) -> None:
@@ -151,7 +151,7 @@ class ParameterServer:
 
         plan = self._plan
         if version != self._version:  # of a worker that was given up, whose successor has sent this already
-            self._tally.refused += 1
+            self._counts.refused += 1
             return
         self._arrived[rank] = self._codec.read(pieces, self._spare[rank])
         if len(self._arrived) < plan.workers:
@@ -166,22 +166,22 @@ class ParameterServer:
                 mean += self._arrived[other]
             mean /= plan.workers
         self._arrived.clear()
-        self._tally.staleness[0] += plan.workers
+        self._counts.staleness[0] += plan.workers
         self._update(mean)
-        self._tally.update_seconds += monotonic() - begin
+        self._counts.update_seconds += monotonic() - begin
 
     def _apply_one(self, rank: int, version: int, pieces: Sequence[Any]) -> None:
         """Apply one worker's gradient as it comes; the worker then waits while it is too far ahead."""
         if self._is_over():
-            self._tally.refused += 1
+            self._counts.refused += 1
             return
         begin = monotonic()
         message = self._codec.read(pieces, self._spare[rank])
-        self._tally.staleness[self._version - version] += 1
+        self._counts.staleness[self._version - version] += 1
         self._clocks[rank] += 1
         self._at_work.discard(rank)
         self._update(message)
-        self._tally.update_seconds += monotonic() - begin
+        self._counts.update_seconds += monotonic() - begin
         bound = self._plan.staleness_bound
         if bound >= 0:
             self._wait(lambda: self._is_over() or self._clocks[rank] - min(self._clocks.values()) <= bound)
@@ -211,7 +211,7 @@ class ParameterServer:
         return Snapshot(self._version, monotonic() - self._started, cpu, self._state.copy())
 
     def _answer(self, rank: int) -> list[Any]:
-        # Synchronous workers read what nobody changes before all have it; asynchronous ones get a copy of the moment.
+        # Synchronous workers read what does not change before all have it; asynchronous ones get a copy of the moment.
         state = self._state if self._plan.is_sync else self._state.copy()
         return [self._version if self._may_go_on(rank) else OVER, *self._codec.encode(state)]
 
@@ -242,11 +242,11 @@ class ParameterServer:
         with self._changed:
             return self._version if self._plan.is_sync else self._clocks[rank]
 
-    def tally(self) -> Tally:
+    def counts(self) -> ServerCounts:
         """What was seen of the training that has just ended."""
-        self._tally.cpu_seconds = process_time() - self._cpu
-        self._tally.network_bytes = _network_bytes() - self._bytes
-        return self._tally
+        self._counts.cpu_seconds = process_time() - self._cpu
+        self._counts.network_bytes = _network_bytes() - self._bytes
+        return self._counts
 
     def snapshots(self) -> list[Snapshot]:
         """The states that were kept of the last training."""

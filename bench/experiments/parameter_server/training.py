@@ -15,7 +15,7 @@ from bench.experiments.parameter_server import checkpoints
 from bench.experiments.parameter_server.connections import Address
 from bench.experiments.parameter_server.learner import Learner
 from bench.experiments.parameter_server.params import Params
-from bench.experiments.parameter_server.server import Checkpoint, ParameterServer, Snapshot, Tally, TrainingPlan
+from bench.experiments.parameter_server.server import Checkpoint, ParameterServer, ServerCounts, Snapshot, TrainingPlan
 from bench.experiments.parameter_server.wire import parts
 from bench.experiments.parameter_server.worker import TrainingWorker, WorkerReport
 from bench.experiments.toolkit.placement import Place, get_in_time, on
@@ -34,7 +34,7 @@ class TrainingPass:
     samples_by_node: Mapping[str, float]
     iterations: int
     reports: Sequence[WorkerReport]
-    tallies: Sequence[Tally] = ()
+    all_counts: Sequence[ServerCounts] = ()
     replaced: int = 0
     lost_seconds: float = 0.0  # from a worker's death until its successor was ready
     snapshots: Callable[[], list[Snapshot]] = field(default=list)  # asked for when the clock has stopped
@@ -181,14 +181,15 @@ class _Training:
                 self.take(call)
             if self.running:
                 self.poll()
-        tallies = self.ask("tally")
+        all_counts = self.ask("counts")
         reports = list(self.reports.values())
         return TrainingPass(
-            samples=sum(tallies[0].staleness.values()) * self.trainers.params.batch,  # of gradients that were applied
+            samples=sum(all_counts[0].staleness.values())
+            * self.trainers.params.batch,  # of gradients that were applied
             samples_by_node=self.trainers.samples_by_node(reports),
             iterations=self.plan.iterations,
             reports=reports,
-            tallies=tallies,
+            all_counts=all_counts,
             replaced=self.replaced,
             lost_seconds=self.lost_seconds,
             snapshots=self.snapshots,

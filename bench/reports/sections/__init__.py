@@ -97,7 +97,7 @@ SECTIONS: tuple[Topic, ...] = (
 
 
 def compose(report: Report, runs: Sequence[Run] = ()) -> Document:
-    """The report in words. With `runs`, those of the report, their samples and profiles too."""
+    """The report as sections. With `runs`, those of the report, their samples and profiles too."""
     return Document(
         title=", ".join(
             [f"raymeter report of session {report.session}", report.created, f"target {report.target}", *report.stamps]

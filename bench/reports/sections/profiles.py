@@ -75,7 +75,7 @@ def listing(profile: Profile) -> tuple[str, ...]:
 
 
 def amount(unit: str, weight: float) -> str:
-    """A weight in words: 1.25 s, 12.5 MiB."""
+    """Format a weight: 1.25 s, 12.5 MiB."""
     return f"{weight / 1e6:,.3g} s" if unit == "us" else f"{weight / 2**20:,.3g} MiB"
 
 

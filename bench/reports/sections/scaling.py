@@ -66,7 +66,7 @@ def table(series: ScalingSeries) -> Table:
 
 
 def notes(series: ScalingSeries) -> Iterator[str]:
-    """The law in words, or why there is none."""
+    """Describe the law, or why there is none."""
     card = series.card
     if card.points and card.points[0].workers > 1:
         yield (

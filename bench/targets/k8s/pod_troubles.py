@@ -20,7 +20,7 @@ _PULL_OF_OTHERS = "Let the nodes reach its registry, or load it onto them: kind 
 
 @dataclass(frozen=True, kw_only=True)
 class Trouble:
-    """A failure that no waiting mends, and a hint."""
+    """A failure that does not end by waiting, and a hint."""
 
     what: str
     hint: str = LOOK

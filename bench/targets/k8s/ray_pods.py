@@ -123,7 +123,7 @@ class RayPods:
         kuberay.wait_gone(self.kubectl, RAY_CLUSTERS, RAY_CLUSTER, time.monotonic() + GONE_SECONDS, *where)
 
     def _raise_for_trouble(self, pods: Sequence[Object], events: Sequence[Object], *, until: float) -> None:
-        """Raise a failure of the pods that no waiting mends."""
+        """Raise a failure of the pods that does not end by waiting."""
         is_patient = until - time.monotonic() >= READY_SECONDS - PATIENCE_SECONDS
         if not is_patient and pod_troubles.trouble(pods, events):
             trouble = pod_troubles.trouble(pods, events, self.places())

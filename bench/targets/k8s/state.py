@@ -1,7 +1,7 @@
 """Describes what a deployment in a Kubernetes cluster has made; written to disk before it is made.
 
 Most of it is in its namespace and needs no list. This has what is not: the cluster itself, and the processes on this
-machine that forward ports. The operator is everybody's, and labelled where raymeter installed it.
+machine that forward ports. The operator is shared, and labelled where raymeter installed it.
 """
 
 from __future__ import annotations

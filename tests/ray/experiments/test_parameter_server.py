@@ -149,12 +149,12 @@ def test_gloo_and_plain_torch_get_the_weights_that_they_must(trainers: Trainers)
 
 def test_asynchronous_gradients_are_counted_and_their_staleness_too(trainers: Trainers) -> None:
     done = trainers.train(plan("async", iterations=60, staleness_bound=1), name="async")
-    tally = done.tallies[0]
-    assert sum(tally.staleness.values()) == 60
+    counts = done.all_counts[0]
+    assert sum(counts.staleness.values()) == 60
     # While a worker makes a gradient the other one goes from one step behind it to two ahead, where it waits.
-    assert max(tally.staleness) <= 3
+    assert max(counts.staleness) <= 3
     assert last(done).iteration == 60
-    assert sum(report.steps for report in done.reports) == 60 + tally.refused
+    assert sum(report.steps for report in done.reports) == 60 + counts.refused
 
 
 def test_a_training_that_is_resumed_ends_at_the_very_same_weights(start: Started) -> None:

@@ -361,7 +361,7 @@ def test_the_successor_of_a_worker_that_died_at_the_barrier_sends_its_gradient_b
         in_threads(lambda: send(0, numbers(1, 1, 1)), lambda: send(1, numbers(3, 3, 3)))
         == [(OVER, [-1.0, -1.0, 2.0])] * 2
     )
-    assert dict(shard.tally().staleness) == {0: 2}
+    assert dict(shard.counts().staleness) == {0: 2}
 
 
 def test_who_does_not_know_the_key_is_hung_up_on() -> None:
@@ -433,7 +433,7 @@ def test_the_gradient_of_a_worker_that_was_given_up_is_not_counted_twice() -> No
     version, state = shard.push(0, 0, 0.0, numbers(1, 1, 1))
     assert version == 1
     assert state.tolist() == [-0.5, -0.5, 1.0]
-    assert shard.tally().refused == 1
+    assert shard.counts().refused == 1
 
 
 def test_an_asynchronous_step_applies_what_comes_and_counts_how_stale_it_was() -> None:
@@ -445,9 +445,9 @@ def test_an_asynchronous_step_applies_what_comes_and_counts_how_stale_it_was() -
     assert (version, state[0]) == (OVER, -2.0)
     assert shard.push(0, 1, 0.0, numbers(0, 0, 0))[0] == OVER
     shard.push(1, 2, 0.0, numbers(9, 9, 9))
-    tally = shard.tally()
-    assert dict(tally.staleness) == {0: 1, 1: 2}
-    assert tally.refused == 1
+    counts = shard.counts()
+    assert dict(counts.staleness) == {0: 1, 1: 2}
+    assert counts.refused == 1
     assert shard.snapshots()[-1].state[0] == -2.0
 
 
@@ -471,7 +471,7 @@ def test_no_worker_gets_farther_ahead_than_its_bound(bound: int) -> None:
 
     in_threads(lambda: work(0), lambda: work(1))
     assert max(ahead) <= bound
-    assert sum(shard.tally().staleness.values()) == 40
+    assert sum(shard.counts().staleness.values()) == 40
 
 
 def test_a_fast_worker_stands_still_at_its_bound_until_the_slow_one_comes() -> None:
