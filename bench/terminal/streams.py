@@ -1,4 +1,4 @@
-"""Replaces standard output and error by streams that discard what nobody reads any more, so that no work ends for it."""
+"""Replaces standard output and error by streams that discard what is no longer read, so that the work goes on."""
 
 from __future__ import annotations
 
