@@ -196,7 +196,7 @@ def test_what_does_not_fit_is_refused_with_the_numbers_before_anything_changes(b
     before = {pod["metadata"]["uid"] for pod in items(bench, "pods")}
     code, _, err = bench("up", "--topology", "single", "--cpus", "640", *HERE)
     assert code == 3
-    assert "asks for 640 CPUs" in in_one_line(err)
+    assert "needs 640 CPUs" in in_one_line(err)
     code, _, err = bench("up", "--topology", "single", "--memory-mib", "4096000", *HERE)
     assert code == 3
     assert "needs 4000.1 GiB of memory, and the 2 Kubernetes nodes share 1 machine with" in in_one_line(err)
