@@ -223,9 +223,16 @@ def test_down_does_not_forget_a_namespace_that_it_cannot_reach(foreign: type[For
     assert folder_of("far").read() is not None
 
 
+def _has_what_kind_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever tools, disk and limits this machine has: `test_k8s_kind.py` tests their checks."""
+    for check in ("check_versions", "check_disk", "check_inotify"):
+        monkeypatch.setattr(k8s.kind, check, lambda *_: None)
+
+
 def test_a_kind_cluster_that_raymeter_did_not_make_is_not_deleted(
     foreign: type[ForeignCluster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    _has_what_kind_needs(monkeypatch)
     for module in (k8s, k8s_context, kubectl):
         monkeypatch.setattr(module, "contexts", lambda: ([], None))
     monkeypatch.setattr(k8s.kind, "clusters", lambda: ["mine"])
@@ -243,6 +250,8 @@ def test_a_kind_cluster_that_raymeter_did_not_make_is_not_deleted(
 def test_what_may_fail_is_tried_before_kind_makes_a_cluster(
     fails: str, why: str, foreign: type[ForeignCluster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    _has_what_kind_needs(monkeypatch)
+
     def fail(*_: object) -> None:
         raise TargetFailed(f"It {why}.")
 
