@@ -21,6 +21,8 @@ UNIT = Path(__file__).parent / "unit"
 # Without it a local `ray.init()` writes a token into the home folder and turns authentication on for what comes after.
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+for size in ("COLUMNS", "LINES"):  # of a terminal: pytest's own readline sets them for the processes of pytest-xdist
+    os.environ.pop(size, None)
 os.environ["RAYMETER_QUIET_CHECK_SECONDS"] = (
     "0"  # no test waits for a machine to be quiet: the tests are what keeps it busy
 )
