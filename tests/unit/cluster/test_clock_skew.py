@@ -111,7 +111,7 @@ def test_durations_are_read_as_prometheus_writes_them(text: str, seconds: float)
 @pytest.mark.parametrize(
     ("scraped_every", "shortest", "level", "words"),
     [
-        (15.0, 0.25, "bad", "scraped every 15 s, and checks and boards take it for 2 s"),
+        (15.0, 0.25, "bad", "scraped every 15 s, and checks and boards expect 2 s"),
         (2.0, 0.25, "note", "2 s, and the shortest samples of a profile last 0.25 s"),
         (2.0, 2.0, "good", "2 s, no longer than the shortest samples"),
         (0.0, 0.25, None, ""),  # an older Prometheus does not say
