@@ -172,7 +172,7 @@ def test_every_command_on_records_says_what_is_damaged_and_answers(folder: Path,
 def test_a_session_with_a_damaged_run_is_exported_and_verified_and_both_name_it(folder: Path, bench: Typed) -> None:
     DAMAGES["a line"][0](samples_of(folder))
     code, out, err = bench("export", SESSION, "-o", "out")
-    assert (code, f"Damaged, packed as it is and left out of the report: {RUN}: runs/{RUN}/" in err) == (0, True)
+    assert (code, f"Damaged, packed unchanged and left out of the report: {RUN}: runs/{RUN}/" in err) == (0, True)
     code, said, _ = bench("verify", out.strip())
     assert (code, f"Damaged, left out of the report: {RUN}: runs/{RUN}/" in said) == (0, True)
     (damaged,) = checking.verify(Path(out.strip())).damaged
