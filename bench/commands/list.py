@@ -126,7 +126,7 @@ def describe(name: str) -> list[str]:
         f"{name}: {experiments.summary(name)}",
         *("", "  params (--set name=value,value)", *_aligned(parameters)),
         *("", "  metrics (the headline first)", *_aligned(metrics)),
-        *("", "  arms (measured in turn, in every run)", *_aligned(arms)),
+        *("", "  arms (measured in turn)", *_aligned(arms)),
         *("", "  profiles", *_aligned(profiles)),
     ]
 

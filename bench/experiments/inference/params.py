@@ -75,7 +75,7 @@ PROFILES = {
         peer_sample_seconds=0.25,
     ),
     "lab": Profile(
-        help="Hours: 1 and 10 actors by batches of 1 to 1,000; 100,000 inputs, and 1,000,000 once.",
+        help="A day or more: 1 and 10 actors by batches of 1 to 1,000; 100,000 inputs, and 1,000,000 once.",
         grids=_LAB,
         blocks=6,
         warmups=1,

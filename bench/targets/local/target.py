@@ -282,7 +282,8 @@ class LocalTarget:
         for name, process in self._started.items():
             if process.poll() is not None:
                 raise TargetFailed(
-                    f"{name} ended while it was starting, exit code {process.returncode}: {self._reason(name)}."
+                    f"{name} ended while it was starting, exit code {process.returncode}: {self._reason(name)}.",
+                    "Try again when the machine is less busy; `bench resume latest` continues a session.",
                 )
 
     def _timeout_error(self, state: State, late: Sequence[str]) -> TargetFailed:
