@@ -175,7 +175,7 @@ class Target(Protocol):
 
 
 NAMES = TARGETS
-NOTHING_IS_UP = "nothing is up"
+NOTHING_IS_UP = "no deployment is up"
 
 
 def options_of(name: str) -> type[Options]:

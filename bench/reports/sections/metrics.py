@@ -72,6 +72,7 @@ def notes(cell: CellReport) -> Iterator[str]:
     for reason, names in empty.items():
         what = "nothing" if len(names) == len(cell.rows) else f"no {', no '.join(names)}"
         yield f"{what} measured: {reason}" if reason else f"{what} measured"
+    yield from _missing_on_one_side(cell)
     headline = cell.headline
     found = headline.comparison if headline else None
     if headline and found and found.missing and found.pairs:
@@ -81,6 +82,19 @@ def notes(cell: CellReport) -> Iterator[str]:
         yield "no pair in " + "; ".join(f"block {', '.join(map(str, blocks))} ({why})" for why, blocks in gaps.items())
     if headline and found and found.verdict == "undecided":
         yield f"{label(headline.metric)} is undecided: {found.why}"
+
+
+def _missing_on_one_side(cell: CellReport) -> Iterator[str]:
+    """Why a topology has no value of a metric that another topology has."""
+    gaps: dict[tuple[str, str], list[str]] = {}
+    for row in cell.rows:
+        if any(side.values for side in row.sides.values()):
+            for topology, side in row.sides.items():
+                if side.missing and not side.values:
+                    reason = next(iter(side.missing.values()))
+                    gaps.setdefault((topology, reason), []).append(label(row.metric))
+    for (topology, reason), names in gaps.items():
+        yield f"no {', no '.join(names)} on {topology}: {reason}"
 
 
 def _levels(cell: CellReport) -> Iterator[str]:

@@ -220,6 +220,28 @@ def with_a_load(runs):
     return found
 
 
+def without_first_results_on_multi(runs):
+    """The time to the first result, missing on one of the topologies."""
+    return [
+        replace(
+            run,
+            samples=tuple(
+                replace(sample, value=None, reason="40 calls; p90 needs 100")
+                if sample.metric == "first_result_seconds" and run.spec.topology.name == "multi"
+                else sample
+                for sample in run.samples
+            ),
+        )
+        for run in runs
+    ]
+
+
+def test_a_metric_without_a_value_on_one_topology_says_why() -> None:
+    words = " ".join(rendered(without_first_results_on_multi, cells=1).split())
+    assert "no first result on multi: 40 calls; p90 needs 100" in words
+    assert "on multi: 40 calls" not in " ".join(rendered(cells=1).split())
+
+
 def test_a_point_without_a_value_says_why() -> None:
     words = " ".join(rendered(with_a_load, cells=1).split())
     assert re.search(r"not all topologies have [\w ]+ at 70 % poisson: generator late", words)

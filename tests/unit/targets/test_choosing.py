@@ -41,7 +41,7 @@ def up(monkeypatch: pytest.MonkeyPatch) -> dict[str, Options]:
 
 def test_nothing_is_up_and_it_is_local(up: dict[str, Options]) -> None:
     choice = choose("auto", {})
-    assert (choice.target.name, choice.why) == ("local", "nothing is up")
+    assert (choice.target.name, choice.why) == ("local", "no deployment is up")
 
 
 def test_what_is_up_is_used_as_it_was_stood_up(up: dict[str, Options]) -> None:
