@@ -33,6 +33,7 @@ MAX_FAULTS = 100  # of one kind
 PAUSE_SECONDS = 15.0
 EARLIEST, LATEST = 0.05, 0.9  # share of the work at which faults are injected
 READY_SECONDS = 60.0
+LATE = 0.05  # share of the work: if no worker was busy for that long, an idle one is killed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +148,7 @@ class FaultInjector:
         share = done / total
         if self._is_new:
             self._left, self._is_new = still_to_come(self._left, self.attempt, share), False
-        while self._left and self._left[0].share <= share and self._inject(self._left[0], is_over=share >= 1):
+        while self._left and self._left[0].share <= share and self._inject(self._left[0], share):
             self._left.pop(0)
 
     def end(self) -> Iterator[str]:
@@ -162,15 +163,15 @@ class FaultInjector:
             for lines in self._ask("failed_joins"):
                 yield from (f"a node that was to join did not: {line}" for line in lines)
 
-    def _inject(self, fault: Fault, *, is_over: bool) -> bool:
+    def _inject(self, fault: Fault, share: float) -> bool:
         """Whether there was something to inject it into."""
         head = next(iter(self._agents), "")
         if fault.kind == "driver":
             os.kill(os.getpid(), signal.SIGKILL)
         elif fault.kind == "worker":
-            return self._kill_worker(fault)
+            return self._kill_worker(fault, share)
         elif fault.kind == "fill-disk":
-            if is_over:
+            if share >= 1:
                 return False  # nothing more is written: a full disk would stop nothing
             self.fill_disk()
         elif fault.kind == "join":
@@ -182,8 +183,10 @@ class FaultInjector:
             return self._stop_node(fault, head)
         return True
 
-    def _kill_worker(self, fault: Fault) -> bool:
-        alive = [each for each in self._worker_processes() if each not in self._killed]
+    def _kill_worker(self, fault: Fault, share: float) -> bool:
+        alive = self._worker_processes(self.workers)
+        if not alive and share - fault.share >= LATE:  # jobs so short that each look finds all workers idle
+            alive = self._worker_processes(self.workers.partition(".")[0], "idle")
         if not alive:
             return False
         node, process = _chosen(alive, fault)
@@ -203,11 +206,13 @@ class FaultInjector:
         agent.kill_raylet.remote() if fault.kind == "raylet" else agent.pause.remote(PAUSE_SECONDS)
         return True
 
-    def _worker_processes(self) -> list[tuple[str, int]]:
+    def _worker_processes(self, of: str, state: Literal["any", "idle"] = "any") -> list[tuple[str, int]]:
+        """Node and process id of each actor of a class, or at a method of it, that was not killed."""
         up = self._nodes_up()
         names = [name for name in self._agents if name in up]
-        answers = self._ask("workers", self.workers, names=names)
-        return [(name, process) for name, processes in zip(names, answers, strict=True) for process in processes]
+        answers = self._ask("workers", of, state, names=names)
+        every = [(name, process) for name, processes in zip(names, answers, strict=True) for process in processes]
+        return [each for each in every if each not in self._killed]
 
     def _nodes_up(self) -> set[str]:
         import ray

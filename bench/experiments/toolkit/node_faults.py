@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 from bench.record.files import error_in_log
 
@@ -24,8 +25,11 @@ class NodeAgent:
     def ready(self) -> None:
         """Return when the agent has started."""
 
-    def workers(self, of: str) -> list[int]:
-        """The process ids of this node's actors of a class, or at a method of it: Ray writes both into their titles."""
+    def workers(self, of: str, state: Literal["any", "idle"] = "any") -> list[int]:
+        """The process ids of this node's actors of a class, or at a method of it: Ray writes both into their titles.
+
+        `idle`: only those that are at no method.
+        """
         import psutil
 
         found = []
@@ -34,7 +38,7 @@ class NodeAgent:
                 title, *_ = [*each.cmdline(), ""]
             except psutil.Error:  # it has just ended
                 continue
-            if f"{title}.".startswith(f"ray::{of}."):
+            if title == f"ray::{of}" or (state == "any" and title.startswith(f"ray::{of}.")):
                 found.append(each.pid)
         return sorted(found)
 

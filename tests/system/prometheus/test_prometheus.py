@@ -171,7 +171,7 @@ def test_a_panel_without_data_is_named_with_the_metric_that_is_missing(watched: 
 
 def test_a_panel_of_a_session_that_is_not_there_is_empty(watched: Watched) -> None:
     empty = asked("side-by-side", watched, session="of-yesterday")
-    assert "raymeter: Side by side / What the cells are: nothing to be seen of bench_cell_param" in empty
+    assert "raymeter: Side by side / What the cells are: no data of bench_cell_param" in empty
 
 
 def test_a_run_whose_samples_prometheus_has_is_reconciled(watched: Watched) -> None:
@@ -215,7 +215,7 @@ def test_a_run_that_prometheus_does_not_know_has_no_extract_and_says_so(watched:
     assert (said, file) == (Extract(missing="Prometheus does not know this run"), b"")
     span = run_view.span_of(watched.prometheus, watched.good.spec)
     said, _ = extract.extract(f"http://127.0.0.1:{free_port('127.0.0.1')}", watched.good.spec, span)
-    assert said.missing.startswith("Prometheus could not be asked: ")
+    assert said.missing.startswith("Prometheus did not answer: ")
 
 
 def test_throttling_in_a_run_is_an_alert_of_that_run_alone(watched: Watched) -> None:
@@ -290,7 +290,7 @@ def test_the_doctor_asks_every_panel_through_grafana(watched: Watched) -> None:
         assert [each.level for each in found] == ["good", "good", "good"], found
         assert found[1].seen == "2 s, no longer than the shortest samples"
         total = sum(len(queries(board)) for board in committed.load().values())
-        assert found[2].seen == f"all {total} questions of 4 boards bring data"
+        assert found[2].seen == f"all {total} queries of 4 boards have data"
 
 
 def test_the_doctor_misses_a_board(watched: Watched) -> None:

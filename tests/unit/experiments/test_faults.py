@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from bench.experiments import NAMES, load, parameter_server
 from bench.experiments.clustering.workspace import Worker
 from bench.experiments.inference.predictors import Predictor
 from bench.experiments.parameter_server.worker import TrainingWorker
-from bench.experiments.toolkit.faults import FaultInjector
+from bench.experiments.toolkit.faults import LATE, FaultInjector, draw_faults
 from bench.experiments.toolkit.node_faults import NodeAgent
 from bench.options import RunRequest
 from bench.planning import needs, plan
@@ -97,9 +98,34 @@ def test_actors_are_known_by_their_titles_and_those_at_a_method_by_it_too() -> N
     at = {process.pid: title for process, title in zip(processes, titles, strict=True)}
     assert {at[each] for each in agent.workers("Worker")} == {"ray::Worker", "ray::Worker.do", "ray::Worker.ready"}
     assert [at[each] for each in agent.workers("Worker.do")] == ["ray::Worker.do"]
+    assert [at[each] for each in agent.workers("Worker", "idle")] == ["ray::Worker"]
     agent.kill(processes[1].pid)
     assert processes[1].wait(30) == -signal.SIGKILL
     assert agent.workers("Worker.do") == []
     for process in processes:
         process.kill()
         process.wait(30)
+
+
+def test_an_idle_worker_is_killed_where_none_was_busy_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    injector = FaultInjector(plan="worker:1", workers="Worker.do", seed=1, attempt=1, nodes=())
+    asked: list[tuple[Any, ...]] = []
+
+    def ask(_self: FaultInjector, *arguments: Any, names: Any) -> list[list[int]]:
+        asked.append(arguments)
+        return [[7] if arguments == ("workers", "Worker", "idle") else []]
+
+    killed: list[int] = []
+    kill = SimpleNamespace(remote=killed.append)
+    injector._agents = {"head": SimpleNamespace(kill=kill)}
+    monkeypatch.setattr(FaultInjector, "_nodes_up", lambda _: {"head"})
+    monkeypatch.setattr(FaultInjector, "_ask", ask)
+    (fault,) = draw_faults(injector.plan, injector.seed)
+    injector._left, injector._is_new = [fault], False
+    injector.progress(fault.share, 1.0)
+    injector.progress(fault.share + LATE / 2, 1.0)
+    assert asked == [("workers", "Worker.do", "any")] * 2
+    assert killed == []
+    injector.progress(fault.share + 2 * LATE, 1.0)
+    assert killed == [7]
+    assert list(injector.end()) == []
