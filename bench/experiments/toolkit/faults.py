@@ -184,9 +184,10 @@ class FaultInjector:
         return True
 
     def _kill_worker(self, fault: Fault, share: float) -> bool:
-        alive = self._worker_processes(self.workers)
+        alive = [each for each in self._worker_processes(self.workers) if each not in self._killed]
         if not alive and share - fault.share >= LATE:  # jobs so short that each look finds all workers idle
-            alive = self._worker_processes(self.workers.partition(".")[0], "idle")
+            idle = self._worker_processes(self.workers.partition(".")[0], "idle")
+            alive = [each for each in idle if each not in self._killed]
         if not alive:
             return False
         node, process = _chosen(alive, fault)
@@ -207,12 +208,11 @@ class FaultInjector:
         return True
 
     def _worker_processes(self, of: str, state: Literal["any", "idle"] = "any") -> list[tuple[str, int]]:
-        """Node and process id of each actor of a class, or at a method of it, that was not killed."""
+        """Node and process id of each actor of a class, or at a method of it."""
         up = self._nodes_up()
         names = [name for name in self._agents if name in up]
         answers = self._ask("workers", of, state, names=names)
-        every = [(name, process) for name, processes in zip(names, answers, strict=True) for process in processes]
-        return [each for each in every if each not in self._killed]
+        return [(name, process) for name, processes in zip(names, answers, strict=True) for process in processes]
 
     def _nodes_up(self) -> set[str]:
         import ray

@@ -39,7 +39,7 @@ def an_injector(plan: str, monkeypatch: pytest.MonkeyPatch, *, attempt: int = 1,
     """In an interval, with two workers on the head."""
     injector = FaultInjector(plan=plan, workers="Nobody", seed=1, attempt=attempt, nodes=())
     injector._agents["head"] = agent
-    monkeypatch.setattr(injector, "_worker_processes", lambda: [("head", 42), ("head", 43)])
+    monkeypatch.setattr(injector, "_worker_processes", lambda *_: [("head", 42), ("head", 43)])
     injector.begin()
     return injector
 
