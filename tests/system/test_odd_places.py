@@ -121,7 +121,7 @@ def test_a_path_that_shells_read_otherwise_and_a_long_temporary_folder_are_worke
         (run,) = bench.runs()
         assert run.status == "ok"
         (note,) = [line for line in err.splitlines() if "Ray's files go to" in line]
-        assert f"{len(os.fsencode(temporary))} bytes, and Ray's sockets leave room for {MOST_BYTES}" in note
+        assert f"{len(os.fsencode(temporary))} bytes, and Ray's sockets allow {MOST_BYTES}" in note
 
         code, out, err = bench("doctor", "--target", "local")
         assert "Ray's files go to" in out
