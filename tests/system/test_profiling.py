@@ -30,7 +30,7 @@ def test_driver_and_workers_of_each_node_are_profiled(bench: Bench, profiler: st
         wanted = "(bench/experiments/" if profiler != "memray" or "driver" in name else "(ray/"
         assert any(wanted in function for function in seen), name
     page = (bench.session_folder() / "report.html").read_text()
-    assert page.count("<h4>Flame graph: multi, ") == len(names)
+    assert page.count('<p class="title">Flame graph: multi, ') == len(names)
     assert f"profiled by {profiler}" in page
     _, shown, _ = bench("show", "latest", run.spec.folder)
     assert all(f"files/{name}  " in shown for name in names)
