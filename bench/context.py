@@ -46,6 +46,7 @@ class Measured(Generic[T]):
             node=node,
             point=self.point,
             step=step,
+            passes=len(self.results),
             of_many=bool(metric.table and self.point),
         )
 

@@ -17,6 +17,7 @@ import msgspec
 from bench.columns import Columns, Layout
 from bench.meanings import UNITS, ArmMeaning, Meaning
 from bench.options import RunRequest
+from bench.timeline import Timeline
 
 SCHEMA_VERSION = 3
 STEADY_TURNS = 5  # no fewer are left of an invocation whose first turns are discarded beyond those declared
@@ -187,6 +188,7 @@ class Sample:
     point: str = ""  # of a sweep that one run makes by itself: "64 KiB x 4". Each point is compared by itself
     step: float | None = None  # where on the axis of its metric, which is a curve
     reason: str | None = None
+    passes: int = 1  # of the work, in its interval
     of_many: bool = (
         False  # its point is one of any number, as a trial is: for records and reports, and no series of its own
     )
@@ -221,6 +223,7 @@ class NodeUsage:
     interval: Interval
     point: str = ""
     cpu_seconds: float | None = None
+    peak_cpus: float | None = None  # that were busy in the busiest tenth of a second, as of the network below
     peak_memory_bytes: int | None = None
     received_bytes: int | None = None
     sent_bytes: int | None = None
@@ -399,6 +402,7 @@ class Run:
     )  # of head and Prometheus, from the client's
     extract: Extract | None = None  # of Prometheus; None: the run is older than these
     idle_load: IdleLoad | None = None  # of its deployment; None: not measured there
+    timelines: tuple[Timeline, ...] = ()  # of its nodes, where they were asked for: only a page draws them
     profiles: Mapping[str, str] = field(default_factory=dict)  # by name of file: stacks, as bench/stacks.py has them
 
     def __post_init__(self) -> None:

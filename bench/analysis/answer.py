@@ -11,6 +11,7 @@ from bench.analysis.number_format import label, percent, plural, quantity, ratio
 from bench.analysis.recommended import sentence as recommended
 from bench.analysis.rows import MetricRow
 from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT
+from bench.analysis.usage import LIKE_IDLE
 from bench.model import Session, Topology
 
 
@@ -200,15 +201,10 @@ def _network(cells: Sequence[CellReport]) -> str:
         for row in cell.usage:
             if row.metric.means == "wire bytes":
                 sent = [
-                    f"{_sent(row, side.estimate.value)} on {topology}"
+                    f"{LIKE_IDLE if side.like_idle else quantity(row.metric, side.estimate.value)} on {topology}"
                     for topology, side in row.sides.items()
                     if side.estimate and is_enough(side.estimate)
                 ]
                 if sent:
                     return f"Each {cell.unit} sent over the network: {', '.join(sent)}."
     return ""
-
-
-def _sent(row: MetricRow, value: float) -> str:
-    """Bytes beyond the idle baseline: where idle traffic varies more than the work sends, their number says nothing."""
-    return quantity(row.metric, value) if value > 0 else "no more than when idle"

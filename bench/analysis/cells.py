@@ -14,11 +14,11 @@ from bench.analysis.comparison import Side, side
 from bench.analysis.convergence import Guard, guards
 from bench.analysis.curves import Curve, curves
 from bench.analysis.levels import Allocation, allocation
-from bench.analysis.rows import MetricRow, Question, Read, Specs
+from bench.analysis.rows import MetricRow, Question, Specs
 from bench.analysis.steadiness import Steadiness, steadiness
 from bench.analysis.sweeps import sweeps
 from bench.analysis.time_to_target import TimeToTarget, times_to_target
-from bench.analysis.usage import NodeRow, Quantity, node_rows, outcomes, quantities
+from bench.analysis.usage import NodeRow, node_rows, quantities
 from bench.model import Arm, Metric, Value
 
 
@@ -152,13 +152,8 @@ def _metric_rows(question: Question, specs: Specs, metrics: Sequence[Metric], ar
 
 
 def _usage_rows(question: Question, specs: Specs, arm: str, unit: str, headline: Metric) -> tuple[MetricRow, ...]:
-    def reads(quantity: Quantity) -> Read:
-        return lambda those: outcomes(quantity.read(question.uses(those, arm, headline)))
-
-    return tuple(
-        question.row(specs, quantity.metric, arm, reads(quantity), is_compared=quantity.compared)
-        for quantity in quantities(unit)
-    )
+    usage = question.usage(arm, headline)
+    return tuple(question.used(specs, quantity, arm, usage) for quantity in quantities(unit))
 
 
 def _arm_rows(

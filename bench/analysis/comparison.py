@@ -29,6 +29,7 @@ class Side:
     values: Mapping[int, float]  # block: the invocation's value
     missing: Mapping[int, str]  # block: the reason that there is none
     outliers: tuple[int, ...] = ()  # blocks, marked and never dropped
+    like_idle: bool = False  # an amount beyond the idle baseline that cannot be told from idle traffic
 
 
 @dataclass(frozen=True, kw_only=True)

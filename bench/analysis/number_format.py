@@ -97,7 +97,7 @@ def label(metric: Metric) -> str:
             name = name.removesuffix(f"_{_UNIT_WORDS.get(amount, amount)}")
     else:
         name = name.removesuffix(f"_{_UNIT_WORDS.get(metric.unit, metric.unit)}")
-    return name.replace("_", " ").replace("cpu seconds", "CPU time")
+    return name.replace("_", " ").replace("cpu seconds", "CPU time").replace("cpu percent", "CPU use")
 
 
 def span(values: Iterable[float]) -> str:

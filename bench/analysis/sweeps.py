@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
-from bench.analysis.comparison import Outcome, Side
+from bench.analysis.comparison import Side
 from bench.analysis.rows import MetricRow, Question, Specs
 from bench.analysis.stats.estimates import LEVEL, Estimate, median_with_interval
-from bench.analysis.usage import Quantity, Uses, outcomes, quantities
-from bench.model import Metric, Spec
+from bench.analysis.usage import quantities
+from bench.model import Metric
 
 LOAD_TOLERANCE = 0.02  # between the medians of two loads that are the same
 
@@ -32,9 +31,7 @@ def sweeps(question: Question, specs: Specs, metrics: Sequence[Metric], unit: st
     watched = dict.fromkeys((keys[key][2], keys[key][0]) for key in of_row[runs.usage].tolist() if keys[key][2])
     for quantity in quantities(unit):
         for point, arm in watched if quantity.by_unit else ():
-            read = partial(_used, question=question, quantity=quantity, arm=arm, point=point)
-            row = question.row(specs, quantity.metric, arm, read, is_compared=quantity.compared)
-            yield replace(row, point=point)
+            yield replace(question.used(specs, quantity, arm, question.usage_at(arm, point)), point=point)
 
 
 def bands(sides: Mapping[str, Side], *, points: int) -> dict[str, Estimate]:
@@ -68,7 +65,3 @@ def are_equal(one: float | None, other: float | None) -> bool:
     if not one or not other:
         return False
     return max(one, other) <= (1 + LOAD_TOLERANCE) * min(one, other)
-
-
-def _used(specs: Sequence[Spec], *, question: Question, quantity: Quantity, arm: str, point: str) -> list[Outcome]:
-    return outcomes(quantity.read(Uses(question.usage_at(arm, point), question.usable(specs).at)))

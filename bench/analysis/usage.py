@@ -24,14 +24,26 @@ if TYPE_CHECKING:
     Intervals = tuple[Positions, Numbers, Numbers]  # their runs, begins and ends
 
 NOT_COUNTED = "not counted here"
+LIKE_IDLE = "not distinguishable from idle traffic"
 IDLE = "idle"  # the arm of what is used while nothing runs
 
-Reading = Literal["total", "beyond idle", "idle rate", "seconds", "peak", "greatest", "throttled share", "busiest link"]
+Reading = Literal[
+    "total",
+    "beyond idle",
+    "idle amount",
+    "idle rate",
+    "seconds",
+    "peak",
+    "greatest",
+    "throttled share",
+    "busiest link",
+]
 """How the rows of one run are read, on all nodes or on one of them:
 
 - total: the sum of a field; None where it was not counted in one row, or there are none;
-- beyond idle: that, less what the nodes would have counted in that time with nothing to do. Without a baseline nothing is
-  taken off, and a caveat says so. It may come out below 0, where idle chatter varies more than the work sends;
+- beyond idle: that, less the idle amount. Without a baseline nothing is taken off, and a caveat says so. It may come out
+  below 0, where idle traffic varies more than the work sends: see `is_like_idle`;
+- idle amount: what the nodes would have counted in that time with nothing to do;
 - idle rate: what is counted a second when nothing runs;
 - seconds: how long the intervals are together, on one node; needs no field;
 - peak: the greatest that a row of a node has, added up over nodes; None where a node has none;
@@ -163,6 +175,7 @@ class ArmUsage:
             "seconds": lambda _: self._rows.sum(self._rows.seconds),
             "idle rate": self._idle_rate,
             "total": self._sum,
+            "idle amount": self._idle_amount,
             "beyond idle": self._beyond_idle,
         }
         return self._over_nodes(by_node[reading](name), node)
@@ -178,10 +191,13 @@ class ArmUsage:
         seconds = self._idle.sum(np.where(np.isnan(read), 0.0, self._idle.seconds))
         return np.divide(counted, seconds, out=np.full_like(counted, np.nan), where=seconds > 0)
 
+    def _idle_amount(self, name: str) -> Numbers:
+        return self._idle_rate(name) * self._rows.sum(self._rows.seconds)
+
     def _beyond_idle(self, name: str) -> Numbers:
         import numpy as np
 
-        return self._sum(name) - np.nan_to_num(self._idle_rate(name)) * self._rows.sum(self._rows.seconds)
+        return self._sum(name) - np.nan_to_num(self._idle_amount(name))
 
     def _throttled_share(self, node: str | None) -> Numbers:
         import numpy as np
@@ -282,12 +298,30 @@ class Uses:
         ]
 
     @property
-    def cpu_share(self) -> Column:
-        """CPU time, by the time that the CPUs of one node had: 1.0 is all of them all the time."""
+    def cpu_percent(self) -> Column:
+        """Busy CPUs by those that there are, on one node or on all: 100 is all of them all the time."""
+        return self._percent(self.per_second("total", "cpu_seconds"))
+
+    @property
+    def peak_cpu_percent(self) -> Column:
+        """The same of one node in its busiest tenth of a second."""
+        return self._percent(self.read("peak", "peak_cpus"))
+
+    def _percent(self, busy: Column) -> Column:
+        """`per_second` is by the time of all nodes together, so that CPUs are those of one."""
         return [
-            None if busy is None else busy / self.usage.cpus_per_node[run]
-            for run, busy in zip(self.at, self.per_second("total", "cpu_seconds"), strict=True)
+            None if cpus is None else 100 * cpus / self.usage.cpus_per_node[run]
+            for run, cpus in zip(self.at, busy, strict=True)
         ]
+
+
+def is_like_idle(beyond: Column, idle: Column) -> bool:
+    """Whether amounts beyond the idle baseline cannot be told from idle traffic: in the median they are no larger than it.
+
+    The baseline is one look of two seconds, and what idle nodes send varies by about as much as it is.
+    """
+    amount, baseline = _median(beyond), _median(idle)
+    return amount is not None and bool(baseline) and amount <= (baseline or 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,7 +332,8 @@ class NodeRow:
     node: str
     n: int
     share_of_work: float | None
-    cpu_share: float | None  # of the node's CPUs, while its work was timed
+    cpu_percent: float | None  # of the node's CPUs, while its work was timed
+    peak_cpu_percent: float | None  # in the busiest tenth of a second
     sent_bytes_per_second: float | None  # beyond the idle baseline, like the next
     received_bytes_per_second: float | None
     cpu_seconds_per_unit: float | None
@@ -312,6 +347,7 @@ class NodeRow:
     disk_read_bytes: float | None
     disk_written_bytes: float | None
     spilled_bytes: float | None
+    like_idle: tuple[str, ...] = ()  # fields whose amount cannot be told from idle traffic
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,6 +357,11 @@ class Quantity:
     metric: Metric
     read: Callable[[Uses], Column]
     compared: bool = False
+    idle: Callable[[Uses], Column] | None = None  # what idle nodes would have used, where that is taken off
+
+    def is_like_idle(self, uses: Uses) -> bool:
+        """Whether it cannot be told from idle traffic."""
+        return self.idle is not None and is_like_idle(self.read(uses), self.idle(uses))
 
     @property
     def by_unit(self) -> bool:
@@ -334,6 +375,13 @@ def quantities(unit: str) -> tuple[Quantity, ...]:
     def amount(name: str, help: str, read: Callable[[Uses], Column]) -> Quantity:
         return Quantity(metric=size(name, "B", help), read=read)
 
+    def beyond_idle(metric: Metric, name: str) -> Quantity:
+        return Quantity(
+            metric=metric,
+            read=lambda uses: uses.per_unit("beyond idle", name),
+            idle=lambda uses: uses.per_unit("idle amount", name),
+        )
+
     wire = size(
         f"wire_bytes_per_{unit}",
         f"B/{unit}",
@@ -343,6 +391,7 @@ def quantities(unit: str) -> tuple[Quantity, ...]:
     packets = count(f"wire_packets_per_{unit}", f"packets/{unit}", "sent by all nodes beyond the idle baseline")
     peak = rate("peak_bytes_per_second", "B/s", "of the busiest node", better="lower")
     again = count("retransmits", "segments", "of TCP, in all samples")
+    used = size("cpu_percent", "%", "of all CPUs of all nodes, in the mean over the intervals", better=None)
     cpu = seconds(
         f"cpu_seconds_per_{unit}",
         "of all processes of all nodes; steadier than wall time where others use the machine",
@@ -351,10 +400,11 @@ def quantities(unit: str) -> tuple[Quantity, ...]:
     held = ratio("throttled_share", "1", "of the periods of a CPU quota", better="lower")
     even = ratio("evenness_of_work", "1", "Jain's index of work by node", better="higher")
     return (
-        Quantity(metric=wire, read=lambda uses: uses.per_unit("beyond idle", "sent_bytes")),
-        Quantity(metric=packets, read=lambda uses: uses.per_unit("beyond idle", "sent_packets")),
+        beyond_idle(wire, "sent_bytes"),
+        beyond_idle(packets, "sent_packets"),
         Quantity(metric=peak, read=lambda uses: uses.read("greatest", "peak_bytes_per_second")),
         Quantity(metric=again, read=lambda uses: uses.read("total", "retransmits")),
+        Quantity(metric=used, read=lambda uses: uses.cpu_percent),
         Quantity(metric=cpu, read=lambda uses: uses.per_unit("total", "cpu_seconds"), compared=True),
         amount("peak_memory_bytes", "peaks of all nodes added up", lambda uses: uses.read("peak", "peak_memory_bytes")),
         Quantity(metric=held, read=lambda uses: uses.read("throttled share")),
@@ -383,12 +433,19 @@ def _node_row(topology: str, here: Uses) -> NodeRow:
     def summed(name: str) -> float | None:
         return _median(here.read("total", name))
 
+    like_idle = [
+        f"{way}_{end}"
+        for way in ("sent_bytes", "received_bytes")
+        for end, by in (("per_second", here.per_second), ("per_unit", here.per_unit))
+        if is_like_idle(by("beyond idle", way), by("idle amount", way))
+    ]
     return NodeRow(
         topology=topology,
         node=node,
         n=here.usage.runs_with(node, here.at),
         share_of_work=_median([_share(done, node) for done in here.work_by_node]),
-        cpu_share=_median(here.cpu_share),
+        cpu_percent=_median(here.cpu_percent),
+        peak_cpu_percent=_median(here.peak_cpu_percent),
         sent_bytes_per_second=_median(here.per_second("beyond idle", "sent_bytes")),
         received_bytes_per_second=_median(here.per_second("beyond idle", "received_bytes")),
         cpu_seconds_per_unit=_median(here.per_unit("total", "cpu_seconds")),
@@ -402,6 +459,7 @@ def _node_row(topology: str, here: Uses) -> NodeRow:
         disk_read_bytes=summed("disk_read_bytes"),
         disk_written_bytes=summed("disk_written_bytes"),
         spilled_bytes=summed("spilled_bytes"),
+        like_idle=tuple(like_idle),
     )
 
 

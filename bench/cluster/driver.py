@@ -101,6 +101,7 @@ def run(spec: Spec, experiment: Experiment[Any], recorder: Recorder) -> list[str
         if (share := work_checks.credited_share(sample, headline, invocation.credited)) is not None:
             shares.setdefault(sample.arm, []).append(share)
     end_profile()
+    recorder.timelines(invocation.timelines())
     lost = keep_profiles(spec, invocation.probes, recorder) if spec.profile_with else []
     reasons = [*invocation.reasons, *lost, *work_checks.undeclared(recorder.metrics, experiment.metrics)]
     if invocation.may_lose_nodes:

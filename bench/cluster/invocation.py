@@ -14,12 +14,13 @@ from statistics import median
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
-from bench.cluster import work_checks
+from bench.cluster import clock_skew, work_checks
 from bench.cluster.recorder import Recorder
 from bench.context import Measured, NodeSlot
 from bench.experiments.toolkit.faults import FaultInjector
 from bench.model import Arm, Clock, Interval, NodeUsage, Sample, Spec
 from bench.record.store import DATA, DONE, FILES
+from bench.timeline import Timeline
 
 T = TypeVar("T")
 
@@ -28,6 +29,7 @@ QUOTA_PERIOD_SECONDS = 0.1  # after which a CPU quota is filled up again: the ke
 ROOM = 1.2  # more passes than the last turn says: a warm-up is slower than what comes after
 MOST_PASSES = 100_000
 CLOCK_LOOKS = 21
+CLOCK_OFFSET_LOOKS = 5
 QUIET = "quiet"  # while this file stands in the records folder the exporter answers no request. It names the run
 PROBE_TIMEOUT_SECONDS = 30.0
 PROGRESS_SECONDS = 1.0  # between two words on how far long work is
@@ -237,6 +239,7 @@ class Invocation:
     @contextmanager
     def _silence(self) -> Iterator[None]:
         """Nothing of raymeter's works while this lasts: the probes watch nothing, and the exporter turns askers away."""
+        self._ask_probes("pause")
         records = Path(os.environ["RAYMETER_RECORDS"])
         sign = records / QUIET
         sign.write_text(os.path.relpath(self.recorder.files.parent, records))
@@ -244,6 +247,22 @@ class Invocation:
             yield
         finally:
             sign.unlink(missing_ok=True)
+            self._ask_probes("resume")
+
+    def timelines(self) -> list[Timeline]:
+        """What each node used over the time of the run, on this driver's clock; of a node that was lost there is none."""
+        import ray
+        from ray.exceptions import GetTimeoutError, RayActorError
+
+        found: list[Timeline] = []
+        for probe in self.probes:
+            try:
+                ahead = _clock_offset(probe)
+                timeline: Timeline = ray.get(probe.actor.timeline.remote(), timeout=PROBE_TIMEOUT_SECONDS)
+            except (RayActorError, GetTimeoutError):
+                continue  # that a node was lost is seen and said elsewhere
+            found.append(timeline.moved(-ahead))
+        return found
 
     def _spilled_bytes(self, probe: NodeProbe) -> int:
         from ray._private.internal_api import node_stats
@@ -268,6 +287,19 @@ class InvocationTurn:
         self, arm: Arm, work: Callable[[], T], credit: Callable[[T], Mapping[str, float]], *, point: str = ""
     ) -> Measured[T]:
         return self.invocation.measure(self, arm, work, credit, point=point)
+
+
+def _clock_offset(probe: NodeProbe) -> float:
+    """Seconds by which a node's monotonic clock is ahead of this driver's: of several looks the one that took least."""
+    import ray
+
+    looks = []
+    for _ in range(CLOCK_OFFSET_LOOKS):
+        before = monotonic()
+        there: float = ray.get(probe.actor.monotonic.remote(), timeout=PROBE_TIMEOUT_SECONDS)
+        after = monotonic()
+        looks.append((after - before, clock_skew.offset(before, there, after)))
+    return min(looks)[1]
 
 
 def _timed(work: Callable[[], T], passes: int) -> tuple[list[T], Interval]:

@@ -29,7 +29,15 @@ STATUSES = ("running", "ok", "invalid", "failed", "stopped")
 PHASES = ("start-up", "warm-up", "steady")
 # What boards and alert rules ask for: the record has the rest.
 USAGE_OF_SUBJECT = (
-    *("cpu_seconds", "peak_memory_bytes", "sent_bytes", "received_bytes", "sent_packets", "received_packets"),
+    *(
+        "cpu_seconds",
+        "peak_cpus",
+        "peak_memory_bytes",
+        "sent_bytes",
+        "received_bytes",
+        "sent_packets",
+        "received_packets",
+    ),
     *("retransmits", "periods", "throttled_periods", "work"),
 )
 USAGE_OF_OTHERS = ("periods", "throttled_periods")
@@ -226,6 +234,7 @@ def _add_run(families: dict[str, GaugeMetricFamily], run: Followed) -> None:
     subjects = {arm.name for arm in run.declared.arms if arm.role == "subject"} if run.declared else set()
     for (arm, node), usage in run.usage.items():
         families["bench_node_usage"].add_metric((*labels, arm, node, "seconds"), usage.interval.seconds)
+        families["bench_node_usage"].add_metric((*labels, arm, node, "cpus"), run.spec.topology.cpus_per_node)
         for name in USAGE_OF_SUBJECT if not subjects or arm in subjects else USAGE_OF_OTHERS:
             amount = getattr(usage, name)
             if amount is not None:

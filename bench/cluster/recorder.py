@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bench import timeline
 from bench.cluster import driver_lock
 from bench.model import Declared, Facts, Line, NodeUsage, RunResult, Sample, Spec, Status, to_json
 from bench.record import line_format
-from bench.record.store import FILES, SAMPLES, write_whole
+from bench.record.store import FILES, SAMPLES, TIMELINE, write_whole
 from bench.sanitize import clean_reason, to_clean_json
+from bench.timeline import Timeline
 
 DECLARED = "declared.json"
 
@@ -53,6 +56,10 @@ class Recorder:
 
     def progress(self, done: float, total: float) -> None:
         self._write(progress=(done, total))
+
+    def timelines(self, timelines: Sequence[Timeline]) -> None:
+        """Keep what each node used over the time of the run, in a file of its own."""
+        write_whole(self.files / TIMELINE, timeline.encode(timelines))
 
     def close(self, status: Status, reasons: tuple[str, ...]) -> None:
         """Say how the run ended, and what the lines must be for it to be whole."""

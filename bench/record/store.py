@@ -5,7 +5,8 @@ results/<session>/runs/<run>/spec.json            what was asked
 results/<session>/runs/<run>/samples.jsonl        one value a line: facts, a sample, usage, a checksum
 results/<session>/runs/<run>/run.json             how it ended, written last
 results/<session>/runs/<run>/prometheus.om.gz     what Prometheus had of it, where there was one
-results/<session>/runs/<run>/files/               what the experiment left beside its numbers: a profile, a journal
+results/<session>/runs/<run>/files/               what is left beside the numbers: a profile, a journal
+results/<session>/runs/<run>/files/timeline.json.gz   what each node used over the time of the run, for pictures
 results/<session>/runs/<run>/job.log              the end of the driver's log
 results/<session>/report.{txt,html,json}          the report: text, with pictures, for programs
 results/<session>/summary.json                    what lists show of it, and which records that and report.json were made from
@@ -27,13 +28,14 @@ from typing import TypeVar
 
 import msgspec
 
-from bench import stacks
+from bench import stacks, timeline
 from bench.errors import BadInput, CannotWrite, RecordDamaged, did_you_mean
 from bench.model import SCHEMA_VERSION, Run, RunResult, Session, Spec, as_builtins, to_json
 from bench.record import line_format
 from bench.record.files import read_plain, replace_whole
 from bench.record.line_format import Recorded
 from bench.sanitize import clean_reason, clean_text, from_clean_json, to_clean_json
+from bench.timeline import Timeline
 
 T = TypeVar("T")
 
@@ -44,6 +46,7 @@ CLOCK_ERROR = timedelta(hours=1)  # that the clock of another machine may have
 SAMPLES = "samples.jsonl"
 SERIES = "prometheus.om.gz"
 FILES = "files"
+TIMELINE = "timeline.json.gz"  # among these
 MOST_PROFILES = 64  # of one run
 DONE = "done.jsonl"  # among these: what the next attempt at the run is given back, so that it need not be done again
 DATA = "data "  # in front of a data set's name, among the checksums of a run
@@ -394,6 +397,19 @@ def _profiles(folder: Path) -> Iterator[tuple[str, str]]:
         if path.is_file() and not path.is_symlink():
             with path.open("rb") as file:
                 yield path.name, clean_text(file.read(stacks.MOST_BYTES).decode(errors="replace"))
+
+
+def load_timelines(folder: Path, spec: Spec) -> tuple[Timeline, ...]:
+    """What each node used over the time of a run; nothing, where that was not kept. Raises RecordDamaged."""
+    path = run_folder(folder, spec) / FILES / TIMELINE
+    with readable(path.parent):
+        if not path.is_file() or path.is_symlink():
+            return ()
+        content = read_plain(path, most_bytes=timeline.MOST_BYTES)
+    try:
+        return tuple(timeline.decode(content))
+    except ValueError as error:
+        raise RecordDamaged(f"{path} is no timeline: {error}.", "Delete it: a report is made without it.") from error
 
 
 def read_samples(path: Path, *, is_closed: bool) -> Recorded:

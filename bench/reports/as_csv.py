@@ -15,7 +15,7 @@ from bench.analysis.costs import Cost
 from bench.analysis.curves import Curve
 from bench.analysis.rows import MetricRow
 from bench.analysis.stats.estimates import Estimate
-from bench.analysis.usage import NodeRow
+from bench.analysis.usage import LIKE_IDLE, NodeRow
 from bench.model import Run, to_json
 
 COLUMNS = (
@@ -47,7 +47,7 @@ COLUMNS = (
     "stamps",  # what no number may be taken without
 )
 WHAT = ("median", "ratio", "invocation", "share", "node", "curve", "breakdown", "cost")
-_MEASURES = tuple(field.name for field in fields(NodeRow) if field.name not in ("topology", "node", "n"))
+_MEASURES = tuple(field.name for field in fields(NodeRow) if field.name not in ("topology", "node", "n", "like_idle"))
 _FORMULA = (
     "=",
     "+",
@@ -82,7 +82,9 @@ def render(report: Report, _: Sequence[Run] = (), *, delimiter: str = ",", decim
         }
         own = [each for each in report.costs if (each.experiment, each.cell) == (cell.experiment, cell.cell)]
         for line in (*_lines(cell), *map(_of_cost, own)):
-            writer.writerow({name: _safe(value, decimal) for name, value in (about | line).items()})
+            stamps = ", ".join(filter(None, [str(about["stamps"]), str(line.get("stamps", ""))]))
+            whole = about | line | {"stamps": stamps}
+            writer.writerow({name: _safe(value, decimal) for name, value in whole.items()})
     return page.getvalue()
 
 
@@ -129,7 +131,9 @@ def _of_cost(cost: Cost) -> Line:
 def _of_node(node: NodeRow) -> Iterator[Line]:
     for name in _MEASURES:
         place = {"topology": node.topology, "node": node.node}
-        yield {"what": "node", "metric": name, **place, "value": getattr(node, name), "n": node.n}
+        yield {"what": "node", "metric": name, **place, "value": getattr(node, name), "n": node.n} | (
+            {"stamps": LIKE_IDLE} if name in node.like_idle else {}
+        )
 
 
 def _of_breakdown(breakdown: NetworkBreakdown) -> Iterator[Line]:
@@ -159,7 +163,7 @@ def _of_row(row: MetricRow) -> Iterator[Line]:
 
 
 def _of_side(side: Side, about: Mapping[str, object]) -> Iterator[Line]:
-    yield {"what": "median", **about, **_estimate(side.estimate)}
+    yield {"what": "median", **about, **_estimate(side.estimate)} | ({"stamps": LIKE_IDLE} if side.like_idle else {})
     for block, value in side.values.items():
         yield {"what": "invocation", **about, "block": block, "value": value}
     for block, why in side.missing.items():

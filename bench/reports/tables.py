@@ -15,6 +15,7 @@ Tone = Literal["", "good", "bad", "open", "strong"]
 """What a cell says beside its words; no words depend on it."""
 TONES: Mapping[str, Tone] = {"faster": "good", "slower": "bad", "equivalent": "good", "undecided": "open"}
 NOTHING = "-"
+LIKE_IDLE = "like idle"  # what the legend explains
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,8 @@ def format_side(side: Side | None, scale: Scale, row: MetricRow) -> str:
     """A median and its interval, and how many values it has where that is not clear from the pairs."""
     if side is None or side.estimate is None:
         return NOTHING
+    if side.like_idle:
+        return LIKE_IDLE
     pairs = row.comparison.pairs if row.comparison else side.estimate.n
     few = f" (n {side.estimate.n})" if pairs and side.estimate.n != pairs else ""
     return with_interval(side.estimate, scale) + few
@@ -97,7 +100,9 @@ def format_side(side: Side | None, scale: Scale, row: MetricRow) -> str:
 
 def format_median(side: Side | None, scale: Scale, _: MetricRow) -> str:
     """A median alone, for a table that has the interval of the ratio."""
-    return NOTHING if side is None or side.estimate is None else plain(side.estimate.value / scale.divisor)
+    if side is None or side.estimate is None:
+        return NOTHING
+    return LIKE_IDLE if side.like_idle else plain(side.estimate.value / scale.divisor)
 
 
 def at_most(found: Table, most: int) -> Table:

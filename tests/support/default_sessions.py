@@ -77,6 +77,7 @@ def _usage(spec: Spec, node: str, arm: str, turn: int, covers: Interval, per_sec
         warmup=turn <= spec.warmups,
         interval=covers,
         cpu_seconds=0.8 * covers.seconds * spec.topology.cpus_per_node if work else 0.01,
+        peak_cpus=0.97 * spec.topology.cpus_per_node,
         peak_memory_bytes=900 * 2**20,
         sent_bytes=int(4_010 * covers.seconds + crossing) + 1,
         received_bytes=int(4_010 * covers.seconds + crossing) + 1,

@@ -246,6 +246,7 @@ def _usage(
             interval=covers,
             cpu_seconds=cpu_seconds / len(names),
             **_quiet_host(covers.seconds, own=cpu_seconds),
+            peak_cpus=0.97 * spec.topology.cpus_per_node,
             peak_memory_bytes=900 * 2**20 // len(names),
             sent_bytes=sent[node] if counted else None,
             received_bytes=received[node] if counted else None,

@@ -51,10 +51,11 @@ def counted() -> tuple[Curves, ...]:
     """Exact counts, of the last sample: they hold until the next one comes."""
     return (
         curves(
-            "CPUs used",
-            "CPU seconds of the node in a sample, by the sample's length.",
-            "suffix: CPUs",
-            over_time(_per_second("cpu_seconds"), ON_NODE),
+            "CPU per cent by node",
+            "Of the node's own CPUs: in the mean over a sample, and in its busiest tenth of a second.",
+            "percent",
+            over_time(f"100 * {_per_second('cpu_seconds')} / {_used('cpus')}", ON_NODE),
+            over_time(f"100 * {_used('peak_cpus')} / {_used('cpus')}", f"{ON_NODE} peak"),
         ),
         curves(
             "Peak memory",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import threading
 from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -13,14 +12,15 @@ from typing import Any
 
 from bench.cluster import profiling
 from bench.cluster.probe import native
-from bench.cluster.probe.counters import Counters, find_cgroup, reader
+from bench.cluster.probe.counters import Counters, NodeReader, find_cgroup
 from bench.cluster.probe.machine import settings, speed
+from bench.cluster.probe.sampler import Sampler
 from bench.identity import code_hash
 from bench.machine.cores import cores, read_cpus
 from bench.machine.effective_cpus import effective_cpus
 from bench.model import NodeFacts
+from bench.timeline import Timeline
 
-WATCH_SECONDS = 0.1  # a tenth of a per cent of a CPU
 PACKAGES = ("ray", "numpy", "torch", "tensorflow-cpu", "tensorflow", "scipy", "scikit-learn", "raymeter")
 IMAGE_VARIABLES = {"base image": "RAYMETER_BASE_IMAGE", "lock": "RAYMETER_LOCK"}  # the image sets them
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -30,13 +30,9 @@ class Probe:
     """Watches the node that it runs on. One a node, without a CPU of its own."""
 
     def __init__(self) -> None:
-        self._read, self._read_memory = reader(os.environ)
-        self._at_begin = self._read()
-        self._is_watching = threading.Event()
-        self._peak_memory_bytes = 0
-        self._peak_bytes_per_second: float | None = None
-        self._watcher = threading.Thread(target=self._watch, daemon=True)
-        self._watcher.start()
+        self._reader = NodeReader(os.environ)
+        self._at_begin = self._reader.counters()
+        self._sampler = Sampler(self._reader, self.name())
 
     def name(self) -> str:
         """The node's name, as its target gave it."""
@@ -46,23 +42,38 @@ class Probe:
         """Seconds since the epoch, by this node's clock."""
         return time()
 
+    def monotonic(self) -> float:
+        """Seconds on this node's monotonic clock."""
+        return monotonic()
+
     def begin(self) -> None:
         """The interval begins: note what has been counted so far, and watch for peaks."""
-        self._peak_memory_bytes = self._read_memory()
-        self._peak_bytes_per_second = None
-        self._at_begin = self._read()
-        self._is_watching.set()
+        self._at_begin = self._reader.counters()
+        self._sampler.begin()
 
     def end(self) -> dict[str, Any]:
         """The interval is over: what was counted in it, by the names of NodeUsage's fields."""
-        now = self._read()
-        self._is_watching.clear()
+        now = self._reader.counters()
+        peaks = self._sampler.end()
         return {
             **difference(self._at_begin, now),
-            "peak_memory_bytes": max(self._peak_memory_bytes, self._read_memory()),
-            "peak_bytes_per_second": self._peak_bytes_per_second,
+            "peak_memory_bytes": peaks.memory_bytes,
+            "peak_cpus": peaks.cpus,
+            "peak_bytes_per_second": peaks.bytes_per_second,
             **speed(os.sched_getaffinity(0)),
         }
+
+    def pause(self) -> None:
+        """Watch nothing, and use nothing, until `resume`."""
+        self._sampler.pause()
+
+    def resume(self) -> None:
+        """Watch again."""
+        self._sampler.resume()
+
+    def timeline(self) -> Timeline:
+        """What the node has used since this probe began, on its own monotonic clock. It watches no more."""
+        return self._sampler.finish()
 
     def why_no_profiler(self, profiler: str) -> str:
         """Why `profiler` cannot be used on this node; nothing: it can."""
@@ -96,28 +107,6 @@ class Probe:
             ray_environment={name: value for name, value in sorted(os.environ.items()) if _configures_ray(name)},
             settings={**settings(), **native.libraries(), **native.variables(os.environ)},
         )
-
-    def _watch(self) -> None:
-        """Note the peaks of memory and of bytes per second, while an interval goes."""
-        while self._is_watching.wait():
-            interval = self._at_begin
-            before, since = self._network_bytes(), monotonic()
-            threading.Event().wait(WATCH_SECONDS)
-            after, now = self._network_bytes(), monotonic()
-            if not self._is_watching.is_set() or self._at_begin is not interval:
-                continue  # it reaches out of the interval, or into the next one
-            self._peak_memory_bytes = max(self._peak_memory_bytes, self._read_memory())
-            if before is not None and after is not None:
-                rate = (after - before) / (now - since)
-                self._peak_bytes_per_second = max(self._peak_bytes_per_second or 0.0, rate)
-
-    def _network_bytes(self) -> int | None:
-        if self._at_begin.sent_bytes is None:
-            return None
-        from bench.cluster.probe.counters import read_network
-
-        counted = read_network()
-        return max(counted["sent_bytes"], counted["received_bytes"])
 
 
 def difference(before: Counters, after: Counters) -> dict[str, float | int | None]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 
@@ -91,8 +91,8 @@ def find_cgroup(environment: Mapping[str, str], root: Path = CGROUP_ROOT) -> Cgr
     return Cgroup(kind if named else 0, named, root)
 
 
-def read_network(proc: Path = Path("/proc/self/net")) -> dict[str, int]:
-    """Bytes and packets in and out of every interface but loopback, and TCP segments sent again."""
+def read_bytes(proc: Path = Path("/proc/self/net")) -> dict[str, int]:
+    """Bytes and packets in and out of every interface but loopback."""
     totals = dict.fromkeys(("received_bytes", "received_packets", "sent_bytes", "sent_packets"), 0)
     for line in (proc / "dev").read_text().splitlines()[2:]:
         interface, _, rest = line.partition(":")
@@ -101,8 +101,13 @@ def read_network(proc: Path = Path("/proc/self/net")) -> dict[str, int]:
         columns = rest.split()
         for name, column in zip(totals, (0, 1, 8, 9), strict=True):
             totals[name] += int(columns[column])
+    return totals
+
+
+def read_network(proc: Path = Path("/proc/self/net")) -> dict[str, int]:
+    """The same, and TCP segments sent again."""
     names, values = [line.split()[1:] for line in (proc / "snmp").read_text().splitlines() if line.startswith("Tcp:")]
-    return {**totals, "retransmits": int(values[names.index("RetransSegs")])}
+    return {**read_bytes(proc), "retransmits": int(values[names.index("RetransSegs")])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +125,21 @@ class Processes:
 
     cgroup: Cgroup
     marks: frozenset[bytes]  # of the environment; empty: every process that can be seen
+    listed: tuple[Path, ...] | None = None  # these, whichever came or went since; None: they are looked for each time
 
     def __iter__(self) -> Iterator[Path]:
+        if self.listed is not None:
+            return iter(self.listed)
         if self.cgroup.path:
             ids = (self.cgroup.read("cpu", "cgroup.procs") or "").split()
         else:
             ids = [path.name for path in Path("/proc").iterdir() if path.name.isdigit()]
             ids = sorted(self._marked(ids)) if self.marks else ids
         return iter([Path("/proc") / number for number in ids])
+
+    def now(self) -> Processes:
+        """Those that live now: to look for them takes longer than to read them."""
+        return replace(self, listed=tuple(self))
 
     def _marked(self, ids: list[str]) -> set[str]:
         """Those that carry the marks, and their descendants: a process that renames itself shows no environment."""
@@ -199,38 +211,74 @@ class Processes:
         )
 
 
-def reader(environment: Mapping[str, str]) -> tuple[Callable[[], Counters], Callable[[], int]]:
-    """Two functions for the node that this process is on: read all its counters; read its memory in bytes."""
-    cgroup = find_cgroup(environment)
-    is_container = "RAYMETER_NODE_CGROUP" not in environment
-    marks = () if is_container else ("RAYMETER_DEPLOYMENT", "RAYMETER_NODE")
-    processes = Processes(cgroup, frozenset(f"{name}={environment.get(name, '')}".encode() for name in marks))
-    counts_bytes = not environment.get("RAYMETER_LINK", "").startswith("loopback")
-    has_cgroup = cgroup.cpu_seconds() is not None
-    known: dict[str, Switches] = {}
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What is read of a node many times a second. Counts are cumulative; None: it cannot be counted here."""
 
-    def read() -> Counters:
-        read_bytes, written_bytes = processes.disk_bytes()
-        periods, throttled = cgroup.throttling() if has_cgroup else (None, None)
-        faults = cgroup.major_faults()
+    at: float  # on the monotonic clock
+    memory_bytes: int
+    cpu_seconds: float | None = None
+    received_bytes: int | None = None
+    sent_bytes: int | None = None
+
+
+class NodeReader:
+    """Reads the counters of the node that this process is on."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._cgroup = find_cgroup(environment)
+        is_container = "RAYMETER_NODE_CGROUP" not in environment
+        marks = () if is_container else ("RAYMETER_DEPLOYMENT", "RAYMETER_NODE")
+        self._processes = Processes(
+            self._cgroup, frozenset(f"{name}={environment.get(name, '')}".encode() for name in marks)
+        )
+        self._counts_bytes = not environment.get("RAYMETER_LINK", "").startswith("loopback")
+        self._has_cgroup = self._cgroup.cpu_seconds() is not None
+        self._known: dict[str, Switches] = {}
+        self._recent = self._processes  # those that `moment` reads
+
+    def counters(self) -> Counters:
+        """All of them."""
+        read_bytes, written_bytes = self._processes.disk_bytes()
+        periods, throttled = self._cgroup.throttling() if self._has_cgroup else (None, None)
+        faults = self._cgroup.major_faults()
         return Counters(
             **vars(read_host(os.sched_getaffinity(0))),
             watched_seconds=monotonic(),
-            cpu_seconds=cgroup.cpu_seconds() if has_cgroup else processes.cpu_seconds(),
-            major_faults=processes.major_faults() if faults is None else faults,
+            cpu_seconds=self._cgroup.cpu_seconds() if self._has_cgroup else self._processes.cpu_seconds(),
+            major_faults=self._processes.major_faults() if faults is None else faults,
             periods=periods,
             throttled_periods=throttled,
             disk_read_bytes=read_bytes,
             disk_written_bytes=written_bytes,
-            **processes.scheduling(known),  # type: ignore[arg-type]  # each field has what its kind is
-            **(read_network() if counts_bytes else {}),
+            **self._processes.scheduling(self._known),  # type: ignore[arg-type]  # each field has what its kind is
+            **(read_network() if self._counts_bytes else {}),
         )
 
-    def read_memory() -> int:
-        used = cgroup.memory_bytes() if has_cgroup else None
-        return processes.memory_bytes() if used is None else used
+    def memory_bytes(self) -> int:
+        """Memory in use."""
+        return self._memory_bytes(self._processes)
 
-    return read, read_memory
+    def disk_bytes(self) -> tuple[int, int]:
+        """Bytes read from and written to disks."""
+        return self._processes.disk_bytes()
+
+    def moment(self, *, anew: bool) -> Moment:
+        """The few that tell how busy the node is. `anew`: where processes are read, look for new ones first."""
+        if not self._has_cgroup and anew:
+            self._recent = self._processes.now()
+        network = read_bytes() if self._counts_bytes else {}
+        return Moment(
+            at=monotonic(),
+            memory_bytes=self._memory_bytes(self._recent),
+            cpu_seconds=self._cgroup.cpu_seconds() if self._has_cgroup else self._recent.cpu_seconds(),
+            received_bytes=network.get("received_bytes"),
+            sent_bytes=network.get("sent_bytes"),
+        )
+
+    def _memory_bytes(self, processes: Processes) -> int:
+        used = self._cgroup.memory_bytes() if self._has_cgroup else None
+        return processes.memory_bytes() if used is None else used
 
 
 def _fields(text: str | None, separator: str | None = None) -> dict[str, int]:

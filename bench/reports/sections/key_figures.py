@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bench.analysis import Report
 from bench.analysis.cells import CellReport, slowest
-from bench.analysis.comparison import is_enough
+from bench.analysis.comparison import Side, is_enough
 from bench.analysis.number_format import Scale, label, percent, plain, plural, ratio, scale_for
 from bench.analysis.rows import MetricRow
 from bench.analysis.stats.estimates import Estimate
@@ -67,17 +67,22 @@ def _headline(row: MetricRow, where: str) -> Iterator[Figure]:
 
 def _last_side(row: MetricRow, what: str) -> Iterator[Figure]:
     """The value of the last topology, and that of the others beside it."""
-    sides = [(name, side.estimate.value) for name, side in row.sides.items() if side.estimate]
+    sides = [(name, side) for name, side in row.sides.items() if side.estimate]
     if not sides:
         return
     scale = tables.row_scale(row)
-    *others, (name, value) = sides
+    *others, (name, side) = sides
     yield Figure(
-        value=plain(value / scale.divisor),
-        unit=scale.unit,
+        value=tables.format_median(side, scale, row),
+        unit="" if side.like_idle else scale.unit,
         what=f"{what}, on {name}",
-        more=", ".join(f"{plain(other, scale)} on {topology}" for topology, other in others),
+        more=", ".join(f"{_with_unit(other, scale, row)} on {topology}" for topology, other in others),
     )
+
+
+def _with_unit(side: Side, scale: Scale, row: MetricRow) -> str:
+    value = tables.format_median(side, scale, row)
+    return value if side.like_idle else f"{value} {scale.unit}".strip()
 
 
 def _peer(cell: CellReport, row: MetricRow, where: str) -> Iterator[Figure]:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from bench.analysis import Report
 from bench.analysis.number_format import label, percent
+from bench.analysis.usage import LIKE_IDLE
+from bench.reports import tables
 from bench.reports.sections.usage import is_used
 
 
@@ -76,4 +78,9 @@ def entries(report: Report) -> Iterator[tuple[str, str]]:
     }
     if helps:
         yield "used", "; ".join(f"{name}: {words}" for name, words in helps.items())
+    if any(row.like_idle for cell in report.cells for row in cell.nodes):
+        yield (
+            tables.LIKE_IDLE,
+            f"{LIKE_IDLE}: beyond what idle nodes send and receive in the same time, it is no more than that once again",
+        )
     yield "-", "not counted or not measured here, which is not zero"

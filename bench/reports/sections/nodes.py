@@ -13,11 +13,12 @@ from bench.reports import tables
 from bench.reports.document import CellView, Section, Short
 from bench.reports.drawing.picture import Picture
 from bench.reports.drawing.svg import LEFT, RIGHT, Canvas
-from bench.reports.tables import NOTHING, Table
+from bench.reports.tables import LIKE_IDLE, NOTHING, Table
 
 _SHADES = ("#56B4E9", "#009E73", "#CC79A7", "#F0E442", "#BBBBBB")  # of nodes; black words can be read on each
 
-_SHORT = ("cpu_share", "sent_bytes_per_second", "received_bytes_per_second", "sent_bytes_per_unit", "peak_memory_bytes")
+_PERCENT = Metric(name="", unit="%", better=None, kind="size")
+_SHORT = ("sent_bytes_per_second", "received_bytes_per_second", "sent_bytes_per_unit", "peak_memory_bytes")
 MOST_NODES = 3  # of a topology in the short form
 
 
@@ -37,20 +38,27 @@ def short(view: CellView) -> Short:
     """CPU, network and memory of each node; of many nodes of a topology the busiest and the idlest."""
     columns = [each for each in _node_columns(view.cell.unit) if each[1] in _SHORT]
     columns.sort(key=lambda column: _SHORT.index(column[1]))
+    cpu = ("cpu_percent", "peak_cpu_percent")
     lines = []
     for topology in view.topologies:
         rows = [row for row in view.cell.nodes if row.topology == topology]
         between = len(rows) - MOST_NODES
         if between > 0:
-            ordered = sorted(rows, key=lambda row: -(row.cpu_share or 0.0))
+            ordered = sorted(rows, key=lambda row: -(row.cpu_percent or 0.0))
             rows = [*ordered[: MOST_NODES - 1], ordered[-1]]
         lines += [
-            tables.row([f"{topology} {row.node}", *(_of_node(row, field, metric) for _, field, metric in columns)])
+            tables.row(
+                [
+                    f"{topology} {row.node}",
+                    " / ".join(_of_node(row, field, _PERCENT) for field in cpu),
+                    *(_of_node(row, field, metric) for _, field, metric in columns),
+                ]
+            )
             for row in rows
         ]
         if between > 0:
             lines.insert(-1, tables.row([f"... {plural(between, 'node')} of {topology} between"]))
-    heads = [("", False), *((head, True) for head, _, _ in columns)]
+    heads = [("", False), ("CPU / peak", True), *((head, True) for head, _, _ in columns)]
     return Short(title=f"Nodes{view.short_name}", table=tables.table(heads, lines))
 
 
@@ -75,7 +83,8 @@ def _node_columns(unit: str) -> tuple[tuple[str, str, Metric | None], ...]:
     count = Metric(name="", unit="segments", better="lower", kind="count")
     return (
         ("work", "share_of_work", None),
-        ("CPU use", "cpu_share", None),
+        ("CPU use", "cpu_percent", _PERCENT),
+        ("peak CPU", "peak_cpu_percent", _PERCENT),
         ("sent", "sent_bytes_per_second", rate),
         ("received", "received_bytes_per_second", rate),
         (f"CPU/{unit}", "cpu_seconds_per_unit", cpu),
@@ -93,6 +102,10 @@ def _of_node(row: NodeRow, field: str, metric: Metric | None) -> str:
     value = getattr(row, field)
     if value is None:
         return NOTHING
+    if field in row.like_idle:
+        return LIKE_IDLE
+    if metric is _PERCENT:
+        return percent(value / 100)
     return percent(value) if metric is None else quantity(metric, value)
 
 

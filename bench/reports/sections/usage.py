@@ -8,6 +8,7 @@ from bench.analysis.cells import CellReport
 from bench.analysis.comparison import Side
 from bench.analysis.number_format import label
 from bench.analysis.rows import MetricRow
+from bench.analysis.usage import LIKE_IDLE
 from bench.reports import tables
 from bench.reports.document import CellView, Section
 from bench.reports.tables import Table
@@ -53,9 +54,9 @@ def not_counted(cell: CellReport) -> Iterator[str]:
     for words, rows in (("zero", zero), ("not counted here", unknown)):
         if rows:
             yield (f"{words}: {', '.join(label(row.metric) for row in rows)}")
-    below = [row for row in cell.usage if any(side.estimate and side.estimate.value < 0 for side in row.sides.values())]
-    if below:
-        yield f"below 0, since idle traffic varies more than the work sends: {', '.join(label(row.metric) for row in below)}"
+    like_idle = [row for row in cell.usage if any(side.like_idle for side in row.sides.values())]
+    if like_idle:
+        yield f"like idle, {LIKE_IDLE}: {', '.join(label(row.metric) for row in like_idle)}"
 
 
 def _counted(sides: Mapping[str, Side]) -> bool:

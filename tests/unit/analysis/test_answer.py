@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import re
 from dataclasses import replace
 
 import pytest
@@ -70,12 +72,17 @@ def test_bytes_below_the_idle_baseline_are_no_negative_bytes() -> None:
         for run in runs
     ]
     quiet = analysis.build(session, chatty)
-    assert quiet.answer[-1] == "Each input sent over the network: no more than when idle on single."
+    assert quiet.answer[-1] == "Each input sent over the network: not distinguishable from idle traffic on single."
     (row,) = [row for row in quiet.cells[0].usage if row.metric.name == "wire_bytes_per_input"]
-    assert row.sides["single"].estimate.value < 0  # the number itself is in the tables, with its reason
-    assert "below 0, since idle traffic varies more than the work sends: wire bytes" in " ".join(
-        FORMATS["text"](quiet).split()
-    )
+    assert row.sides["single"].estimate.value < 0  # the number itself is in JSON and CSV, marked
+    assert row.sides["single"].like_idle
+    text = " ".join(FORMATS["text"](quiet).split())
+    assert "like idle, not distinguishable from idle traffic: wire bytes" in text
+    assert not re.search(r"-[0-9.]+ ?k?B/", text)
+    rows = list(csv.DictReader(FORMATS["csv"](quiet).splitlines()))
+    marked = {row["metric"] for row in rows if "not distinguishable from idle traffic" in row["stamps"]}
+    assert marked >= {"wire_bytes_per_input", "sent_bytes_per_second", "sent_bytes_per_unit"}
+    assert any(float(row["value"]) < 0 for row in rows if row["metric"] == "sent_bytes_per_second")
 
 
 def test_what_stands_beside_a_lone_topology_is_named() -> None:

@@ -93,11 +93,36 @@ def test_a_node_is_shown_with_its_share_of_its_own_cpus_and_its_bytes_by_second(
         a_usage("head", arm="idle", interval=Interval(-2.0, 0.0), sent_bytes=2_000, received_bytes=0),
     )
     rows = {row.node: row for row in node_rows("single", use)}
-    assert rows["head"].cpu_share == pytest.approx(0.75)
-    assert rows["worker-1"].cpu_share == pytest.approx(0.25)
+    assert rows["head"].cpu_percent == pytest.approx(75)
+    assert rows["worker-1"].cpu_percent == pytest.approx(25)
+    assert read(use, "cpu_percent") == pytest.approx(50)
     assert rows["head"].sent_bytes_per_second == pytest.approx(4_000)  # less 1,000 a second when idle
     assert rows["worker-1"].received_bytes_per_second == pytest.approx(5_000)
-    assert node_rows("single", a_use(a_usage("head")))[0].cpu_share is None
+    assert node_rows("single", a_use(a_usage("head")))[0].cpu_percent is None
+
+
+def test_the_peak_of_a_node_is_its_busiest_tenth_of_a_second_by_its_own_cpus():
+    use = a_use(a_usage(cpu_seconds=5.0, peak_cpus=1.5), a_usage(cpu_seconds=5.0, peak_cpus=1.9))
+    assert node_rows("single", use)[0].peak_cpu_percent == pytest.approx(95)
+
+
+@pytest.mark.parametrize(("sent", "like_idle"), [(9_000, True), (20_000, True), (20_100, False)])
+def test_up_to_twice_what_idle_nodes_send_is_not_told_from_idle_traffic(sent, like_idle):
+    use = a_use(  # 10 s, in which idle nodes send 10,000 bytes
+        a_usage(sent_bytes=sent, received_bytes=500_000, work=10.0),
+        a_usage(arm="idle", interval=Interval(-2.0, 0.0), sent_bytes=2_000, received_bytes=2_000),
+    )
+    (row,) = node_rows("single", use)
+    assert row.sent_bytes_per_second == pytest.approx(sent / 10 - 1_000)
+    assert row.like_idle == (("sent_bytes_per_second", "sent_bytes_per_unit") if like_idle else ())
+    wire = next(each for each in quantities("input") if each.metric.means == "wire bytes")
+    assert wire.is_like_idle(use) == like_idle
+
+
+def test_no_bytes_where_idle_nodes_send_none_are_no_idle_traffic():
+    idle = a_usage(arm="idle", interval=Interval(-2.0, 0.0), sent_bytes=0, received_bytes=0)
+    assert node_rows("single", a_use(a_usage(sent_bytes=0, received_bytes=0), idle))[0].like_idle == ()
+    assert node_rows("single", a_use(a_usage(sent_bytes=5)))[0].like_idle == ()
 
 
 def test_bytes_per_input_of_nodes_add_up_to_those_of_the_topology():

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bench.cluster.probe.actor import difference
-from bench.cluster.probe.counters import Cgroup, Counters, Processes, Switches, find_cgroup, read_network, reader
+from bench.cluster.probe.counters import Cgroup, Counters, NodeReader, Processes, Switches, find_cgroup, read_network
 from bench.model import NodeUsage
 
 V1 = {
@@ -88,8 +88,9 @@ def test_bytes_of_every_interface_but_loopback_are_counted(tmp_path: Path) -> No
 
 
 def test_on_loopback_no_bytes_are_counted_rather_than_wrong_ones() -> None:
-    read, _ = reader({"RAYMETER_NODE_CGROUP": "", "RAYMETER_LINK": "loopback, no bytes counted"})
-    assert read().sent_bytes is None
+    reader = NodeReader({"RAYMETER_NODE_CGROUP": "", "RAYMETER_LINK": "loopback, no bytes counted"})
+    assert reader.counters().sent_bytes is None
+    assert reader.moment(anew=True).sent_bytes is None
 
 
 def test_only_the_processes_of_this_node_and_their_children_are_counted() -> None:
@@ -108,7 +109,9 @@ def test_only_the_processes_of_this_node_and_their_children_are_counted() -> Non
 
 
 def test_a_node_is_counted_with_its_host_and_with_the_time_that_it_was_watched() -> None:
-    read, _ = reader({"RAYMETER_NODE_CGROUP": "", "RAYMETER_LINK": "loopback", "RAYMETER_NODE": "of-this-test"})
+    read = NodeReader(
+        {"RAYMETER_NODE_CGROUP": "", "RAYMETER_LINK": "loopback", "RAYMETER_NODE": "of-this-test"}
+    ).counters
     before = read()
     until = time.process_time() + 0.1
     while time.process_time() < until:

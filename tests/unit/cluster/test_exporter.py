@@ -70,7 +70,7 @@ def test_node_usage_is_shown_and_what_was_not_counted_is_left_out(recorder: Reco
     page = requests.get(f"{url}/metrics", timeout=5).text
     lines = [line for line in page.splitlines() if line.startswith("bench_node_usage{")]
     resources = {line.partition('resource="')[2].partition('"')[0]: float(line.split()[-1]) for line in lines}
-    assert resources == {"seconds": 1.0, "sent_bytes": 77.0}
+    assert resources == {"seconds": 1.0, "cpus": SPEC.topology.cpus_per_node, "sent_bytes": 77.0}
 
 
 def test_lines_are_fetched_once_by_offset(recorder: Recorder, url: str, tmp_path: Path) -> None:

@@ -1,0 +1,100 @@
+"""The sampler of a probe: what it reads of real processes, when it rests, and the peaks of an interval."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+import pytest
+
+from bench.cluster.probe.counters import Moment, NodeReader
+from bench.cluster.probe.sampler import DISK_EVERY, PERIOD_SECONDS, Sampler
+
+
+class Scripted(NodeReader):
+    """A node of which one CPU is busy, and that sends 1,000 bytes a second."""
+
+    def __init__(self) -> None:
+        self.moments = self.disks = 0
+
+    def moment(self, *, anew: bool) -> Moment:
+        self.moments += 1
+        at = time.monotonic()
+        return Moment(at=at, memory_bytes=self.moments, cpu_seconds=at, received_bytes=None, sent_bytes=int(1_000 * at))
+
+    def disk_bytes(self) -> tuple[int, int]:
+        self.disks += 1
+        return 1_000 * self.disks, -self.disks
+
+    def memory_bytes(self) -> int:
+        return 7
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_each_reading_has_what_was_used_since_the_last_one() -> None:
+    node = Scripted()
+    sampler = Sampler(node, "head")
+    until(lambda: node.moments > 2 * DISK_EVERY + 2)
+    found = sampler.finish()
+    assert len(found) == node.moments - 1
+    assert found.mean["cpus"].tolist() == pytest.approx([1.0] * len(found))
+    assert all(math.isnan(rate) for rate in found.mean["received_bytes_per_second"])
+    sent = sum(rate * s for rate, s in zip(found.mean["sent_bytes_per_second"], found.seconds, strict=True))
+    assert sent == pytest.approx(1_000 * sum(found.seconds), abs=2)
+    read = sum(rate * s for rate, s in zip(found.mean["disk_read_bytes_per_second"], found.seconds, strict=True))
+    assert read == pytest.approx(1_000 * (node.disks - 1))
+    assert all(math.isnan(rate) for rate in found.mean["disk_written_bytes_per_second"])  # a count that fell
+
+
+def test_nothing_is_read_in_a_pause_and_what_went_on_in_it_is_in_no_reading() -> None:
+    node = Scripted()
+    sampler = Sampler(node, "head")
+    until(lambda: node.moments > 3)
+    sampler.pause()
+    before, paused = node.moments, time.monotonic()
+    time.sleep(4 * PERIOD_SECONDS)
+    assert node.moments == before
+    resumed = time.monotonic()
+    sampler.resume()
+    until(lambda: node.moments > before + 3)
+    found = sampler.finish()
+    assert len(list(found.stretches())) == 2
+    for end, seconds in zip(found.ends, found.seconds, strict=True):
+        assert end <= paused or end - seconds >= resumed
+
+
+def test_peaks_are_of_readings_that_lie_in_the_interval() -> None:
+    node = Scripted()
+    sampler = Sampler(node, "head")
+    assert sampler.end().cpus is None
+    until(lambda: node.moments > 2)
+    sampler.begin()
+    begun = node.moments
+    until(lambda: node.moments > begun + 3)
+    peaks = sampler.end()
+    assert peaks.cpus == pytest.approx(1.0)
+    assert peaks.bytes_per_second == pytest.approx(1_000, rel=0.2)
+    assert peaks.memory_bytes >= begun + 2
+    sampler.begin()
+    assert sampler.end().bytes_per_second is None  # too short for a reading
+    sampler.finish()
+
+
+def test_a_process_that_computes_is_seen_on_its_node() -> None:
+    reader = NodeReader({"RAYMETER_NODE_CGROUP": "", "RAYMETER_LINK": "loopback"})
+    reader._processes = type(reader._processes)(reader._processes.cgroup, frozenset())
+    sampler = Sampler(reader, "head")
+    until_cpu = time.process_time() + 0.5
+    while time.process_time() < until_cpu:
+        pass
+    found = sampler.finish()
+    used = sum(cpus * s for cpus, s in zip(found.mean["cpus"], found.seconds, strict=True) if not math.isnan(cpus))
+    assert used >= 0.3
+    assert max(found.mean["memory_bytes"]) > 10 * 2**20
