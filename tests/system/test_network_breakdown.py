@@ -15,10 +15,19 @@ pytestmark = [pytest.mark.ray, pytest.mark.root, pytest.mark.timeout(600)]
 
 # One actor sits on the worker: every input crosses the link, and the pool has no way around it. In batches of 100 it
 # takes 30 to 60 times as long to send an input as to do all else, which leaves little to the noise of a busy machine.
-# A slower link would leave less, and make every cluster slower to start.
+# A slower link would leave less, and make every cluster slower to start. All peers: the bare calls among them say what
+# a byte costs on the wire.
 BY_VALUE = tuple(
     word
-    for setting in ("actors=1", "batch=100", "inputs=400", "dtype=float32", "data_path=by-value", "open_loop=off")
+    for setting in (
+        "actors=1",
+        "batch=100",
+        "inputs=400",
+        "dtype=float32",
+        "data_path=by-value",
+        "open_loop=off",
+        "peers=all",
+    )
     for word in ("--set", setting)
 )
 INPUT_BYTES = 784 * 4
