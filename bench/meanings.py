@@ -13,7 +13,6 @@ Meaning = Literal[
     "wire bytes",
     "projection",
     "workers per CPU",
-    "CPUs each",
     "wait for the last worker",
     "time to target",
     "samples to target",
@@ -46,7 +45,6 @@ UNITS: Mapping[Meaning, str] = {
     "wire bytes": "B/.+",  # that all nodes sent, for a unit of work
     "projection": "h|s",  # of a longer work, at this rate: its arms are shown step by step
     "workers per CPU": "workers/CPU",  # cells that differ in it alone are a scaling series
-    "CPUs each": "CPUs/.+",  # of each piece of work: cells that differ in it alone are compared
     "wait for the last worker": "s",  # by node too: the node that waited least held the others up
     "time to target": "s",  # of a training, missing where the target was not reached
     "samples to target": "samples",  # of a training: too few beside its reference are not credible

@@ -113,6 +113,14 @@ class ClusterOptions:
 class ReportOptions:
     """How a report judges a session."""
 
+    contrast: Annotated[
+        str,
+        Option(
+            metavar="NAMES",
+            rich_help_panel=REPORT,
+            help="Parameters to contrast, e.g. batch,actors; at once: batch+actors.",
+        ),
+    ] = ""
     allow_noise: Annotated[
         bool,
         Option("--allow-noise", rich_help_panel=REPORT, help="Use blocks with interference too; the report says so."),

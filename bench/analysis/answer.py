@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from bench.analysis.arms import ArmRow
 from bench.analysis.cells import CellReport, slowest
 from bench.analysis.comparison import Comparison, is_enough
-from bench.analysis.number_format import label, percent, plural, quantity, ratio, span
+from bench.analysis.contrasts import Contrast, Effect
+from bench.analysis.number_format import label, percent, plural, quantity, ratio, span, with_interval
 from bench.analysis.recommended import sentence as recommended
 from bench.analysis.rows import MetricRow
 from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT
 from bench.analysis.usage import LIKE_IDLE
 from bench.model import Session, Topology
+
+MOST_PARAMETERS = 3  # of the sentence about what was varied
 
 
 def question(session: Session, topologies: Sequence[Topology]) -> str:
@@ -30,9 +34,10 @@ def shape(topology: Topology) -> str:
     return f"{topology.name} ({plural(topology.nodes, 'node')} of {plural(topology.cpus_per_node, 'CPU')})"
 
 
-def answer(cells: Sequence[CellReport], *, noise: str = "") -> tuple[str, ...]:
-    """Two sentences for each experiment: a plain peer that does better comes first; and settings, where it recommends some.
+def answer(cells: Sequence[CellReport], contrasts: Sequence[Contrast] = (), *, noise: str = "") -> tuple[str, ...]:
+    """Two sentences for each experiment, of the first that there is something to say in, and settings, where it recommends some.
 
+    What a varied parameter changed; a plain peer that does better; topologies side by side; the ceiling; the network.
     `noise`: why the session gives no verdict at all. Then nothing is said but that, and what the pairs came to: what is
     left of a noisy session, or all that was excluded, supports no statement.
     """
@@ -41,10 +46,18 @@ def answer(cells: Sequence[CellReport], *, noise: str = "") -> tuple[str, ...]:
     sentences: list[str] = []
     for experiment in dict.fromkeys(cell.experiment for cell in cells):
         those = [cell for cell in cells if cell.experiment == experiment and _has_values(cell)]
+        brought = _brought([each for each in contrasts if each.experiment == experiment], those)
         if noise:
-            sentences.append(_between(those) or f"There is no answer: {noise}.")
+            sentences.append(brought or _between(those) or f"There is no answer: {noise}.")
             continue
-        found = (_peers(those), _between(those) or _absolute(those), _ceiling(those), _network(those))
+        beside = "" if brought else _between(those)
+        found = (
+            brought,
+            _peers(those),
+            beside or ("" if brought else _absolute(those)),
+            _ceiling(those),
+            _network(those),
+        )
         sentences += [sentence for sentence in found if sentence][:2]
         if any(is_enough(side.estimate) for _, row in _headlines(those) for side in row.sides.values()):
             sentences += filter(None, [recommended(those, _last_topology(those))])
@@ -108,6 +121,65 @@ def _capital(name: str) -> str:
     return name[:1].upper() + name[1:]
 
 
+def _brought(contrasts: Sequence[Contrast], cells: Sequence[CellReport]) -> str:
+    """What was varied, and by which factor the headline changed with it; then how topologies compare, in a word."""
+    found = [(each, each.headline) for each in contrasts if each.headline and _factors(each.headline)]
+    if not found:
+        return ""
+    changed = _one_change(*found[0]) if len(found) == 1 else _many_changes([each for each, _ in found])
+    compared = [row.comparison for _, row in _headlines(cells) if row.comparison and row.comparison.ratio]
+    if not compared:
+        return f"{changed}."
+    return f"{changed}; {compared[0].candidate} beside {compared[0].baseline}: {_counts(compared, len(cells))}."
+
+
+def _factors(effect: Effect) -> dict[str, Comparison]:
+    """By topology, where there is a ratio."""
+    return {name: row.comparison for name, row in effect.rows.items() if row.comparison and row.comparison.ratio}
+
+
+def _one_change(contrast: Contrast, effect: Effect) -> str:
+    factors = _factors(effect)
+    parts = [
+        f"{with_interval(found.ratio, decimals=2)}{'' if number else ' times as high'} on {topology}"
+        for number, (topology, found) in enumerate(factors.items())
+        if found.ratio
+    ]
+    verdicts = list(map(_verdict, factors.values()))
+    words = f"{'both ' if len(verdicts) == 2 else ''}{verdicts[0]}" if len(set(verdicts)) == 1 else ", ".join(verdicts)
+    both = effect.interaction
+    more = ""
+    if both and both.ratio and both.verdict in ("faster", "slower"):
+        more = f", {ratio(both.ratio)} times the factor of {both.baseline}"
+    why = next((f": {found.why}" for found in factors.values() if found.verdict is None), "")
+    told = f"with {contrast.instead}, {label(effect.metric)} is {' and '.join(parts)} ({words}){more}{why}"
+    return _capital(f"{contrast.at_once}: {told}" if contrast.at_once else told)
+
+
+def _many_changes(contrasts: Sequence[Contrast]) -> str:
+    """By the parameters that were changed: the least and the greatest factor on each topology, and the verdicts."""
+    parts = []
+    for names in list(dict.fromkeys(each.parameters for each in contrasts))[:MOST_PARAMETERS]:
+        effects = [each.headline for each in contrasts if each.parameters == names and each.headline]
+        by_topology: dict[str, list[Comparison]] = {}
+        for effect in effects:
+            for topology, found in _factors(effect).items():
+                by_topology.setdefault(topology, []).append(found)
+        times = " and ".join(
+            f"{span(found.ratio.value for found in those if found.ratio)} times on {topology}"
+            for topology, those in by_topology.items()
+        )
+        verdicts = Counter(_verdict(found) for those in by_topology.values() for found in those)
+        count = sum(verdicts.values())
+        words = ", ".join(f"{word} in {n} of {count}" if n < count else word for word, n in verdicts.items())
+        together = f"{' and '.join(names)} at once" if len(names) > 1 else names[0]
+        parts.append(f"{together} {times} ({words})")
+    left = len({each.parameters for each in contrasts}) - len(parts)
+    more = f"; and {left} more" if left else ""
+    metric = next(each.headline.metric for each in contrasts if each.headline)
+    return f"{_capital(label(metric))} by what was varied: {'; '.join(parts)}{more}"
+
+
 def _between(cells: Sequence[CellReport]) -> str:
     compared = [(row, row.comparison) for _, row in _headlines(cells) if row.comparison and row.comparison.ratio]
     if not compared:
@@ -116,15 +188,18 @@ def _between(cells: Sequence[CellReport]) -> str:
     both = f"{first.candidate} beside {first.baseline}"
     if len(compared) == 1:
         return f"{_capital(both)}: {label(row.metric)} is {_one(first)}."
-    verdicts: dict[str, int] = {}
-    for _, comparison in compared:
-        verdicts[_verdict(comparison)] = verdicts.get(_verdict(comparison), 0) + 1
-    counts = ", ".join(f"{verdict} in {_all_or(count, len(cells))}" for verdict, count in verdicts.items())
+    counts = _counts([comparison for _, comparison in compared], len(cells))
     values = span(comparison.ratio.value for _, comparison in compared if comparison.ratio)
     worst = slowest(cells)
     at_worst = worst.headline.comparison.ratio if worst.headline and worst.headline.comparison else None
     interval = f", at worst {ratio(at_worst)} in {worst.cell}" if at_worst else ""
     return f"{_capital(both)}: {counts}; {label(row.metric)} is {values} times as high{interval}."
+
+
+def _counts(compared: Sequence[Comparison], cells: int) -> str:
+    """The verdicts, and in how many of the cells each was found."""
+    verdicts = Counter(map(_verdict, compared))
+    return ", ".join(f"{verdict} in {_all_or(count, cells)}" for verdict, count in verdicts.items())
 
 
 def _verdict(comparison: Comparison) -> str:
@@ -159,11 +234,11 @@ def _absolute(cells: Sequence[CellReport]) -> str:
             if side.estimate:
                 value = quantity(row.metric, side.estimate.value)
                 more = "" if len(cells) == 1 else f" in the first of {len(cells)} cells"
-                return f"On {topology} the {label(row.metric)} is {value}{more}; {_beside(cell, row, topology)}."
+                return f"On {topology} the {label(row.metric)} is {value}{more}{_beside(cell, row, topology, cells=len(cells))}."
     return ""
 
 
-def _beside(cell: CellReport, row: MetricRow, topology: str) -> str:
+def _beside(cell: CellReport, row: MetricRow, topology: str, *, cells: int) -> str:
     """What the headline may be compared with: the arms that were measured in the same invocations."""
     names = [
         each.arm.name
@@ -171,10 +246,10 @@ def _beside(cell: CellReport, row: MetricRow, topology: str) -> str:
         if each.topology == topology and each.metric == row.metric.name and each.arm.role != "subject"
     ]
     if not names:
-        return "nothing stands beside it"
+        return "" if cells > 1 else "; no other cell or arm was measured"
     enough = is_enough(row.sides[topology].estimate)
     needed = "" if enough else f"; a verdict on them needs {FEWEST_FOR_VERDICT} invocations"
-    return f"beside it in the same invocations: {', '.join(names)}{needed}"
+    return f"; beside it in the same invocations: {', '.join(names)}{needed}"
 
 
 def _ceiling(cells: Sequence[CellReport]) -> str:

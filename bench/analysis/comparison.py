@@ -1,4 +1,4 @@
-"""Two topologies side by side: one value an invocation, paired by block, a ratio with an interval, a verdict."""
+"""Two topologies, or two cells, side by side: one value an invocation, paired by block, a ratio with an interval, a verdict."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Outcome = float | str
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """One metric of one arm on one topology: the median over invocations, and what it rests on."""
+    """One metric of one arm in one cell on one topology: the median over invocations, and what it rests on."""
 
     estimate: Estimate | None  # the median and its order-statistic interval; None: `missing` says why
     spread: Spread | None
@@ -90,7 +90,7 @@ def compare(
     logs = list(pairing.logs.values())
     found = Comparison(baseline=baseline, candidate=candidate, pairs=len(logs), missing=pairing.missing)
     if not logs:
-        return replace(found, why="no block has a value on both topologies")
+        return replace(found, why="no block has a value of both")
     ratio = estimates.hodges_lehmann(logs)
     cross_check = estimates.mean_with_t_interval(logs)
     deviation = estimates.standard_deviation(logs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -12,17 +12,17 @@ from types import MappingProxyType
 from bench.analysis import exclusions, interrupted_pairs
 from bench.analysis.answer import answer, question
 from bench.analysis.caveats import rules as caveats
-from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence, about
+from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence, about, cell_name
 from bench.analysis.caveats.values import order_test
 from bench.analysis.cells import CellReport, build_cell
 from bench.analysis.comparison import EXCLUDED, MARGIN, Comparison, attempts_that_count
+from bench.analysis.contrasts import Contrast, contrasts
 from bench.analysis.costs import Cost, costs
 from bench.analysis.exclusions import Exclusions, QuietChecks
 from bench.analysis.facts import differences, measured_totals, planned_totals
 from bench.analysis.levels import outside_seconds
-from bench.analysis.more_cpus import MoreCpus, more_cpus
 from bench.analysis.multiple_comparison import MultipleComparison, multiple_comparisons
-from bench.analysis.multiplicity import adjusted
+from bench.analysis.multiplicity import adjusted, adjusted_contrasts
 from bench.analysis.rows import MetricRow, Question
 from bench.analysis.scaling_series import ScalingSeries, scaling_series
 from bench.analysis.scheduling import Scheduling, by_topology
@@ -87,10 +87,10 @@ class Report:
     common_params: Mapping[str, Mapping[str, Value]]  # experiment: those that are the same in all of its cells
     meanings: Mapping[str, Mapping[str, Meaning]]  # experiment: of those of its metrics that have one, by name
     cells: tuple[CellReport, ...]
+    contrasts: tuple[Contrast, ...] = ()  # what each change of a parameter brought
     scaling_series: tuple[ScalingSeries, ...] = ()  # cells that differ in their number of workers alone
-    more_cpus: tuple[MoreCpus, ...] = ()  # cells that differ in the CPUs of each piece of work alone
     primary: tuple[str, ...] = ()  # cells that were named beforehand as those asked about
-    multiple_comparisons: tuple[MultipleComparison, ...] = ()  # more than two arms or cells at once
+    multiple_comparisons: tuple[MultipleComparison, ...] = ()  # more than two arms of a cell at once
     quiet_checks: QuietChecks | None = None
     scheduling: tuple[Scheduling, ...] = ()  # by topology, as far as the machine tells
     excluded_blocks: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # block: why nothing of it is used
@@ -160,16 +160,16 @@ def build(
         quiet_checks=exclusions.quiet_checks(table, (each for those in timed for each in those)),
     )
     found = caveats.find(evidence)
+    changes = [_judged(each, found, excluded) for each in adjusted_contrasts(contrasts(asked))]
     cells = [_refuse(cell, found) for cell in cells]
     if excluded.is_noisy:
         cells = [_undecided(cell, excluded.noise) for cell in cells]
     return replace(
-        _assemble(evidence, cells, found),
+        _assemble(evidence, cells, changes, found),
         scaling_series=scaling_series(asked),
-        more_cpus=tuple(_refuse_more_cpus(step, found, excluded) for step in more_cpus(asked)),
         primary=session.primary_cells,
         multiple_comparisons=tuple(
-            replace(s, refused=_why_refused(s.experiment, found, excluded)) for s in multiple_comparisons(asked, cells)
+            replace(each, refused=_why_refused(each, found, excluded)) for each in multiple_comparisons(cells)
         ),
         planned=len(whole.specs),
         left_out_blocks=len(_blocks(whole) - _blocks(session)),
@@ -188,7 +188,9 @@ def _blocks(session: Session) -> set[int]:
     return {spec.block for spec in session.specs}
 
 
-def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Caveat, ...]) -> Report:
+def _assemble(
+    evidence: Evidence, cells: Sequence[CellReport], changes: Sequence[Contrast], found: tuple[Caveat, ...]
+) -> Report:
     session = evidence.session
     first = session.specs[0] if session.specs else None
     facts = [run.facts for run in evidence.usable if run.facts]
@@ -203,7 +205,7 @@ def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Cave
         options=session.options,
         topologies=evidence.topologies,
         question=question(session, evidence.topologies),
-        answer=answer(cells, noise=evidence.exclusions.noise if evidence.exclusions.is_noisy else ""),
+        answer=answer(cells, changes, noise=evidence.exclusions.noise if evidence.exclusions.is_noisy else ""),
         caveats=found,
         blocks=len(_blocks(session)),
         warmups=first.warmups if first else 0,
@@ -229,6 +231,7 @@ def _assemble(evidence: Evidence, cells: Sequence[CellReport], found: tuple[Cave
             for name, metrics in session.metrics.items()
         },
         cells=tuple(cells),
+        contrasts=tuple(changes),
         quiet_checks=evidence.quiet_checks,
         scheduling=tuple(by_topology([each.name for each in evidence.topologies], evidence.table)),
         excluded_blocks={} if evidence.exclusions.is_forced else evidence.exclusions.reasons,
@@ -304,13 +307,10 @@ def titles(session: Session) -> dict[tuple[str, str], str]:
 
 def _refuse(cell: CellReport, found: Sequence[Caveat]) -> CellReport:
     """Without its verdicts, where a caveat refuses them."""
-    reasons = [
-        caveat.text for caveat in found if caveat.severity == "refuses" and caveat.about in (SESSION, about(cell))
-    ]
-    if not reasons:
+    whys = _whys(found, [about(cell)])
+    if not whys:
         return cell
-    why = reasons[0].removesuffix(".")
-    refused = _with_comparisons(cell, lambda found: replace(found, verdict=None, refused=True, why=why))
+    refused = _with_comparisons(cell, lambda each: _refused(each, whys[0]))
     if not any(caveat.about == about(cell) for caveat in found if caveat.severity == "refuses"):
         return refused  # what differs between the topologies says nothing of the arms of one topology
     return replace(refused, arms=tuple(replace(row, verdict=None) for row in refused.arms))
@@ -322,38 +322,42 @@ def _undecided(cell: CellReport, why: str) -> CellReport:
     return replace(found, arms=tuple(replace(row, verdict="undecided") if row.verdict else row for row in found.arms))
 
 
-def _why_refused(experiment: str, found: Sequence[Caveat], excluded: Exclusions) -> str:
-    """Why nothing may be said that rests on several cells of `experiment`: a caveat about one of them, or a noisy host."""
-    whys = [
-        caveat.text.removesuffix(".")
-        for caveat in found
-        if caveat.severity == "refuses" and caveat.about.partition(" ")[0] in (SESSION, experiment)
-    ]
+def _whys(found: Sequence[Caveat], cells: Collection[str]) -> list[str]:
+    """Why nothing may be said of `cells`: the caveats that refuse it, to one of them or to the session."""
+    abouts = (SESSION, *cells)
+    return [each.text.removesuffix(".") for each in found if each.severity == "refuses" and each.about in abouts]
+
+
+def _why_refused(one: MultipleComparison, found: Sequence[Caveat], excluded: Exclusions) -> str:
+    """Why nothing may be said of several arms of a cell: a caveat about it, or a noisy host."""
+    whys = _whys(found, [cell_name(one.experiment, one.cell)])
     return whys[0] if whys else excluded.noise if excluded.is_noisy else ""
 
 
-def _refuse_more_cpus(step: MoreCpus, found: Sequence[Caveat], excluded: Exclusions) -> MoreCpus:
-    """Without its verdicts, where a caveat refuses them to the session or to a cell of the experiment, or the host was too noisy."""
-    why = _why_refused(step.experiment, found, excluded)
-    if not why:
-        return step
-    rows = (
-        replace(row, comparison=replace(row.comparison, verdict=None, refused=True, why=why)) if row.comparison else row
-        for row in step.rows
-    )
-    return replace(step, rows=tuple(rows))
+def _judged(contrast: Contrast, found: Sequence[Caveat], excluded: Exclusions) -> Contrast:
+    """Without what a caveat refuses to either cell, and undecided where the host was too noisy."""
+    if excluded.leaves_none:
+        contrast = contrast.changed(lambda each: _unpaired(each, excluded))
+    if whys := _whys(found, [cell_name(contrast.experiment, cell) for cell in contrast.cells]):
+        return contrast.changed(lambda each: _refused(each, whys[0]))
+    if excluded.is_noisy:
+        return contrast.changed(lambda each: replace(each, verdict="undecided", why=excluded.noise))
+    return contrast
+
+
+def _refused(found: Comparison, why: str) -> Comparison:
+    return replace(found, verdict=None, refused=True, why=why)
+
+
+def _unpaired(found: Comparison, excluded: Exclusions) -> Comparison:
+    """Without a pair, since every block is excluded."""
+    missing = {**found.missing, **dict.fromkeys(excluded.reasons, EXCLUDED)}
+    return Comparison(baseline=found.baseline, candidate=found.candidate, pairs=0, missing=missing)
 
 
 def _without_pairs(cell: CellReport, excluded: Exclusions) -> CellReport:
     """Without a pair, where every block is excluded: what each topology did is shown, and not how it compares."""
-    missing = dict.fromkeys(excluded.reasons, EXCLUDED)
-    found = _with_comparisons(
-        cell,
-        lambda each: Comparison(
-            baseline=each.baseline, candidate=each.candidate, pairs=0, missing={**each.missing, **missing}
-        ),
-    )
-    return replace(found, network_breakdown=None)
+    return replace(_with_comparisons(cell, lambda each: _unpaired(each, excluded)), network_breakdown=None)
 
 
 def _with_comparisons(cell: CellReport, change: Callable[[Comparison], Comparison]) -> CellReport:

@@ -62,6 +62,7 @@ def command(
 ) -> None:
     from bench import analysis, reports
     from bench.history import report_file, summaries
+    from bench.planning import contrasted
 
     if format not in reports.FORMATS:
         raise BadInput(
@@ -85,8 +86,11 @@ def command(
         stored,
         allow_noise=stored.allow_noise or judged.allow_noise,
         allow_unequal=stored.allow_unequal or judged.allow_unequal,
+        contrast=judged.contrast or stored.contrast,
         price_per_cpu_hour=price_of(price) if (price := judged.price_per_cpu_hour) else stored.price_per_cpu_hour,
     )
+    if judged.contrast:
+        contrasted.check(planned)
     summary = summaries.read(folder)
     runs = store.load_runs(folder, planned)
     report = analysis.build(planned, runs)

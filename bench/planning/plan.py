@@ -18,7 +18,7 @@ from bench.identity import describe_revision
 from bench.machine.effective_cpus import effective_cpus
 from bench.model import Session, Spec, Topology, Value
 from bench.options import ClusterOptions, RunRequest, price_of
-from bench.planning import needs
+from bench.planning import contrasted, needs
 from bench.planning.primary import primary
 
 MIB = 2**20
@@ -202,7 +202,7 @@ def make(request: RunRequest, *, now: datetime | None = None, suffix: str | None
         chaos="",
         price_per_cpu_hour=price_of(request.price_per_cpu_hour) if request.price_per_cpu_hour else "",
     )
-    return Session(
+    session = Session(
         **{field.name: getattr(asked, field.name) for field in fields(RunRequest)},
         id=identity,
         created=now.isoformat(timespec="seconds"),
@@ -213,6 +213,8 @@ def make(request: RunRequest, *, now: datetime | None = None, suffix: str | None
         primary_cells=primary(request.primary, cell_specs),
         unfit=tuple(unfit),
     )
+    contrasted.check(session)
+    return session
 
 
 def _that_fit(request: RunRequest, specs: Sequence[Spec], shapes: Sequence[Topology]) -> tuple[list[Spec], list[str]]:

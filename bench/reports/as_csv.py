@@ -11,6 +11,7 @@ from bench.analysis import Report
 from bench.analysis.breakdown.network import NetworkBreakdown
 from bench.analysis.cells import CellReport, NodeMetric
 from bench.analysis.comparison import Comparison, Side
+from bench.analysis.contrasts import Contrast
 from bench.analysis.costs import Cost
 from bench.analysis.curves import Curve
 from bench.analysis.rows import MetricRow
@@ -22,6 +23,7 @@ COLUMNS = (
     "session",
     "experiment",
     "cell",
+    "against",  # of a contrast and an interaction: the cell that this one is compared with
     "params",
     "what",  # one of WHAT
     "metric",
@@ -46,7 +48,7 @@ COLUMNS = (
     "missing",
     "stamps",  # what no number may be taken without
 )
-WHAT = ("median", "ratio", "invocation", "share", "node", "curve", "breakdown", "cost")
+WHAT = ("median", "ratio", "invocation", "share", "node", "curve", "breakdown", "cost", "contrast", "interaction")
 _MEASURES = tuple(field.name for field in fields(NodeRow) if field.name not in ("topology", "node", "n", "like_idle"))
 _FORMULA = (
     "=",
@@ -65,7 +67,7 @@ Line = dict[str, object]
 
 
 def render(report: Report, _: Sequence[Run] = (), *, delimiter: str = ",", decimal: str = ".") -> str:
-    """COLUMNS, then a line a median, ratio, invocation's value, arm's share, node's measure and step of a curve.
+    """COLUMNS, then a line a median, ratio, invocation's value, arm's share, node's measure, step of a curve and contrast.
 
     What is not known is empty. Numbers are as exact as in the JSON. `decimal` stands before the fraction of a number.
     """
@@ -85,6 +87,17 @@ def render(report: Report, _: Sequence[Run] = (), *, delimiter: str = ",", decim
             stamps = ", ".join(filter(None, [str(about["stamps"]), str(line.get("stamps", ""))]))
             whole = about | line | {"stamps": stamps}
             writer.writerow({name: _safe(value, decimal) for name, value in whole.items()})
+    for contrast in report.contrasts:
+        about = {
+            "session": report.session,
+            "experiment": contrast.experiment,
+            "cell": contrast.candidate,
+            "against": contrast.baseline,
+            "params": to_json(dict(contrast.after)).decode(),
+            "stamps": ", ".join(report.stamps),
+        }
+        for line in _of_contrast(contrast):
+            writer.writerow({name: _safe(value, decimal) for name, value in (about | line).items()})
     return page.getvalue()
 
 
@@ -121,6 +134,23 @@ def _lines(cell: CellReport) -> Iterator[Line]:
         about = {**_metric_of(curve), "arm": curve.arm, "point": curve.point, "topology": curve.topology}
         for step, middle, low, high, n in zip(curve.steps, curve.middle, curve.low, curve.high, curve.n, strict=True):
             yield {"what": "curve", **about, "step": step, "value": middle, "low": low, "high": high, "n": n}
+
+
+def _of_contrast(contrast: Contrast) -> Iterator[Line]:
+    """The factor of the cell by the one that it is against, on each topology; then the factors of topologies, by each other."""
+    for effect in contrast.effects:
+        about = {
+            "metric": effect.metric.name,
+            "unit": effect.metric.unit,
+            "better": effect.metric.better,
+            "headline": effect.headline,
+            "arm": effect.arm,
+        }
+        for topology, row in effect.rows.items():
+            if row.comparison:
+                yield about | _ratio(row.comparison) | {"what": "contrast", "topology": topology}
+        if effect.interaction:
+            yield about | _ratio(effect.interaction) | {"what": "interaction"}
 
 
 def _of_cost(cost: Cost) -> Line:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from textwrap import fill
 from typing import TYPE_CHECKING, Literal
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 WIDTH = 100
+SCREEN = 40  # lines of the short form
 _ROOM = 400  # for tables: a number that is cut off is worse than a line that is long
 _SIGNS = {"refuses": "!!", "weakens": " !", "note": "  "}
 _MEANINGS = "!! blocks the verdict, ! weakens the verdict"
@@ -34,22 +35,32 @@ def render(
 
 
 def write(content: Document, *, short: bool = False, colour: bool = False, width: int = WIDTH) -> str:
-    """Any document as lines."""
+    """Any document as lines. Its short form has as many caveats as fit on a screen with the rest, and two at the least."""
+    if not short:
+        return _written(_parts(content, width), colour=colour)
+    for caveats in range(document.MOST_CAVEATS, document.FEWEST_CAVEATS - 1, -1):
+        page = _written(_short_parts(content, width, caveats), colour=colour)
+        if page.count("\n") <= SCREEN:
+            break
+    return page
+
+
+def _written(parts: Iterable[RenderableType], *, colour: bool) -> str:
     page = StringIO()
     console = _console(page, colour=colour)
-    for part in _short_parts(content, width) if short else _parts(content, width):
+    for part in parts:
         console.print(part, markup=False)
     return _lines(page)
 
 
 def chapters(those: Sequence[Chapter], *, colour: bool = False, width: int = WIDTH) -> str:
     """Chapters alone, as lines."""
-    page = StringIO()
-    console = _console(page, colour=colour)
-    for number, chapter in enumerate(those):
-        for part in ([""] if number else []) + list(_chapter(chapter, width)):
-            console.print(part, markup=False)
-    return _lines(page)
+    parts = (
+        part
+        for number, chapter in enumerate(those)
+        for part in ([""] if number else []) + list(_chapter(chapter, width))
+    )
+    return _written(parts, colour=colour)
 
 
 def _console(page: StringIO, *, colour: bool = False) -> Console:
@@ -64,14 +75,14 @@ def _lines(page: StringIO) -> str:
     return "\n".join(line.rstrip() for line in page.getvalue().split("\n")).rstrip() + "\n"
 
 
-def _short_parts(content: Document, width: int) -> Iterator[RenderableType]:
+def _short_parts(content: Document, width: int, caveats: int) -> Iterator[RenderableType]:
     yield from _opening(content, width)
     for section in content.short_sections:
         if section.short:
             yield ""
             yield from _grid(section.short.table, width, title=section.short.title)
     if content.caveats:
-        shown = content.caveats[: document.MOST_CAVEATS]
+        shown = content.caveats[:caveats]
         left = len(content.caveats) - len(shown)
         count = f"the worst {len(shown)} of {len(content.caveats)}; " if left else ""
         yield ""

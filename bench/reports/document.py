@@ -18,6 +18,7 @@ DESIGN = "How it was measured"
 LEGEND = "How to read this"
 LISTED = 12  # lines of a listing, where there is little room
 MOST_CAVEATS = 5  # of the short form
+FEWEST_CAVEATS = 2  # of it, where other parts take the room
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -66,7 +66,7 @@ TRIAL_FAIRNESS = ratio(
 CPU_SHARE = ratio("node_cpu_share", "s/s", "A node's share of the trials' CPU seconds.", better=None)
 TRIAL_SHARE = ratio("node_trial_share", "trials/trial", "A node's share of the trials.", better=None)
 BUSY = seconds("busy_seconds", "Time of all iterations of a node's trials.", better="higher", means="busy")
-CPUS_EACH = count("cpus_each", "CPUs/trial", "CPUs that Tune reserves for a trial.", better=None, means="CPUs each")
+CPUS_EACH = count("cpus_each", "CPUs/trial", "CPUs that Tune reserves for a trial.", better=None)
 AT_ONCE = count("trials_at_once", "trials", "Trials that the nodes have CPUs for at once.", better=None)
 SUCCESS = ratio("success_ratio", "trials/trial", "Share of the trials that reached the target.", better="higher")
 CENSORED = count("censored_trials", "trials", "Trials that ended before they reached the target.")

@@ -16,6 +16,7 @@ from bench.reports.drawing.picture import Picture
 from bench.reports.sections import (
     arms,
     caveats,
+    contrasts,
     convergence,
     cost,
     curves,
@@ -24,8 +25,6 @@ from bench.reports.sections import (
     key_figures,
     legend,
     metrics,
-    more_cpus,
-    multiple_comparison,
     network_breakdown,
     nodes,
     normality,
@@ -72,6 +71,7 @@ def drawn_for_each_cell(pictures: Callable[[CellView], Iterable[Picture]]) -> To
 
 SECTIONS: tuple[Topic, ...] = (
     summary.chapters,
+    contrasts.chapters,
     each_cell(metrics.sections),
     drawn_for_each_cell(invocations.pictures),
     drawn_for_each_cell(ratios.pictures),
@@ -91,8 +91,6 @@ SECTIONS: tuple[Topic, ...] = (
     each_cell(nodes.sections),
     each_cell(profiles.sections),
     scaling.chapters,
-    more_cpus.chapters,
-    multiple_comparison.chapters,
 )
 
 

@@ -92,4 +92,4 @@ def test_what_stands_beside_a_lone_topology_is_named() -> None:
     assert said.startswith("On single the throughput is ")
     assert said.endswith(f" k inputs/s; beside it in the same invocations: {names}.")
     alone, of_it = made_up(cells=1, topologies=(SINGLE,), arms=ARMS[:1])
-    assert analysis.build(alone, of_it).answer[0].endswith("; nothing stands beside it.")
+    assert analysis.build(alone, of_it).answer[0].endswith("; no other cell or arm was measured.")

@@ -79,7 +79,7 @@ def test_the_page_has_the_order_of_the_default_report():
     report, text = a_page(cells=2)
     content = sections.compose(report)
     short = [section.short.title for section in content.short_sections]
-    assert len(short) == 4
+    assert len(short) == 5
     contents = Page(text).words.index(" In detail ")  # the list of contents ends with it
     above, below = Page(text).words[:contents], Page(text).words[contents + 11 :]
     caveats = [words for _, words in content.caveats]

@@ -100,7 +100,7 @@ def test_the_default_report_of_a_default_session_fits_on_one_screen(experiment):
 @pytest.mark.parametrize(("name", "cells", "rows"), [("all", 8, 8), ("some", 11, 9)])
 def test_of_many_cells_the_default_report_has_the_worst_the_best_and_a_count(name, cells, rows):
     page = rendered(short=True, cells=cells)
-    shown = re.findall(r"^   (?:c\d\d|\.\.\.).*", page.split("Throughput")[1].split("\n\n")[0], re.MULTILINE)
+    shown = re.findall(r"^   (?:c\d\d|\.\.\.).*", page.split("\n Throughput")[1].split("\n\n")[0], re.MULTILINE)
     assert len(shown) == rows
     assert any(f"... {cells - 8} of {cells} cells between" in line for line in shown) is (name == "some")
 
@@ -146,7 +146,15 @@ def test_question_answer_and_caveats_stand_above_the_numbers():
     page = rendered(cells=2)
     places = [
         page.index(word)
-        for word in ("Does inference", "Ray is not", "Multi beside", "Caveats", "How it was", "inference c01")
+        for word in (
+            "Does inference",
+            "With batch=10",
+            "multi beside",
+            "Ray is not",
+            "Caveats",
+            "How it was",
+            "inference c01",
+        )
     ]
     assert places == sorted(places)
     assert page.index("How to read this") > page.index("inference c02")

@@ -1,0 +1,280 @@
+"""Cells that differ in a parameter are held against each other block by block, on each topology."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_up import RATE, SINGLE
+from made_up_changes import session_of
+from scipy.stats import wilcoxon
+
+from bench import analysis
+from bench.analysis.contrasts import Contrast, Effect, pairs, planned
+from bench.errors import BadInput
+from bench.experiments.tune import metrics as tune_metrics
+from bench.model import Session
+from bench.planning import contrasted
+
+RATES = st.floats(0.1, 1e4)
+BOTH = {"single": 10.0, "multi": 10.0}
+
+
+def cell(single=10.0, multi=10.0, **params):
+    return params, {"single": single, "multi": multi}
+
+
+def found(*cells, **how) -> tuple[Contrast, ...]:
+    return analysis.build(*session_of(cells, **how)).contrasts
+
+
+def headline(contrast: Contrast) -> Effect:
+    effect = contrast.headline
+    assert effect is not None
+    return effect
+
+
+def factor(contrast: Contrast, topology: str) -> float:
+    comparison = headline(contrast).rows[topology].comparison
+    assert comparison is not None
+    assert comparison.ratio is not None
+    return comparison.ratio.value
+
+
+def interaction(contrast: Contrast) -> float:
+    both = headline(contrast).interaction
+    assert both is not None
+    assert both.ratio is not None
+    return both.ratio.value
+
+
+def changes(*cells, contrast="") -> list[tuple[tuple[str, ...], str, str]]:
+    session, _ = session_of(cells, blocks=1, contrast=contrast)
+    return [(each.parameters, each.baseline, each.candidate) for each in planned(session, "work")]
+
+
+def test_known_factors_are_found_on_each_topology_and_beside_each_other():
+    (contrast,) = found(cell(10, 8, batch=1), cell(98, 96, batch=10), noise=0.02, blocks=12)
+    for topology, true in (("single", 9.8), ("multi", 12.0)):
+        comparison = headline(contrast).rows[topology].comparison
+        assert comparison.ratio.low <= true <= comparison.ratio.high
+        assert comparison.ratio.high / comparison.ratio.low < 1.1  # though blocks differ fourfold in speed
+        assert comparison.verdict == "faster"
+    both = headline(contrast).interaction
+    assert both.ratio.low <= 12 / 9.8 <= both.ratio.high
+    assert both.verdict == "faster"
+    assert (both.baseline, both.candidate) == ("single", "multi")
+
+
+def test_a_factor_and_its_p_are_those_of_scipy_on_the_pairs_of_the_blocks():
+    (contrast,) = found(cell(batch=1), cell(20, 20, batch=10), noise=0.05)
+    row = headline(contrast).rows["multi"]
+    one, other = (np.array(list(row.sides[name].values.values())) for name in contrast.cells)
+    logs = np.log(other / one)
+    walsh = [(a + b) / 2 for i, a in enumerate(logs) for b in logs[i:]]
+    assert factor(contrast, "multi") == pytest.approx(math.exp(float(np.median(walsh))))
+    assert row.comparison.p == pytest.approx(wilcoxon(logs).pvalue)
+    assert row.comparison.pairs == 8
+
+
+@given(single=RATES, multi=RATES, other=RATES, another=RATES)
+@settings(max_examples=15, deadline=None)
+def test_swapped_sides_invert_the_factor_and_the_interaction(single, multi, other, another):
+    one, two = cell(single, multi, batch="a"), cell(other, another, batch="b")
+    (forth,), (back,) = found(one, two, blocks=2), found(two, one, blocks=2)
+    assert factor(forth, "single") == pytest.approx(1 / factor(back, "single"))
+    assert interaction(forth) == pytest.approx(1 / interaction(back))
+
+
+@given(rate=RATES, times=st.floats(0.01, 100))
+@settings(max_examples=15, deadline=None)
+def test_cells_that_do_the_same_have_the_factor_1_and_equal_factors_the_interaction_1(rate, times):
+    (same,) = found(cell(rate, rate, batch=1), cell(rate, rate, batch=2), blocks=2)
+    assert (factor(same, "single"), factor(same, "multi")) == pytest.approx((1, 1))
+    (scaled,) = found(cell(rate, 3 * rate, batch=1), cell(times * rate, times * 3 * rate, batch=2), blocks=2)
+    assert factor(scaled, "single") == pytest.approx(times)
+    assert interaction(scaled) == pytest.approx(1)
+
+
+def test_each_level_stands_beside_the_lowest_and_words_beside_the_first():
+    assert changes(cell(batch=100), cell(batch=1), cell(batch=10)) == [
+        (("batch",), "c02", "c03"),
+        (("batch",), "c02", "c01"),
+    ]
+    assert changes(cell(path="by-value"), cell(path="a")) == [(("path",), "c01", "c02")]
+
+
+def test_every_varied_parameter_is_contrasted_where_all_others_are_equal():
+    grid = [cell(actors=actors, batch=batch, same=1) for actors in (1, 10) for batch in (1, 10)]
+    assert changes(*grid) == [
+        (("actors",), "c01", "c03"),
+        (("actors",), "c02", "c04"),
+        (("batch",), "c01", "c02"),
+        (("batch",), "c03", "c04"),
+    ]
+    (first, *_) = planned(session_of(grid, blocks=1)[0], "work")
+    assert (first.params, first.before, first.after) == ({"batch": 1}, {"actors": 1}, {"actors": 10})
+
+
+def test_what_was_changed_at_once_is_said_to_be_inseparable():
+    ((names, baseline, candidate),) = changes(cell(actors=1, batch=1), cell(actors=10, batch=10))
+    assert (names, baseline, candidate) == (("actors", "batch"), "c01", "c02")
+    session, runs = session_of([cell(actors=1, batch=1), cell(80, 80, actors=10, batch=10)])
+    report = analysis.build(session, runs)
+    assert report.contrasts[0].at_once == "actors and batch were changed at once and cannot be told apart"
+    assert report.answer[0].startswith(
+        "Actors and batch were changed at once and cannot be told apart: with actors=10, batch=10 instead of actors=1, batch=1,"
+    )
+
+
+def test_a_cell_that_shares_no_change_stands_beside_the_one_that_differs_in_least():
+    cells = [cell(actors=1, batch=b, peers="all") for b in (1, 10)] + [cell(actors=10, batch=10, peers="few")]
+    assert changes(*cells) == [(("batch",), "c01", "c02"), (("actors", "peers"), "c02", "c03")]
+
+
+@given(st.lists(st.tuples(*[st.integers(1, 3)] * 3), min_size=2, max_size=8, unique=True))
+@settings(max_examples=40, deadline=None)
+def test_no_cell_is_left_out(values):
+    cells = [cell(a=a, b=b, c=c) for a, b, c in values]
+    those = changes(*cells)
+    assert {name for _, *two in those for name in two} == {f"c{number:02d}" for number in range(1, len(cells) + 1)}
+    assert len(those) == len(set(those))
+
+
+def test_named_parameters_are_contrasted_alone_and_joined_ones_at_once():
+    grid = [cell(actors=actors, batch=batch) for actors in (1, 10) for batch in (1, 10)]
+    assert {names for names, *_ in changes(*grid, contrast="batch")} == {("batch",)}
+    assert changes(*grid, contrast="actors + batch") == [(("actors", "batch"), "c01", "c04")]
+    assert [names for names, *_ in changes(*grid, contrast="batch,actors+batch")] == [
+        ("batch",),
+        ("batch",),
+        ("actors", "batch"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("contrast", "what", "hint"),
+    [
+        ("bacth", "there is no parameter bacth", "Did you mean batch? Varied are: actors, batch."),
+        ("same", "same is the same in all cells", "Varied are: actors, batch."),
+        ("actors+batch", "no two cells differ in actors and batch alone", "Varied are: actors, batch."),
+    ],
+)
+def test_a_name_that_nothing_can_be_contrasted_by_is_refused_with_a_hint(contrast, what, hint):
+    cells = [cell(actors=1, batch=1, same=1), cell(actors=1, batch=10, same=1), cell(actors=10, batch=1, same=1)]
+    session, _ = session_of(cells, blocks=1, contrast=contrast)
+    with pytest.raises(BadInput) as refused:
+        contrasted.check(session)
+    assert refused.value.what == f"--contrast {contrast}: {what}."
+    assert refused.value.hint == hint
+
+
+def test_a_session_without_varied_parameters_has_no_contrast():
+    assert found(cell(batch=1), blocks=1) == ()
+    assert pairs({"c01": {"batch": 1}}, ("batch",)) == []
+
+
+def test_peers_stand_beside_their_own_headline_and_the_subject_also_in_its_times():
+    (contrast,) = found(cell(batch=1), cell(20, 20, batch=10))
+    assert [(each.metric.name, each.arm, each.headline) for each in contrast.effects] == [
+        (RATE.name, "ray", True),
+        (RATE.name, "pool", False),
+        ("startup_seconds", "ray", False),
+    ]
+    verdicts = [each.rows["single"].comparison.verdict for each in contrast.effects]
+    assert verdicts == ["faster", "equivalent", "faster"]
+
+
+def test_a_run_that_failed_is_no_pair_on_its_topology_nor_of_the_interaction():
+    session, runs = session_of([cell(batch=1), cell(20, 20, batch=10)])
+    runs[0] = replace(runs[0], status="invalid", reasons=("a worker died",))
+    (contrast,) = analysis.build(session, runs).contrasts
+    effect = headline(contrast)
+    assert [row.comparison.pairs for row in effect.rows.values()] == [7, 8]
+    assert effect.interaction.pairs == 7
+    assert effect.interaction.missing == {1: "single: c01: invalid: a worker died"}
+
+
+def test_both_cells_discard_the_turns_that_the_slower_one_to_settle_needs():
+    courses = {"c01": [0.5, 0.6, 0.8, *[1.0] * 6], "c02": [1.04, 1.03, 1.02, *[1.0] * 6]}
+    session, runs = session_of([cell(batch=1), cell(batch=10)])
+
+    def in_turns(run):
+        first = run.samples[0]
+        turns = [
+            replace(first, value=first.value * speed, turn=turn)
+            for turn, speed in enumerate(courses[run.spec.cell], start=1)
+        ]
+        return replace(run, spec=replace(run.spec, samples=9), samples=tuple(turns))
+
+    runs = [in_turns(run) for run in runs]
+    session = replace(session, specs=tuple(run.spec for run in runs))
+    (contrast,) = analysis.build(session, runs).contrasts
+    assert factor(contrast, "single") == pytest.approx(1.0)
+    assert factor(contrast, "multi") == pytest.approx(1.0)
+
+
+def verdicts(session: Session, runs) -> set[str | None]:
+    return {each.verdict for one in analysis.build(session, runs).contrasts for each in one.effects[0].comparisons}
+
+
+def test_what_a_caveat_refuses_to_a_cell_it_refuses_to_its_contrasts():
+    session, runs = session_of([cell(batch=1), cell(20, 20, batch=10)])
+    usage = {"digests": {"result": "one"}}
+    runs[0], runs[1] = replace(runs[0], **usage), replace(runs[1], digests={"result": "another"})
+    report = analysis.build(session, runs)
+    assert any(caveat.severity == "refuses" for caveat in report.caveats)
+    assert verdicts(session, runs) == {None}
+    assert all(each.refused for each in report.contrasts[0].effects[0].comparisons)
+
+
+def test_p_values_of_few_headlines_are_corrected_by_holm_and_of_many_by_benjamini_and_hochberg():
+    (contrast,) = found(cell(batch=1), cell(20, 20, batch=10))
+    ways = {each.adjustment for each in headline(contrast).comparisons}
+    assert ways == {"Holm, 3 comparisons"}
+    assert {each.adjustment for effect in contrast.effects[1:] for each in effect.comparisons} == {
+        "Benjamini-Hochberg, 6 comparisons"
+    }
+    many = found(*(cell(batch, batch, batch=batch) for batch in (1, 2, 3)))
+    assert headline(many[0]).rows["single"].comparison.adjustment == "Benjamini-Hochberg, 18 comparisons"
+
+
+def test_on_one_topology_there_is_a_factor_and_no_interaction():
+    (contrast,) = found(cell(batch=1), cell(20, batch=10), topologies=(SINGLE,))
+    assert headline(contrast).interaction is None
+    assert factor(contrast, "single") == pytest.approx(2.0)
+
+
+def test_the_answer_begins_with_what_was_varied():
+    report = analysis.build(*session_of([cell(10, 8, batch=1), cell(98, 96, batch=10)], noise=0.01))
+    assert report.answer[0].startswith("With batch=10 instead of 1, throughput is 9.8")
+    assert "(both faster), 1.22" in report.answer[0]
+    assert report.answer[0].endswith("; multi beside single: slower in both cells.")
+    grid = [cell(actors * batch, actors * batch, actors=actors, batch=batch) for actors in (1, 2) for batch in (1, 5)]
+    said = analysis.build(*session_of(grid)).answer[0]
+    assert said.startswith(
+        "Throughput by what was varied: actors 2 times on single and 2 times on multi (faster);"
+        " batch 5 times on single and 5 times on multi (faster)"
+    )
+
+
+def test_below_six_pairs_there_is_a_factor_and_no_verdict():
+    report = analysis.build(*session_of([cell(batch=1), cell(20, 20, batch=10)], blocks=5))
+    assert "2" in report.answer[0]
+    assert "(both no verdict): 5 pairs, and a verdict needs 6" in report.answer[0]
+
+
+def test_nothing_is_said_to_stand_alone_where_there_are_several_cells():
+    session, runs = session_of([cell(batch=1), cell(20, 20, batch=10)], topologies=(SINGLE,))
+    runs = [run for run in runs if run.spec.cell == "c01"]
+    for report in (analysis.build(session, runs), analysis.build(*session_of([cell(batch=1)]))):
+        assert "no other cell" not in " ".join(report.answer)
+        assert "nothing stands beside" not in " ".join(report.answer)
+
+
+def test_the_cpus_of_a_trial_need_no_meaning_to_be_contrasted():
+    assert tune_metrics.CPUS_EACH.means == ""
