@@ -379,6 +379,10 @@ class RunResult:
     )  # of head and Prometheus, from the client's
     extract: Extract | None = None  # None: written before there were any
     idle_load: IdleLoad | None = None  # of the deployment; None: not measured there
+    seconds: float | None = (
+        None  # of the run with its job, by the client's clock; None: it was written by the driver alone
+    )
+    cluster_seconds: float | None = None  # in which a cluster was stood up for it; None: it was up
     version: int = SCHEMA_VERSION
 
 
@@ -403,6 +407,8 @@ class Run:
     extract: Extract | None = None  # of Prometheus; None: the run is older than these
     idle_load: IdleLoad | None = None  # of its deployment; None: not measured there
     timelines: tuple[Timeline, ...] = ()  # of its nodes, where they were asked for: only a page draws them
+    seconds: float | None = None  # with its job; None: not known
+    cluster_seconds: float | None = None  # in which a cluster was stood up for it; None: it was up, or not known
     profiles: Mapping[str, str] = field(default_factory=dict)  # by name of file: stacks, as bench/stacks.py has them
 
     def __post_init__(self) -> None:

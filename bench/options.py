@@ -253,6 +253,15 @@ def share_of(text: str) -> float:
 
 
 Out = Annotated[Path, Option(metavar="FOLDER", help="Folder that holds the sessions.")]
+Calibrate = Annotated[
+    bool | None,
+    Option(
+        "--calibrate/--no-calibrate",
+        rich_help_panel=SESSION,
+        help="Time this machine for the estimate. [default: if guesses exceed 10 min]",
+        show_default=False,
+    ),
+]
 AsJson = Annotated[bool, Option("--json", help="Print JSON with unrounded numbers.")]
 Force = Annotated[bool, Option("--force", help="Proceed though a session runs on the deployment; it will fail.")]
 SessionName = Annotated[str, Argument(metavar="SESSION", help="Session id or the start of one, a folder, or latest.")]

@@ -158,7 +158,10 @@ def settings(params: type[Any], texts: list[str]) -> dict[str, tuple[Value, ...]
             )
         if name in chosen:
             raise BadInput(f"--set {text}: {name} is set twice.", "Give its values in one: name=v1,v2.")
-        chosen[name] = tuple(dict.fromkeys(parse(known[name], value) for value in values.split(",")))
+        try:
+            chosen[name] = tuple(dict.fromkeys(parse(known[name], value) for value in values.split(",")))
+        except BadInput as error:
+            raise BadInput(f"--set {text}: {error.what}", error.hint) from None
     return chosen
 
 

@@ -1,6 +1,6 @@
 """List experiments, sessions or targets.
 
-Experiments are listed with their parameters, metrics, arms and profiles. Name one to list it alone.
+Name an experiment to see its parameters, metrics and arms, and the values that each of its profiles sets.
 
 Example: bench list sessions --experiment inference --since 2026-01-01
 """
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+from bench.analysis.number_format import plural
 from bench.errors import BadInput, did_you_mean
 from bench.history import summaries
 from bench.history.summaries import Entry, Filters
@@ -24,7 +25,7 @@ from bench.sanitize import clean_line
 from bench.terminal.answers import say_json
 
 if TYPE_CHECKING:
-    pass
+    from bench.experiments import Profile as ExperimentProfile
 
 KINDS = ("experiments", "sessions", "targets")
 What = Annotated[str, typer.Argument(metavar="WHAT", help="experiments, sessions, targets, or one experiment.")]
@@ -59,7 +60,7 @@ def command(
         if as_json:
             say_json("experiments", [about(name) for name in names])
             return
-        lines = [line for name in names for line in describe(name)]
+        lines = overview() if what == "experiments" else describe(what)
     elif what == "sessions":
         if status not in ("", *STATUSES):
             raise BadInput(
@@ -110,8 +111,19 @@ def about(name: str) -> dict[str, object]:
     }
 
 
+def overview() -> list[str]:
+    """A line about each experiment, with its profiles."""
+    from bench import experiments
+
+    rows = [
+        (name, " ".join(experiments.load(name).profiles), experiments.summary(name).partition(": ")[2])
+        for name in experiments.NAMES
+    ]
+    return [line.strip() for line in _aligned(rows)]
+
+
 def describe(name: str) -> list[str]:
-    """An experiment as lines of text: parameters, metrics, arms, profiles."""
+    """An experiment as lines of text: parameters, metrics, arms, and profiles with the values that they set."""
     from bench import experiments
     from bench.params import declared
 
@@ -121,14 +133,24 @@ def describe(name: str) -> list[str]:
     ]
     metrics = [(m.name, m.unit, m.direction, m.help) for m in experiment.metrics]
     arms = [(arm.name, arm.role, arm.help) for arm in experiment.arms]
-    profiles = [(key, profile.help) for key, profile in experiment.profiles.items()]
+    profiles = [line for key, profile in experiment.profiles.items() for line in _profile(key, profile)]
     return [
         f"{name}: {experiments.summary(name)}",
         *("", "  params (--set name=value,value)", *_aligned(parameters)),
         *("", "  metrics (the headline first)", *_aligned(metrics)),
         *("", "  arms (measured in turn)", *_aligned(arms)),
-        *("", "  profiles", *_aligned(profiles)),
+        *("", "  profiles (--profile name), with the values that they set", *profiles),
     ]
+
+
+def _profile(name: str, profile: ExperimentProfile) -> Iterator[str]:
+    """A profile: what it is for, its cells, and how often each is measured."""
+    yield f"    {name}: {profile.help}"
+    for grid in profile.grids:
+        values = (f"{parameter}={','.join(map(str, levels))}" for parameter, levels in grid.items())
+        yield f"      {' '.join(values) or 'the defaults'}"
+    counts = (plural(profile.blocks, "block"), plural(profile.warmups, "warm-up"), plural(profile.samples, "sample"))
+    yield f"      {', '.join(counts)} a run"
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:

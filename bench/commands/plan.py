@@ -21,8 +21,8 @@ from bench.analysis.stopping import FEWEST_PAIRS
 from bench.history import past_runs
 from bench.history.past_runs import PairSpread
 from bench.model import Session, Spec
-from bench.options import DEFAULT_OUT, AsJson, Out, RunRequest, TargetOptions
-from bench.planning import budget, plan, plan_file
+from bench.options import DEFAULT_OUT, AsJson, Calibrate, Out, RunRequest, TargetOptions
+from bench.planning import budget, estimate, plan, plan_file
 from bench.record import store
 from bench.targets import choose
 from bench.terminal.answers import say_json, say_plain
@@ -53,6 +53,7 @@ SPREADS = (0.02, 0.05, 0.1)  # of pairs' log-ratios, where none are known
 def command(
     request: RunRequest,
     given: TargetOptions,
+    calibrate: Calibrate = None,
     out: Out = DEFAULT_OUT,
     save: Save = None,
     schema: Schema = False,  # noqa: ARG001, its callback has answered
@@ -60,8 +61,9 @@ def command(
 ) -> None:
     plan.check_experiments(request)
     chosen = choose(request.target, given)
-    known = past_runs.known(out, chosen.target.name)
-    session = budget.fit(plan.make(replace(request, target=chosen.target.name, command=typed_command())), known)
+    made = plan.make(replace(request, target=chosen.target.name, command=typed_command()))
+    known = estimate.calibrated(made, past_runs.known(out, chosen.target.name), wanted=calibrate)
+    session = budget.fit(made, known)
     for topology in plan.topologies(request):
         chosen.target.check(topology)
     if save:
@@ -70,7 +72,7 @@ def command(
     for twin in plan.twins(request):
         say(twin)
     if as_json:
-        say_json("plan", {"why": chosen.why, "seconds": plan.estimate_seconds(session, known), "session": session})
+        say_json("plan", {"why": chosen.why, **vars(estimate.estimate(session, known)), "session": session})
         return
     lines = describe(session, known, why=chosen.why)
     if len(plan.topologies(request)) > 1:
@@ -84,8 +86,8 @@ def describe(session: Session, known: plan.Known, *, why: str) -> list[str]:
     first = [spec for spec in specs if spec.block == 1 and spec.topology.name == specs[0].topology.name]
     topologies = {spec.topology.name: spec.topology for spec in specs}
     blocks = max(spec.block for spec in specs)
-    measured = sum(plan.time_key(spec) in known.runs for spec in specs)
-    lines = [f"Target {session.target}: {why}. Seed {session.seed}, profile {session.profile}.", "", "Topologies"]
+    because = f" ({why})" if why else ""
+    lines = [f"Target {session.target}{because}, profile {session.profile}, seed {session.seed}.", "", "Topologies"]
     lines += [
         f"  {t.name:8} {plural(t.nodes, 'node')}, each {plural(t.cpus_per_node, 'CPU')}, {plural(t.threads_per_node, 'native thread')},"
         f" {t.memory_bytes_per_node / plan.MIB:.0f} MiB with an object store of"
@@ -106,13 +108,11 @@ def describe(session: Session, known: plan.Known, *, why: str) -> list[str]:
         order = {name: [spec.cell for spec in runs if spec.topology.name == name] for name in topologies}
         names = list(dict.fromkeys(spec.topology.name for spec in runs))
         lines.append(f"  {block:2}  " + ", then ".join(f"{name} ({' '.join(order[name])})" for name in names))
-    seconds = plan.estimate_seconds(session, known)
-    basis = f"{measured} of them as in earlier sessions" if measured else "estimated: no earlier session"
-    lines += ["", f"{len(specs)} runs, about {plan.format_duration(seconds)} ({basis})."]
-    lines += [f"Left out, the nodes are too small: {cell}." for cell in session.unfit]
+    if refused := plan.refusals(session):
+        lines += ["", *refused]
+    lines += ["", estimate.estimate(session, known).describe()]
     if session.budget_seconds is not None:
         lines.append(f"The budget is {plan.format_duration(session.budget_seconds)}.")
-        lines += [f"Left out, the budget is too small: {dropped}." for dropped in session.dropped]
     if session.precision_share is not None:
         lines.append(
             f"It ends sooner where every headline's interval is within {percent(session.precision_share)}"

@@ -59,7 +59,7 @@ def command(
         session = replaying.again(
             verified.session, target=chosen.target.name, options=chosen.options.given(), command=typed_command()
         )
-        note = f"{chosen.describe()} Session {session.id}, kept in {out / session.id}."
+        note = chosen.describe(f"Session {session.id}, kept in {out / session.id}.")
         result = measure_new(out, session, chosen.target, note)
         result.write_report()
         results.append(result)

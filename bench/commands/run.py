@@ -11,27 +11,36 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bench.history import past_runs
-from bench.options import DEFAULT_OUT, AsJson, Out, RunRequest, TargetOptions
-from bench.planning import budget, plan
+from bench.options import DEFAULT_OUT, AsJson, Calibrate, Out, RunRequest, TargetOptions
+from bench.planning import budget, estimate, plan
 from bench.runner.measure import measure_new
 from bench.runner.result import announce
 from bench.targets import choose
 from bench.terminal.asking import typed_command
 
 
-def command(request: RunRequest, given: TargetOptions, out: Out = DEFAULT_OUT, as_json: AsJson = False) -> None:
+def command(
+    request: RunRequest,
+    given: TargetOptions,
+    calibrate: Calibrate = None,
+    out: Out = DEFAULT_OUT,
+    as_json: AsJson = False,
+) -> None:
     plan.check_experiments(request)
     chosen = choose(request.target, given)
     target = chosen.target
     resolved = replace(request, target=target.name, options=chosen.options.given(), command=typed_command())
-    session = budget.fit(plan.make(resolved), past_runs.known(out, target.name))
+    made = plan.make(resolved)
+    known = estimate.calibrated(made, past_runs.known(out, target.name), wanted=calibrate)
+    session = budget.fit(made, known)
     result = measure_new(
         out,
         session,
         target,
-        f"{chosen.describe()} Session {session.id}, kept in {out / session.id}.",
+        chosen.describe(f"Session {session.id}, kept in {out / session.id}."),
         *plan.twins(request),
-        *(f"Left out, the nodes are too small: {cell}." for cell in session.unfit),
-        *(f"Left out, the budget is too small: {dropped}." for dropped in session.dropped),
+        *plan.refusals(session),
+        estimate.estimate(session, known).describe(),
+        slowness=known.slowness,
     )
     announce(result, as_json=as_json)

@@ -46,7 +46,7 @@ def command(
         command=typed_command(),
     )
     session = plan.make(request)
-    note = f"{chosen.describe()} Session {session.id}, kept in {out / session.id}."
+    note = chosen.describe(f"Session {session.id}, kept in {out / session.id}.")
     runs = measure_new(out, session, chosen.target, note).runs
     if broken := [run for run in runs if run.status != "ok"]:
         raise RunFailed(

@@ -39,7 +39,8 @@ def command(
     (topology,) = plan.topologies(shape)
     with StepDisplay() as display:
         chosen.check(topology, display.steps)
-    say(choice.describe())
+    if chosen_for := choice.describe():
+        say(chosen_for)
     with session_lock.changing(chosen.name, choice.options.name, typed_command(), force=force) as unheld:
         if unheld:
             say(f"{unheld} --force ignores it.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
@@ -55,9 +55,12 @@ class Experiment(Generic[P]):
     arms: tuple[Arm, ...]  # the subject first
     params: type[P]  # a frozen dataclass; each field is Annotated[type, Meta(...)]
     profiles: Mapping[str, Profile]
-    guess_pass_seconds: Callable[[P], float]  # of all arms on two cores, before any run has been timed
+    # Of one pass at each point, by the name of every arm that runs: on two cores, before any run has been timed.
+    guess_pass_seconds: Callable[[P], Mapping[str, Sequence[float]]]
     run: Callable[[P, Context], Iterator[Sample]]  # one invocation: start, measure in turns, yield samples
 
+    # Before the first turn and after the last, on two cores.
+    guess_other_seconds: Callable[[P], float] = lambda _params: 1.0
     check_fits: Callable[[P, Topology], None] = lambda _params, _topology: None  # raises DoesNotFit
     check_input: Callable[[P], None] = lambda _params: None  # raises where a file of the user's own is not good
     data_sets: Callable[[P], Collection[str]] = lambda _params: ()  # that a run reads

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from statistics import fmean, median, variance
 
 from bench.errors import RecordDamaged
-from bench.model import Run
-from bench.planning.needs import JOB_SECONDS
 from bench.planning.plan import QUIET_CHECK_SECONDS, Known, run_key, time_key
 from bench.record import store
 
 SESSIONS = 10  # the last ones; older ones say little of this machine now
-MOST_CLUSTER_SECONDS = 600.0  # to stand one up: a longer gap is a session that was stopped, and went on later
 
 
 def known(out: Path, target: str) -> Known:
@@ -32,50 +29,18 @@ def known(out: Path, target: str) -> Known:
         except RecordDamaged:
             continue  # `bench show` says so; it is no reason not to plan
         for run in runs:
-            if run.status == "ok":
-                seconds[time_key(run.spec)].append(_seconds(run))
+            if run.status == "ok" and run.seconds is not None:
+                seconds[time_key(run.spec)].append(run.seconds)
+            if run.cluster_seconds is not None:
+                clusters[run.spec.topology.name].append(run.cluster_seconds)
         waits += {
             run.spec.block: run.quiet_check.waited_seconds + QUIET_CHECK_SECONDS for run in runs if run.quiet_check
         }.values()
-        for topology, took in _cluster_seconds(runs):
-            clusters[topology].append(took)
     return Known(
         runs={key: median(values) for key, values in seconds.items()},
         clusters={topology: median(values) for topology, values in clusters.items()},
         quiet_check=fmean(waits) if waits else None,
     )
-
-
-def _seconds(run: Run) -> float:
-    return JOB_SECONDS + (run.covered.seconds if run.covered else 0.0)
-
-
-def _cluster_seconds(runs: Sequence[Run]) -> Iterator[tuple[str, float]]:
-    """Of each cluster but the first: its topology, and what it took from the end of a good run to the begin of the next.
-
-    Less a job's share of that, which is in every run, and the wait for a quiet machine. By the monotonic clock that all
-    drivers on one machine share: runs of several machines say nothing.
-    """
-    timed = sorted((run for run in runs if run.covered and run.status == "ok" and run.facts), key=_begin)
-    for before, after in pairwise(timed):
-        if before.covered is None or after.covered is None or _head(before) != _head(after):
-            continue
-        if (before.spec.block, before.spec.topology.name) != (after.spec.block, after.spec.topology.name):
-            is_new_block = before.spec.block != after.spec.block
-            waited = (
-                after.quiet_check.waited_seconds + QUIET_CHECK_SECONDS if is_new_block and after.quiet_check else 0.0
-            )
-            took = after.covered.begin - before.covered.end - JOB_SECONDS - waited
-            if 0 < took < MOST_CLUSTER_SECONDS:
-                yield after.spec.topology.name, took
-
-
-def _begin(run: Run) -> float:
-    return run.covered.begin if run.covered else 0.0
-
-
-def _head(run: Run) -> str:
-    return run.facts.nodes[0].boot_id if run.facts and run.facts.nodes else ""
 
 
 @dataclass(frozen=True, kw_only=True)

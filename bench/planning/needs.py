@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from bench.cluster import profiling
+from bench.cluster.invocation import ROOM
 from bench.data import seeded
 from bench.errors import BadInput, did_you_mean
 from bench.experiments import NAMES, Experiment, load
@@ -14,7 +16,8 @@ from bench.experiments.toolkit import faults
 from bench.model import Spec, Topology
 from bench.stacks import PROFILERS
 
-JOB_SECONDS = 7.0  # a run's job around its work: a guess
+JOB_SECONDS = 9.0  # of a run beside its work: its job starts, looks at the idle nodes and ends: a guess
+INTERVAL_SECONDS = 0.15  # around each timed interval: the probes begin and end
 
 
 def check(spec: Spec, topologies: Sequence[Topology], target: str) -> None:
@@ -36,18 +39,35 @@ def complete(spec: Spec) -> Spec:
     """`spec` with all that its experiment says of its params, and of its topology."""
     experiment = load(spec.experiment)
     params = experiment.params(**spec.params)
-    pass_seconds = experiment.guess_pass_seconds(params)
-    # A turn lasts as long as its samples must, or one pass.
-    turn_seconds = max(pass_seconds, 1.3 * sum(map(spec.seconds_of, experiment.arms)))
     return replace(
         spec,
-        guessed_seconds=JOB_SECONDS + pass_seconds + turn_seconds * (spec.samples + spec.warmups),
+        guessed_seconds=guess_seconds(spec),
         ray_settings=experiment.ray_settings(params),
         data_sets=_seeded_sets(experiment, params),
         busy_workers=experiment.busy_workers(params, spec.topology),
         faults=experiment.faults(params),
         breaks_cluster=faults.changes_nodes(experiment.faults(params)),
     )
+
+
+def guess_seconds(spec: Spec) -> float:
+    """How long one run of `spec` takes on the machine that the guesses were made on, by what its experiment says of each arm."""
+    experiment = load(spec.experiment)
+    params = experiment.params(**spec.params)
+    passes = experiment.guess_pass_seconds(params)
+    # Every pass is timed by itself in the first turn, and fills a sample in each turn after it.
+    timed = [(seconds, spec.seconds_of(arm)) for arm in experiment.arms for seconds in passes.get(arm.name, ())]
+    first_turn = sum(INTERVAL_SECONDS + seconds for seconds, _ in timed)
+    later_turn = sum(INTERVAL_SECONDS + _sample_seconds(seconds, least) for seconds, least in timed)
+    later_turns = spec.warmups + spec.samples - 1
+    return JOB_SECONDS + experiment.guess_other_seconds(params) + first_turn + later_turn * later_turns
+
+
+def _sample_seconds(pass_seconds: float, least_seconds: float) -> float:
+    """How long a sample of so many passes is that it lasts long enough."""
+    if pass_seconds >= least_seconds:
+        return pass_seconds
+    return pass_seconds * math.ceil(ROOM * least_seconds / max(pass_seconds, 1e-6))
 
 
 def _seeded_sets(experiment: Experiment[Any], params: Any) -> tuple[str, ...]:

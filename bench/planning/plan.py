@@ -24,8 +24,8 @@ from bench.planning.primary import primary
 MIB = 2**20
 
 # Guesses for a first run, of two cores; `estimate` prefers what earlier runs took.
-UP_SECONDS = {"single": 6.0, "multi": 9.0}
-DOWN_SECONDS = 1.0
+UP_SECONDS = {"single": 8.0, "multi": 16.0}
+DOWN_SECONDS = 1.5
 MOST_SAMPLES = 10_000  # of a cell in one run
 MOST_BLOCKS = 60  # where a precision is asked for, and no number of blocks
 MOST_RUNS = 50_000  # of a session: weeks of work
@@ -45,6 +45,7 @@ class Known:
     runs: Mapping[tuple[str, str], float] = field(default_factory=dict)  # of a run, its job with it, by `time_key`
     clusters: Mapping[str, float] = field(default_factory=dict)  # between two runs, where one of this topology comes
     quiet_check: float | None = None  # that a block waited for a quiet machine, in the mean
+    slowness: float | None = None  # of this machine, by which guesses are multiplied; None: it was not calibrated
 
 
 NOTHING_KNOWN = Known()
@@ -305,6 +306,16 @@ def _ray_settings(cell: Cell) -> Mapping[str, str]:
     return next(iter(cell.values())).ray_settings
 
 
+def refusals(session: Session) -> list[str]:
+    """The cells and blocks that will not run, each with the reason: the estimate does not count them."""
+    refused = [*session.unfit, *(f"{dropped}: the budget is too small" for dropped in session.dropped)]
+    return (
+        [f"Refused ({len(refused)}), not run and not part of the estimate", *(f"  {each}" for each in refused)]
+        if refused
+        else []
+    )
+
+
 def estimate_seconds(session: Session, known: Known = NOTHING_KNOWN) -> float:
     """How long the session will take: the wait before each block, each cluster's start and end, and each run.
 
@@ -327,12 +338,22 @@ def sum_seconds(specs: Iterable[Spec], known: Known) -> float:
 def cluster_seconds(topology: str, known: Known) -> float:
     """Seconds to stop one cluster and start one of `topology`."""
     took = known.clusters.get(topology)
-    return UP_SECONDS.get(topology, UP_SECONDS["multi"]) + DOWN_SECONDS if took is None else took
+    guess = UP_SECONDS.get(topology, UP_SECONDS["multi"]) + DOWN_SECONDS
+    return _scaled(guess, known) if took is None else took
 
 
 def run_seconds(spec: Spec, known: Known) -> float:
     """How long one run will take: as in earlier sessions, or else by a guess."""
-    return known.runs.get(time_key(spec), spec.guessed_seconds)
+    return known.runs[time_key(spec)] if is_known(spec, known) else _scaled(spec.guessed_seconds, known)
+
+
+def is_known(spec: Spec, known: Known) -> bool:
+    """Whether such a run was measured in an earlier session."""
+    return time_key(spec) in known.runs
+
+
+def _scaled(guess_seconds: float, known: Known) -> float:
+    return guess_seconds * (known.slowness or 1.0)
 
 
 def time_key(spec: Spec) -> tuple[str, str]:

@@ -366,6 +366,8 @@ def load_run(folder: Path, spec: Spec) -> Run:
         clock_offsets_seconds=result.clock_offsets_seconds if result else {},
         extract=result.extract if result else None,
         idle_load=result.idle_load if result else None,
+        seconds=result.seconds if result else None,
+        cluster_seconds=result.cluster_seconds if result else None,
         profiles=profiles,
     )
 

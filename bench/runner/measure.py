@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,8 +28,12 @@ if TYPE_CHECKING:
     from bench.analysis.interim import Interim
 
 
-def measure_new(out: Path, session: Session, target: Target, *notes: str) -> SessionResult:
+def measure_new(
+    out: Path, session: Session, target: Target, *notes: str, slowness: float | None = None
+) -> SessionResult:
     """Measure a session that was planned just now, after printing `notes`. A session that is refused leaves no folder.
+
+    `slowness`: of this machine, as a calibration found.
 
     Raises DoesNotFit where the nodes do not fit or the deployment is in use, and Stopped.
     """
@@ -37,7 +42,7 @@ def measure_new(out: Path, session: Session, target: Target, *notes: str) -> Ses
         folder = store.create(out, session)
         for note in notes:
             say(note)
-        return measure(remaining(folder, session), target)
+        return measure(remaining(folder, session), target, slowness)
 
 
 def check_nodes(specs: Iterable[Spec], target: Target) -> None:
@@ -46,10 +51,10 @@ def check_nodes(specs: Iterable[Spec], target: Target) -> None:
         target.check(topology)
 
 
-def measure(work: Work, target: Target) -> SessionResult:
+def measure(work: Work, target: Target, slowness: float | None = None) -> SessionResult:
     """Do the remaining runs of a session, whose deployment is locked. Raises Stopped."""
     store.end_early(work.folder, "")
-    ended = _perform(work, target)
+    ended = _perform(work, target, slowness)
     session = store.end_early(work.folder, ended)
     if ended:
         left = describe(remaining(work.folder, session))
@@ -65,9 +70,9 @@ def describe(work: Work) -> str:
     return f"{plural(len(work.todo), 'run')} in {blocks}, about {duration}"
 
 
-def _perform(work: Work, target: Target) -> str:
+def _perform(work: Work, target: Target, slowness: float | None) -> str:
     """Do the work; the reason where the session ended early."""
-    known = past_runs.known(work.folder.parent, work.session.target)
+    known = replace(past_runs.known(work.folder.parent, work.session.target), slowness=slowness)
     limits = Limits(
         session=work.session, todo=work.todo, known=known, is_precise=lambda: is_precise(work.folder, work.session)
     )

@@ -62,7 +62,7 @@ def announce(result: SessionResult, *, as_json: bool) -> None:
         say_json("report", result.report)
     else:
         typer.echo(result.text(), nl=False)
-    say(f"With pictures: {result.folder / 'report.html'}")
+    say(f"Kept as files: {result.folder / 'report.html'}, report.txt and report.json.")
     judge(result.session, result.runs)
 
 

@@ -131,11 +131,16 @@ class _Job:
         return RunResult(status=status, reasons=(reason,), lines=lines, sha256=sha256)
 
 
-def run_one(context: SessionContext, spec: Spec, cluster: Cluster, quiet_check: QuietCheck) -> RunResult:
+def run_one(
+    context: SessionContext, spec: Spec, cluster: Cluster, quiet_check: QuietCheck, cluster_seconds: float | None = None
+) -> RunResult:
     """Submit one Spec, transfer its record line by line, and close it.
+
+    `cluster_seconds`: in which the cluster was stood up for it; None: it was up.
 
     A failure of this run is recorded. Raises AuthFailed or TargetFailed where later runs would fail too.
     """
+    begun = time.monotonic()
     path = store.begin_run(context.folder, spec)
     collector = Collector(exporter_url=cluster.exporter_url, token=cluster.token, spec=spec, path=path)
     starts = WorkerStarts(context.target, collector, before=context.target.failed_starts())
@@ -159,7 +164,12 @@ def run_one(context: SessionContext, spec: Spec, cluster: Cluster, quiet_check: 
     result = _checked(job, result)
     result = _ask_monitoring(collector, result, cluster)
     result = replace(
-        result, quiet_check=quiet_check, clock_offsets_seconds=offsets, idle_load=context.target.idle_load()
+        result,
+        quiet_check=quiet_check,
+        clock_offsets_seconds=offsets,
+        idle_load=context.target.idle_load(),
+        seconds=round(time.monotonic() - begun, 3),
+        cluster_seconds=cluster_seconds,
     )
     return store.close_run(context.folder, spec, result)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -73,10 +74,13 @@ def perform(context: SessionContext, todo: Sequence[Spec], limits: Limits) -> st
         if why := limits.enough(spec):
             return why
         wanted = (spec.block, spec.topology.name, spec.ray_settings)
+        stood_up: float | None = None
         if cluster is None or wanted != deployed:
+            begun = time.monotonic()
             cluster, deployed = _stand_up(context, spec), wanted
+            stood_up = round(time.monotonic() - begun, 3)
         context.listener.run_begun(spec)
-        result = run_one(context, spec, cluster, quiet_checks[spec.block])
+        result = run_one(context, spec, cluster, quiet_checks[spec.block], stood_up)
         context.listener.run_ended(spec, result)
         if result.status != "ok" or spec.breaks_cluster:
             cluster = None  # what broke the run may have broken its cluster

@@ -235,12 +235,12 @@ class Choice:
 
     target: Target
     options: Options
-    why: str
+    why: str  # empty: the user named it
 
-    def describe(self) -> str:
-        """The target, the reason for it, and what it does differently on this machine."""
-        description = f"Target {self.target.name}: {self.why}."
-        return f"{description} {note}" if (note := self.target.note()) else description
+    def describe(self, then: str = "") -> str:
+        """The target and why it was chosen, unless the user named it; what it does differently on this machine; `then`."""
+        chosen_for = f"Target {self.target.name}: {self.why}." if self.why else ""
+        return " ".join(filter(None, (chosen_for, self.target.note(), then)))
 
 
 def choose(name: str, given: Given, otherwise: Callable[[Given], Choice] | None = None) -> Choice:
@@ -253,9 +253,9 @@ def choose(name: str, given: Given, otherwise: Callable[[Given], Choice] | None 
         status = create(candidate, given).status()
         if status.cluster is not None:
             previous = status.options.given() if status.options else {}
-            return chosen(candidate, {**previous, **given}, "it is up" if name == "auto" else "it was named")
+            return chosen(candidate, {**previous, **given}, "it is up" if name == "auto" else "")
     if name != "auto":
-        return chosen(name, given, "it was named")
+        return chosen(name, given, "")
     return otherwise(given) if otherwise else chosen("local", given, NOTHING_IS_UP)
 
 

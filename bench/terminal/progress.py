@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from bench.analysis.number_format import plural
 from bench.model import Line, RunResult, Spec, Topology
 from bench.planning.plan import Known, cluster_seconds, format_duration, run_seconds
 from bench.terminal.output import Level, level, say
@@ -100,8 +101,8 @@ class Progress:
         self._tell(f"block {block} {what}", is_step=True)
 
     def cluster_wanted(self, topology: Topology, block: int) -> None:
-        nodes = "1 node" if topology.nodes == 1 else f"{topology.nodes} nodes"
-        self._tell(f"block {block}: standing up {topology.name}, {nodes} of {topology.cpus_per_node} CPUs")
+        nodes, cpus = plural(topology.nodes, "node"), plural(topology.cpus_per_node, "CPU")
+        self._tell(f"block {block}: standing up {topology.name}, {nodes} of {cpus}")
 
     def cluster_step_started(self, doing: str) -> None:
         if self._bar:

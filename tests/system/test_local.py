@@ -171,7 +171,7 @@ def test_what_is_up_is_used_and_stays_up(bench: Bench) -> None:
     assert code == 0, err
     code, _, err = bench("run", "inference", "--topology", "single", "--blocks", "1", *SMALL)
     assert code == 0, err
-    assert "it was named" in err
+    assert "Target local:" not in err  # which the user named
     assert "single is up" in bench("status")[1]
     bench("down")
     assert nothing_is_left(bench)

@@ -382,9 +382,17 @@ def test_one_experiment_is_listed_by_its_name_and_a_wrong_one_is_helped(bench) -
     assert code == 0
     assert out.startswith("network: ")
     assert "inference: " not in out
-    assert out in bench("list")[1]
+    assert "    tiny: " in out
+    assert "      growth=1024 most_streams=1\n      2 blocks, 1 warm-up, 1 sample a run" in out
     assert [each["name"] for each in json.loads(bench("list", "network", "--json")[1])["data"]] == ["network"]
     assert "Did you mean network?" in bench("list", "netwrok")[2]
+
+
+def test_experiments_are_listed_in_a_line_each_with_their_profiles(bench: Typed) -> None:
+    code, out, _ = bench("list")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == list(experiments.NAMES)
+    assert all("tiny lab full" in line for line in out.splitlines())
 
 
 def test_a_plan_says_what_would_show_once_for_all_cells_of_which_nothing_is_known(bench) -> None:  # type: ignore[no-untyped-def]

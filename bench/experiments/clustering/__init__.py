@@ -8,6 +8,7 @@ from bench.experiments.clustering.params import (
     Params,
     check_fits,
     check_input,
+    guess_other_seconds,
     guess_pass_seconds,
     without_effect,
 )
@@ -20,6 +21,7 @@ EXPERIMENT = Experiment(
     params=Params,
     profiles=PROFILES,
     guess_pass_seconds=guess_pass_seconds,
+    guess_other_seconds=guess_other_seconds,
     run=run,
     check_fits=check_fits,
     check_input=check_input,

@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import Profile
+from bench.experiments.clustering import arms
 from bench.experiments.clustering.inputs import check_path, open_jobs
 from bench.experiments.clustering.kernels import Kernel
 from bench.experiments.clustering.work import Given, Job, Kind
@@ -121,7 +122,7 @@ def job_of(params: Params, seed: int, given: Given | None = None) -> Job:
 
 PROFILES = {
     "tiny": Profile(
-        help="A minute and a half a block: 48 clusterings of the study's size, by every arm.",
+        help="48 clusterings of the study's size, by every arm.",
         grids=({},),
         blocks=6,
         warmups=1,
@@ -193,7 +194,15 @@ def without_effect(params: Params) -> Collection[str]:
     return idle | ({"part_mib"} if params.jobs_per_part or params.job != "kmeans" else set())
 
 
-def guess_pass_seconds(params: Params) -> float:
-    """All arms once, on two cores."""
+def guess_pass_seconds(params: Params) -> dict[str, tuple[float, ...]]:
+    """All jobs on two cores, by one process on one of them."""
     serial = params.jobs * params.job_seconds
-    return 5.0 + serial * (2.5 if params.peers == "all" else 0.5)
+    pool: dict[str, tuple[float, ...]] = {arms.RAY.name: (serial / 2,), arms.EMPTY_PARTS.name: (0.1,)}
+    if params.peers == "none":
+        return pool
+    return pool | {arms.TASKS.name: (serial / 2,), arms.POOL.name: (serial / 2,), arms.SERIAL.name: (serial,)}
+
+
+def guess_other_seconds(params: Params) -> float:
+    """Workers and peers import scikit-learn, and each does a job."""
+    return 5.0 if params.peers == "all" else 3.0

@@ -6,7 +6,7 @@ It also measures how many small jobs to put into one task.
 from bench.experiments import Experiment
 from bench.experiments.granularity.arms import ARMS
 from bench.experiments.granularity.metrics import METRICS
-from bench.experiments.granularity.params import PROFILES, Params, guess_pass_seconds
+from bench.experiments.granularity.params import PROFILES, Params, guess_pass_seconds, without_effect
 from bench.experiments.granularity.run import run
 
 EXPERIMENT = Experiment(
@@ -16,4 +16,5 @@ EXPERIMENT = Experiment(
     profiles=PROFILES,
     guess_pass_seconds=guess_pass_seconds,
     run=run,
+    without_effect=without_effect,
 )

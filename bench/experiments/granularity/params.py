@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -10,6 +11,7 @@ from msgspec import Meta
 
 from bench.errors import BadInput
 from bench.experiments import Profile
+from bench.experiments.granularity import arms
 
 PASS_SECONDS = 0.15  # of work on each CPU, as far as the counts below allow
 MOST_TASKS = 200
@@ -91,7 +93,7 @@ class Point:
 
 PROFILES = {
     "tiny": Profile(
-        help="Minutes: jobs of 0.1 to 100 ms, 1 and 10 in a task.",
+        help="Jobs of 0.1 to 100 ms, 1 and 10 in a task.",
         grids=({"longest": (0.1,)},),
         blocks=6,
         warmups=1,
@@ -99,7 +101,7 @@ PROFILES = {
         sample_seconds=0.01,
     ),
     "lab": Profile(
-        help="An hour: jobs of 0.1 ms to 1 s, 1 to 100 in a task.",
+        help="Jobs of 0.1 ms to 1 s, 1 to 100 in a task.",
         grids=({"growth": (10**0.5,), "most_batch": (100,)},),
         blocks=6,
         warmups=1,
@@ -108,7 +110,7 @@ PROFILES = {
         deadline_seconds=3600.0,
     ),
     "full": Profile(
-        help="Hours: as lab, in finer steps.",
+        help="As lab, in finer steps.",
         grids=({"growth": (10**0.25,), "most_batch": (1000,)},),
         blocks=12,
         warmups=1,
@@ -119,7 +121,16 @@ PROFILES = {
 }
 
 
-def guess_pass_seconds(params: Params) -> float:
-    """One pass of both arms on two cores: the loop does on one what Ray does on two."""
-    work = sum(point.tasks(2) * point.task_seconds for point in params.points)
-    return 1.6 * work + sum(point.tasks(2) for point in params.points) * 0.001
+def guess_pass_seconds(params: Params) -> dict[str, tuple[float, ...]]:
+    """Both arms at every point on two cores: the loop does on one what Ray does on two."""
+    work = [point.tasks(2) * point.task_seconds for point in params.points]
+    calls = [point.tasks(2) * 0.0007 for point in params.points]
+    return {
+        arms.RAY.name: tuple(seconds / 2 + more for seconds, more in zip(work, calls, strict=True)),
+        arms.SERIAL.name: tuple(work),
+    }
+
+
+def without_effect(params: Params) -> Collection[str]:
+    """The factor between lengths, where there is one length."""
+    return ("growth",) if len(params.jobs) == 1 else ()

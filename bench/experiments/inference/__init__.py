@@ -3,7 +3,14 @@
 from bench.experiments import Experiment
 from bench.experiments.inference.arms import ARMS
 from bench.experiments.inference.metrics import METRICS
-from bench.experiments.inference.params import PROFILES, Params, busy_workers, guess_pass_seconds, without_effect
+from bench.experiments.inference.params import (
+    PROFILES,
+    Params,
+    busy_workers,
+    guess_other_seconds,
+    guess_pass_seconds,
+    without_effect,
+)
 from bench.experiments.inference.run import run
 from bench.experiments.toolkit import faults
 
@@ -13,6 +20,7 @@ EXPERIMENT = Experiment(
     params=Params,
     profiles=PROFILES,
     guess_pass_seconds=guess_pass_seconds,
+    guess_other_seconds=guess_other_seconds,
     run=run,
     busy_workers=busy_workers,
     without_effect=without_effect,

@@ -11,7 +11,7 @@ from msgspec import Meta
 from bench.data import digits
 from bench.errors import BadInput
 from bench.experiments import Profile
-from bench.experiments.inference import mlp
+from bench.experiments.inference import arms, mlp
 from bench.experiments.inference.predictors import DataPath
 from bench.experiments.toolkit import faults, response_times
 from bench.model import Topology, Value
@@ -57,7 +57,7 @@ _LAB: tuple[Mapping[str, tuple[Value, ...]], ...] = (
 )
 PROFILES = {
     "tiny": Profile(
-        help="Minutes: batches of 1,000 by value, which a second node slows down, and by reference.",
+        help="Batches of 1,000 by value, which a second node slows down, and by reference.",
         grids=(
             {
                 "actors": (2,),
@@ -75,7 +75,7 @@ PROFILES = {
         peer_sample_seconds=0.25,
     ),
     "lab": Profile(
-        help="A day or more: 1 and 10 actors by batches of 1 to 1,000; 100,000 inputs, and 1,000,000 once.",
+        help="1 and 10 actors by batches of 1 to 1,000; 100,000 inputs, and 1,000,000 once.",
         grids=_LAB,
         blocks=6,
         warmups=1,
@@ -84,7 +84,7 @@ PROFILES = {
         deadline_seconds=4 * 3600.0,
     ),
     "full": Profile(
-        help="Days: as lab, and sizes about Ray's inline limit, data paths, float32 and calls in flight.",
+        help="As lab, and sizes about Ray's inline limit, data paths, float32 and calls in flight.",
         grids=(
             *_LAB,
             # 16 float64 inputs go with the call, 17 through the object store; 32 and 33 of float32.
@@ -113,9 +113,33 @@ def without_effect(params: Params) -> Collection[str]:
     return ("open_loop_seconds",) if params.open_loop == "off" else ()
 
 
-def guess_pass_seconds(params: Params) -> float:
-    """One pass of every arm, on two cores: calls cost a millisecond each and inputs what numpy takes for them."""
-    calls = -(-params.inputs // params.batch)
-    load = response_times.turn_seconds(params.open_loop, params.open_loop_seconds)
-    call_seconds, input_seconds = (0.0033, 0.00013) if params.peers == "all" else (0.0015, 0.00008)
-    return calls * call_seconds + params.inputs * input_seconds + load
+FIRST_CALL_SECONDS, CALL_SECONDS = 0.015, 0.00024  # the rest is in flight with others
+CARRIED_SECONDS = {"by-value": 5.5e-6, "by-reference": 1e-7, "local": 0.0}  # of an input with its call, in float64
+NUMPY_SECONDS = 1.15e-5  # of an input, in batches, on two cores
+ONE_BY_ONE_SECONDS = 3e-5  # of an input by itself
+
+
+def guess_pass_seconds(params: Params) -> dict[str, tuple[float, ...]]:
+    """What calls cost, what their arguments do, and what numpy takes for the inputs."""
+    calls = FIRST_CALL_SECONDS + -(-params.inputs // params.batch) * CALL_SECONDS
+    carried = params.inputs * CARRIED_SECONDS[params.data_path]
+    answered = params.inputs * NUMPY_SECONDS
+    loads = response_times.guess_pass_seconds(params.open_loop, params.open_loop_seconds)
+    few = {
+        arms.RAY.name: (calls + carried + answered, *loads),
+        arms.EMPTY_CALLS.name: (calls + carried,),
+        arms.ALL_CPUS.name: (answered,),
+    }
+    if params.peers == "few":
+        return few
+    return few | {
+        arms.BARE_CALLS.name: (calls,),
+        arms.ONE_BY_ONE.name: (params.inputs * ONE_BY_ONE_SECONDS,),
+        arms.POOL.name: (calls / 4 + params.inputs * CARRIED_SECONDS["by-value"] + answered,),
+        arms.UNWATCHED.name: (calls + carried + answered,),
+    }
+
+
+def guess_other_seconds(params: Params) -> float:
+    """Actors and peers start, and the actors answer all inputs once."""
+    return 4.0 + guess_pass_seconds(params)[arms.RAY.name][0]

@@ -6,7 +6,15 @@ The same bytes go between two processes through Ray and past it.
 from bench.experiments import Experiment
 from bench.experiments.network.arms import ARMS
 from bench.experiments.network.metrics import METRICS
-from bench.experiments.network.params import PROFILES, Params, check_fits, guess_pass_seconds, ray_settings
+from bench.experiments.network.params import (
+    PROFILES,
+    Params,
+    check_fits,
+    guess_other_seconds,
+    guess_pass_seconds,
+    ray_settings,
+    without_effect,
+)
 from bench.experiments.network.run import run
 
 EXPERIMENT = Experiment(
@@ -15,7 +23,9 @@ EXPERIMENT = Experiment(
     params=Params,
     profiles=PROFILES,
     guess_pass_seconds=guess_pass_seconds,
+    guess_other_seconds=guess_other_seconds,
     run=run,
     check_fits=check_fits,
     ray_settings=ray_settings,
+    without_effect=without_effect,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -10,11 +11,12 @@ from msgspec import Meta
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import Profile
 from bench.experiments.network import fits
-from bench.experiments.network.arms import ARMS
+from bench.experiments.network.arms import ARMS, IPERF, applies
 from bench.experiments.network.points import WORD_BYTES, Point, sweep
 from bench.model import Topology
 
 CHUNK_BYTES = 5 * 2**20  # in which Ray 2.60 sends objects where nothing is set
+BYTES_PER_SECOND = 0.6e9  # of all transports alike: only to guess how long a session takes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,15 +79,15 @@ class Params:
 
 PROFILES = {
     "tiny": Profile(
-        help="Two minutes: 64 B, 64 KiB and 64 MiB, one at a time. 2 blocks: too few for a verdict.",
+        help="64 B, 64 KiB and 64 MiB, one at a time. 2 blocks: too few for a verdict.",
         grids=({"growth": (1024,), "most_streams": (1,)},),
-        blocks=2,  # a run takes 24 s, 14 of them before it times anything, and its cluster 8 s more
+        blocks=2,  # most of a run goes by before it times anything
         warmups=1,
         samples=1,
         sample_seconds=0.01,
     ),
     "lab": Profile(
-        help="An hour: 64 B to 64 MiB by powers of 8 and 32, 1 to 16 at once.",
+        help="64 B to 64 MiB by powers of 8 and 32, 1 to 16 at once.",
         grids=({"growth": (8,), "largest": (2**24,), "most_streams": (16,)}, {"growth": (32,), "most_streams": (16,)}),
         blocks=6,
         warmups=1,
@@ -94,7 +96,7 @@ PROFILES = {
         deadline_seconds=3600.0,
     ),
     "full": Profile(
-        help="Hours: 64 B to 64 MiB by powers of 2, 1 to 16 at once.",
+        help="64 B to 64 MiB by powers of 2, 1 to 16 at once.",
         grids=({"growth": (2,), "most_streams": (16,)},),
         blocks=12,
         warmups=1,
@@ -125,6 +127,24 @@ def check_fits(params: Params, topology: Topology) -> None:
     fits.check(params.points, params.receivers, topology)
 
 
-def guess_pass_seconds(params: Params) -> float:
-    """One pass of all arms at all points, on two cores."""
-    return sum(len(ARMS) * (0.03 + point.round_bytes * point.rounds / 0.3e9) for point in params.points)
+def guess_pass_seconds(params: Params) -> dict[str, tuple[float, ...]]:
+    """Every arm at each point that it has: rounds, and bytes."""
+    return {
+        arm.name: tuple(
+            point.rounds * (0.003 + point.round_bytes / BYTES_PER_SECOND)
+            for point in params.points
+            if applies(arm, point, params.reference)
+        )
+        for arm in ARMS
+        if arm != IPERF  # which is seldom installed
+    }
+
+
+def guess_other_seconds(params: Params) -> float:
+    """Both ends import torch and join, and send the largest payload once by each transport."""
+    return 4.0 + len(ARMS) * params.reference.round_bytes / BYTES_PER_SECOND
+
+
+def without_effect(params: Params) -> Collection[str]:
+    """The factor between sizes, where there is one size."""
+    return ("growth",) if len({point.size for point in params.points}) == 1 else ()

@@ -12,6 +12,7 @@ from bench.experiments.parameter_server.params import (
     busy_workers,
     check_fits,
     data_sets,
+    guess_other_seconds,
     guess_pass_seconds,
     without_effect,
 )
@@ -24,6 +25,7 @@ EXPERIMENT = Experiment(
     params=Params,
     profiles=PROFILES,
     guess_pass_seconds=guess_pass_seconds,
+    guess_other_seconds=guess_other_seconds,
     run=run,
     check_fits=check_fits,
     data_sets=data_sets,

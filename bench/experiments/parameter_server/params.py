@@ -12,15 +12,16 @@ from msgspec import Meta
 from bench.data import images
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import Profile
-from bench.experiments.parameter_server import models, wire
-from bench.experiments.parameter_server.arms import ASYNC
+from bench.experiments.parameter_server import arms, models, wire
 from bench.experiments.toolkit import faults
 from bench.model import Arm, Topology, Value
 
 SNAPSHOTS_BYTES = 1536 * 2**20  # that a server may keep of one training
 STUDY_TARGETS = {"convolution": (40.0, 40.0), "lenet": (40.0, 40.0), "resnet18": (60.0, 55.0), "vgg16": (60.0, 55.0)}
-STEP_SECONDS = {"convolution": 0.004, "lenet": 0.02, "resnet18": 4.0, "vgg16": 2.5}  # a batch of 100 on one thread
+STEP_SECONDS = {"convolution": 0.006, "lenet": 0.02, "resnet18": 4.0, "vgg16": 2.5}  # a batch of 100 on one thread
 FORWARD = 1 / 3  # of a step: what looking at a batch takes
+MESSAGE_SECONDS = 0.004  # of a worker and its server, to and fro
+MESSAGE_SECONDS_A_PARAMETER = 1e-8
 MIB_AN_IMAGE = {"convolution": 0.1, "lenet": 0.2, "resnet18": 12.0, "vgg16": 6.0}  # of what a gradient keeps
 COPIES = 6  # of the weights in a worker: its own, gloo's, gradients of both, what is under way
 SHARE_OF_MEMORY = 0.5  # that workers may take: processes, servers and the object store have the rest
@@ -131,7 +132,7 @@ class Params:
 
     def target(self, arm: Arm) -> float:
         """Accuracy that `arm` is to reach, per cent."""
-        return self.target_accuracy or STUDY_TARGETS[self.model][arm == ASYNC]
+        return self.target_accuracy or STUDY_TARGETS[self.model][arm == arms.ASYNC]
 
 
 _WORKER_COUNTS = (1, 2, 5, 10, 15, 20)
@@ -143,7 +144,7 @@ _LAB: tuple[Mapping[str, tuple[Value, ...]], ...] = (
 )
 PROFILES = {
     "tiny": Profile(
-        help="A minute and a half: one convolution on digits, 1 and 2 workers, 200 iterations.",
+        help="One convolution on digits, 2 workers, 200 iterations.",
         grids=(
             {
                 "model": ("convolution",),
@@ -161,7 +162,7 @@ PROFILES = {
         sample_seconds=0.25,
     ),
     "lab": Profile(
-        help="Days: the study's scaling series of workers with CIFAR-10, as far as there are CPUs.",
+        help="The study's scaling series of workers with CIFAR-10, as far as there are CPUs.",
         grids=_LAB,
         blocks=6,
         warmups=0,
@@ -170,7 +171,7 @@ PROFILES = {
         deadline_seconds=7 * 24 * 3600.0,
     ),
     "full": Profile(
-        help="Weeks: as lab, VGG16, every transport and bounded staleness.",
+        help="As lab, VGG16, every transport and bounded staleness.",
         grids=(
             *_LAB,
             {"model": ("vgg16",), "workers": _WORKER_COUNTS, "transport": ("objects",), "evaluate_every": (1_000,)},
@@ -217,14 +218,31 @@ def check_fits(params: Params, topology: Topology) -> None:
 
 
 def without_effect(params: Params) -> Collection[str]:
-    """The number of servers, where the transport has one."""
-    return ("shards",) if params.transport != "sharded" else ()
+    """What only allows a run; the number of servers, where the transport has one; a target that is the study's."""
+    idle = {"crowded"} | (set() if params.transport == "sharded" else {"shards"})
+    is_study = {params.target(arm) for arm in arms.ARMS} == set(STUDY_TARGETS[params.model])
+    return idle | ({"target_accuracy"} if is_study else set())
 
 
-def guess_pass_seconds(params: Params) -> float:
-    """One training of every arm on two cores."""
-    step = STEP_SECONDS[params.model] * params.batch / 100 + 0.003
-    steps_by_arm = (params.workers, 2, 1, 1, 1, params.workers, params.workers)
+def guess_pass_seconds(params: Params) -> dict[str, tuple[float, ...]]:
+    """One training by every arm, of workers that share two cores."""
+    step = STEP_SECONDS[params.model] * params.batch / 100
+    message = MESSAGE_SECONDS + models.PARAMETERS[params.model] * MESSAGE_SECONDS_A_PARAMETER
+    together = step * max(1.0, params.workers / 2)  # a step of all workers
+    sync = (params.iterations * (together + message),)
+    return {
+        arms.SYNC.name: sync,
+        arms.ASYNC.name: (2 * params.iterations * (step + message) / min(2, params.workers),),
+        arms.ONE_WORKER.name: (params.iterations * (step + message),),
+        arms.ONE_THREAD.name: (params.iterations * step,),
+        arms.ALL_THREADS.name: (params.iterations * step,),
+        arms.GLOO.name: (params.iterations * (together + message / 2),),
+        arms.UNWATCHED.name: sync,
+    }
+
+
+def guess_other_seconds(params: Params) -> float:
+    """Workers import torch and join, and what was trained is evaluated."""
     states = 7 * params.iterations / params.evaluate_every  # six arms, one of which has twice as many
-    evaluations = states * images.HELD_OUT[params.data] / 100 * STEP_SECONDS[params.model] * FORWARD
-    return params.iterations * step * sum(steps_by_arm) / 2 + evaluations
+    batches = images.HELD_OUT[params.data] / 100
+    return 14.0 + 2.0 * params.workers + states * batches * STEP_SECONDS[params.model] * FORWARD

@@ -185,9 +185,9 @@ class ResponseTimes:
         return reason
 
 
-def turn_seconds(choice: str, seconds: float) -> float:
-    """What all loads add to a turn."""
-    return len(SCHEDULES[choice]) * (1 + len(SHARES)) * seconds
+def guess_pass_seconds(choice: str, seconds: float) -> tuple[float, ...]:
+    """Of the closed loop and of each load."""
+    return (seconds,) * (len(SCHEDULES[choice]) * (1 + len(SHARES)))
 
 
 def percentiles(told: Sequence[Told]) -> Iterator[Sample]:

@@ -6,7 +6,15 @@ The models are trained with TensorFlow.
 from bench.experiments import Experiment
 from bench.experiments.tune.arms import ARMS
 from bench.experiments.tune.metrics import METRICS
-from bench.experiments.tune.params import PROFILES, Params, busy_workers, check_fits, data_sets, guess_pass_seconds
+from bench.experiments.tune.params import (
+    PROFILES,
+    Params,
+    busy_workers,
+    check_fits,
+    data_sets,
+    guess_pass_seconds,
+    without_effect,
+)
 from bench.experiments.tune.run import run
 
 EXPERIMENT = Experiment(
@@ -19,4 +27,5 @@ EXPERIMENT = Experiment(
     check_fits=check_fits,
     data_sets=data_sets,
     busy_workers=busy_workers,
+    without_effect=without_effect,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from bench.errors import BadInput, DoesNotFit
 from bench.experiments import Profile
+from bench.experiments.tune import arms
 from bench.experiments.tune.space import LEAST_HIDDEN, Search
 from bench.experiments.tune.trials import cap
 from bench.model import Topology, Value
@@ -20,6 +21,8 @@ Source = Literal["mnist-small", "mnist", "synthetic"]
 JudgedBy = Literal["training", "held-out"]
 
 ENOUGH_IMAGES = 300_000  # to learn from, until the default target is reached
+# Until the first trial trains: TensorFlow is imported by one process alone, by two at once, or by Tune's actors.
+ALONE_SECONDS, POOL_SECONDS, TUNE_SECONDS = 4.6, 8.5, 9.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +138,7 @@ _STUDY_GRIDS: tuple[Mapping[str, tuple[Value, ...]], ...] = (
 )
 PROFILES = {
     "tiny": Profile(
-        help="A minute and a half a block: 4 trials of small networks.",
+        help="4 trials of small networks.",
         grids=({"samples": (4,), "hidden_below": (64,), "max_iterations": (24,)},),
         blocks=6,
         warmups=0,
@@ -191,9 +194,21 @@ def data_sets(params: Params) -> tuple[str, ...]:
     return (params.data,)
 
 
-def guess_pass_seconds(params: Params) -> float:
-    """All arms once, on two cores: TensorFlow is imported three times over, and most trials reach their target soon."""
+def guess_pass_seconds(params: Params) -> dict[str, tuple[float, ...]]:
+    """All trials on two cores: TensorFlow is imported by each arm anew, and most trials reach their target soon."""
     until_target = ENOUGH_IMAGES if params.target_accuracy < 1 else math.inf
     images_of_trial = min(params.max_iterations * params.iteration_samples, until_target)
     image_seconds = 2e-6 + 3.3e-8 * (LEAST_HIDDEN + params.hidden_below) / 2
-    return 15.0 + 2.0 * params.samples * images_of_trial * image_seconds
+    work = params.samples * images_of_trial * image_seconds
+    return {
+        arms.RAY.name: (TUNE_SECONDS + work / 2,),
+        arms.EMPTY_TRIALS.name: (4.5 + 0.2 * params.samples,),
+        arms.SEQUENTIAL.name: (ALONE_SECONDS + work,),
+        arms.POOL.name: (POOL_SECONDS + work / 2,),
+    }
+
+
+def without_effect(params: Params) -> Collection[str]:
+    """How seldom a trial may report, where it may not be silent; threads, where they are the trial's CPUs."""
+    idle = set() if params.is_silent else {"report_seconds"}
+    return idle | ({"threads"} if params.threads_per_trial == params.cpus_per_trial else set())

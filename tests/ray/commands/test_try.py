@@ -51,7 +51,7 @@ EXPERIMENT = Experiment(
     arms=ARMS,
     params=Params,
     profiles={"tiny": Profile(help="One.", grids=({},), blocks=1, warmups=1, samples=1, sample_seconds=0.1)},
-    guess_pass_seconds=lambda params: 0.001,
+    guess_pass_seconds=lambda params: {ARMS[0].name: (0.001,)},
     run=run,
 )
 '''

@@ -51,7 +51,7 @@ EXPERIMENT = Experiment(
             help="A few.", grids=({"numbers": (10, 20)},), blocks=1, warmups=1, samples=3, sample_seconds=0.1
         )
     },
-    guess_pass_seconds=lambda params: 0.001,
+    guess_pass_seconds=lambda params: {ARMS[0].name: (0.001,)},
     run=run,
 )
 '''

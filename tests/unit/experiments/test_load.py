@@ -26,8 +26,8 @@ from bench.experiments.toolkit.response_times import (
     ResponseTimes,
     Subject,
     Told,
+    guess_pass_seconds,
     percentiles,
-    turn_seconds,
 )
 from bench.model import Arm, Interval, Sample
 
@@ -311,4 +311,5 @@ def test_a_wrong_answer_leaves_no_percentile_and_an_invalid_run(tmp_path: Path) 
 
 def test_off_means_no_load_and_no_time(tmp_path: Path) -> None:
     assert measured(Simulated(), tmp_path, "off")[1] == []
-    assert (turn_seconds("off", 2.0), turn_seconds("poisson", 2.0), turn_seconds("both", 2.0)) == (0.0, 8.0, 16.0)
+    guessed = {choice: guess_pass_seconds(choice, 2.0) for choice in ("off", "poisson", "both")}
+    assert guessed == {"off": (), "poisson": (2.0,) * 4, "both": (2.0,) * 8}

@@ -6,28 +6,29 @@ import math
 from dataclasses import replace
 from pathlib import Path
 from statistics import variance
+from typing import Any
 
 import pytest
-from builders import a_sample, a_session, a_spec, a_topology
-from made_up import a_facts
+from builders import a_sample, a_session, a_spec
 from made_up_sessions import a_session_on_disk
 
 from bench import analysis
 from bench.cluster.recorder import Recorder
 from bench.history import past_runs
 from bench.model import Interval, QuietCheck, RunResult, from_json, to_json
-from bench.planning.needs import JOB_SECONDS
 from bench.planning.plan import NOTHING_KNOWN, QUIET_CHECK_SECONDS, run_key, time_key
 from bench.record import store
 
 
-def a_session_that_took(out: Path, name: str, seconds: float, status: str = "ok") -> None:
+def a_session_that_took(out: Path, name: str, seconds: float, status: str = "ok", **changes: Any) -> None:
     spec = a_spec(session=name)
     folder = store.create(out, a_session((spec,), id=name))
-    recorder = Recorder(store.run_folder(folder, spec), spec)
+    path = store.run_folder(folder, spec)
+    recorder = Recorder(path, spec)
     recorder.sample(a_sample(interval=Interval(10.0, 11.0)))
-    recorder.sample(a_sample(interval=Interval(11.0, 10.0 + seconds)))
     recorder.close(status, () if status == "ok" else ("broken",))  # type: ignore[arg-type]
+    result = from_json((path / "run.json").read_bytes(), RunResult)
+    store.write_whole(path / "run.json", to_json(replace(result, seconds=seconds, **changes)))
 
 
 def test_the_median_of_good_runs_is_what_a_run_takes(tmp_path: Path) -> None:
@@ -35,37 +36,28 @@ def test_the_median_of_good_runs_is_what_a_run_takes(tmp_path: Path) -> None:
         a_session_that_took(tmp_path, f"s{number}", seconds)
     a_session_that_took(tmp_path, "s9", 1.0, status="failed")
     known = past_runs.known(tmp_path, "local").runs
-    assert known == {time_key(a_spec()): pytest.approx(7.0 + JOB_SECONDS)}
+    assert known == {time_key(a_spec()): 7.0}
     assert past_runs.known(tmp_path, "k8s") == NOTHING_KNOWN
     more_cpus = replace(a_spec(), topology=replace(a_spec().topology, cpus_per_node=64))
     assert time_key(more_cpus) not in known
 
 
-def test_what_lies_between_runs_is_what_a_cluster_takes_less_the_job_and_the_wait(tmp_path: Path) -> None:
-    begins = {(1, "single"): 100.0, (1, "multi"): 130.0, (2, "multi"): 175.0, (2, "single"): 9000.0}  # each lasts 10 s
-    specs = tuple(
-        a_spec(session="s1", id=f"b{block:02d}-{name}", block=block, topology=a_topology(name))
-        for block, name in begins
-    )
-    folder = store.create(tmp_path, a_session(specs, id="s1"))
-    for spec in specs:
-        begin = begins[spec.block, spec.topology.name]
-        path = store.run_folder(folder, spec)
-        recorder = Recorder(path, spec)
-        recorder.facts(a_facts(spec.topology))
-        recorder.sample(a_sample(interval=Interval(begin, begin + 10.0)))
-        recorder.close("ok", ())
-        quiet_check = QuietCheck(
-            is_quiet=True, waited_seconds=4.0 * (spec.block - 1), busy=0.0, pressure=0.0, boot_id=""
-        )
-        result = from_json((path / "run.json").read_bytes(), RunResult)
-        store.write_whole(path / "run.json", to_json(replace(result, quiet_check=quiet_check)))
+def test_clusters_take_the_median_of_those_that_were_stood_up_and_blocks_wait_the_mean(tmp_path: Path) -> None:
+    def waited(seconds: float) -> QuietCheck:
+        return QuietCheck(is_quiet=True, waited_seconds=seconds, busy=0.0, pressure=0.0, boot_id="")
+
+    for number, (cluster_seconds, wait) in enumerate(((8.0, 0.0), (11.0, 4.0), (300.0, 2.0), (None, 2.0))):
+        a_session_that_took(tmp_path, f"s{number}", 5.0, cluster_seconds=cluster_seconds, quiet_check=waited(wait))
     known = past_runs.known(tmp_path, "local")
-    # 20 s from single to multi; 35 s to the next block, which waited; hours to what was resumed say nothing
-    assert known.clusters == {
-        "multi": pytest.approx((20 - JOB_SECONDS + 35 - JOB_SECONDS - 4 - QUIET_CHECK_SECONDS) / 2)
-    }
+    assert known.clusters == {a_spec().topology.name: 11.0}
     assert known.quiet_check == pytest.approx(2.0 + QUIET_CHECK_SECONDS)
+
+
+def test_a_run_that_was_not_timed_says_nothing(tmp_path: Path) -> None:
+    spec = a_spec(session="s1")
+    folder = store.create(tmp_path, a_session((spec,), id="s1"))
+    Recorder(store.run_folder(folder, spec), spec).close("ok", ())
+    assert past_runs.known(tmp_path, "local") == NOTHING_KNOWN
 
 
 def test_a_damaged_session_does_not_stop_a_plan(tmp_path: Path) -> None:

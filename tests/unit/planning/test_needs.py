@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import a_spec
 from fakes import FakeHead, Heard, a_fake_target, run_all
 from made_sets import a_seeded_mnist
 
 from bench.errors import BadInput, DataMissing, DoesNotFit
+from bench.experiments import ALL_NAMES, load
+from bench.model import Spec
 from bench.options import RunRequest
-from bench.planning import plan
+from bench.planning import needs, plan
 from bench.record import store
 from bench.runner.session import remaining
 
@@ -93,3 +97,51 @@ def test_a_file_of_the_users_own_is_read_before_anything_starts_where_the_driver
     with pytest.raises(DataMissing, match="cannot be read on the node of the driver"):
         plan.make(replace(shape, sets=(f"input={tmp_path}/other.npy", *shape.sets[1:])))
     assert plan.make(replace(shape, target="docker")).specs  # its nodes have files of their own
+
+
+def a_guessed_spec(**changes: object) -> Spec:
+    return a_spec(
+        **{"experiment": "granularity", "params": {}, "warmups": 0, "samples": 1, "sample_seconds": 0.01} | changes
+    )
+
+
+def test_every_pass_is_counted_once_in_each_turn_and_what_is_around_it_once_in_all() -> None:
+    experiment = load("granularity")
+    passes = [seconds for each in experiment.guess_pass_seconds(experiment.params()).values() for seconds in each]
+    turn = sum(passes) + len(passes) * needs.INTERVAL_SECONDS
+    around = needs.JOB_SECONDS + experiment.guess_other_seconds(experiment.params())
+    assert needs.guess_seconds(a_guessed_spec()) == pytest.approx(around + turn)
+    assert needs.guess_seconds(a_guessed_spec(samples=2, warmups=1)) == pytest.approx(around + 3 * turn)
+
+
+def test_a_pass_that_is_too_short_is_repeated_until_its_sample_is_long_enough_from_the_second_turn_on() -> None:
+    first, both = (
+        needs.guess_seconds(a_guessed_spec(samples=n, sample_seconds=10.0, params={"longest": 0.1})) for n in (1, 2)
+    )
+    points = len(load("granularity").params(longest=0.1).points) * 2
+    assert 1.0 < (both - first) / (points * 10.0) < 1.5
+
+
+@pytest.mark.parametrize("name", ALL_NAMES)
+def test_the_guess_of_an_experiment_is_of_its_arms_and_of_its_subject_at_least(name: str) -> None:
+    experiment = load(name)
+    passes = experiment.guess_pass_seconds(experiment.params())
+    assert experiment.arms[0].name in passes
+    assert passes.keys() <= {arm.name for arm in experiment.arms}
+    assert all(seconds >= 0 for each in passes.values() for seconds in each)
+
+
+def test_arms_that_will_not_be_measured_take_no_time() -> None:
+    few, every = (
+        load("inference").guess_pass_seconds(load("inference").params(peers=peers)).keys() for peers in ("few", "all")
+    )
+    assert few < every
+    kernels = load("clustering-kernels")
+    assert "broadcast" in kernels.guess_pass_seconds(kernels.params())
+    assert "broadcast" not in kernels.guess_pass_seconds(kernels.params(clusters=1024, dimensions=128))
+
+
+@pytest.mark.parametrize("name", ALL_NAMES)
+def test_texts_of_profiles_give_no_times_which_the_plan_does(name: str) -> None:
+    texts = [profile.help for profile in load(name).profiles.values()]
+    assert [text for text in texts if re.search(r"\b(minute|hour|day|week)s?\b", text, re.IGNORECASE)] == []

@@ -6,16 +6,19 @@ import itertools
 import math
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.errors import BadInput, DoesNotFit
+from bench import params as parameters
+from bench.errors import BadInput, DataMissing, DoesNotFit
 from bench.experiments import NAMES
 from bench.machine.effective_cpus import EffectiveCpus, effective_cpus
 from bench.model import Value
 from bench.options import RunRequest
+from bench.params import Parameter
 from bench.planning import plan
 
 ONE = {"batch": (10,), "inputs": (100,), "data_path": ("local",)}  # of the profile's grids, what makes them one
@@ -165,7 +168,7 @@ def test_more_work_is_guessed_to_take_longer() -> None:
         shape = RunRequest(experiments=("inference",), cpus=2, blocks=1, sets=("batch=1", f"inputs={inputs}"))
         return plan.estimate_seconds(plan.make(shape))
 
-    assert guess(1_000_000) > 100 * guess(100)
+    assert guess(1_000_000) > 50 * guess(100)
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(3.4, "3 s"), (89, "89 s"), (91, "2 min"), (3700, "1 h 02 min")])
@@ -207,6 +210,12 @@ def test_single_is_given_the_cpus_that_the_nodes_of_multi_have() -> None:
         ("clustering", {"job": ("kmeans", "spin"), "job_ms": (1.0, 2.0)}, 3, "job_ms"),
         ("clustering", {"jobs_per_part": (1,), "part_mib": (1, 2)}, 1, "part_mib"),
         ("clustering", {"jobs_per_part": (0,), "part_mib": (1, 2)}, 2, ""),
+        ("tune", {"scheduler": ("asha", "fifo"), "report_seconds": (0.5, 1.0)}, 3, "report_seconds"),
+        ("tune", {"threads": (0, 1, 2)}, 2, "threads"),
+        ("parameter-server", {"crowded": (False, True)}, 1, "crowded"),
+        ("parameter-server", {"target_accuracy": (0.0, 40.0, 50.0)}, 2, "target_accuracy"),
+        ("network", {"smallest": (64,), "largest": (64,), "growth": (2, 4)}, 1, "growth"),
+        ("granularity", {"shortest": (0.1,), "longest": (0.1,), "growth": (2.0, 4.0)}, 1, "growth"),
     ],
 )
 def test_cells_that_differ_in_nothing_that_has_an_effect_are_one_and_it_is_said(
@@ -223,6 +232,67 @@ def test_no_profile_has_cells_that_differ_in_nothing() -> None:
     for of in NAMES:
         for name in plan.experiment(of).profiles:
             assert list(plan.twins(RunRequest(experiments=(of,), profile=name))) == [], f"{of} {name}"
+
+
+def values_of(parameter: Parameter) -> tuple[Value, ...]:
+    """Two or more that a parameter may have."""
+    if parameter.choices:
+        return parameter.choices
+    if parameter.type is bool:
+        return False, True
+    if parameter.type is str:
+        return (parameter.default,)
+    least, default = parameter.minimum or 0, parameter.default
+    return tuple(dict.fromkeys((parameter.type(least), default, parameter.type(2 * float(default) or least + 1))))
+
+
+@pytest.mark.parametrize("of", NAMES)
+def test_however_a_profile_is_narrowed_no_two_cells_are_the_same_work(of: str) -> None:
+    subject, narrowed = plan.experiment(of), 0
+    for name in subject.profiles:
+        for parameter in parameters.declared(subject.params).values():
+            for chosen in ((value,) for value in values_of(parameter)):
+                try:
+                    cells = plan.cells(of, name, {parameter.name: chosen})
+                except BadInput:
+                    continue  # which does not go together with the rest of the profile
+                narrowed += 1
+                work = [
+                    {
+                        key: value
+                        for key, value in cell.items()
+                        if key not in subject.without_effect(subject.params(**cell))
+                    }
+                    for cell in cells
+                ]
+                assert all(one != other for one, other in itertools.combinations(work, 2)), f"{name} {parameter.name}"
+    assert narrowed > len(subject.profiles)
+
+
+@pytest.mark.parametrize("of", [name for name in NAMES if name != "parameter-server"])
+def test_the_lab_of_every_experiment_can_be_planned_with_the_defaults_on_two_cpus(of: str) -> None:
+    session = plan.make(RunRequest(experiments=(of,), profile="lab", cpus=2))
+    assert {spec.experiment for spec in session.specs} == {of}
+    assert all("\n" not in refused for refused in session.unfit)
+
+
+def test_the_lab_that_needs_a_data_set_says_so_in_a_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RAYMETER_DATA", str(tmp_path))
+    with pytest.raises(DataMissing, match=r"^[^\n]*bench data seed cifar10[^\n]*$"):
+        plan.make(RunRequest(experiments=("parameter-server",), profile="lab", cpus=2))
+
+
+def test_what_will_be_refused_is_listed_with_its_reason_and_is_no_part_of_the_estimate() -> None:
+    session = plan.make(replace(PARAMETER_SERVER, profile="lab"))
+    first, *refused = plan.refusals(session)
+    assert first == f"Refused ({len(session.unfit)}), not run and not part of the estimate"
+    assert refused[0].startswith("  cell parameter-server c03: parameter-server with workers=5 needs as many CPUs")
+    assert plan.estimate_seconds(session) == plan.estimate_seconds(replace(session, unfit=()))
+    assert plan.refusals(replace(session, unfit=(), dropped=("block 6",))) == [
+        "Refused (1), not run and not part of the estimate",
+        "  block 6: the budget is too small",
+    ]
+    assert plan.refusals(plan.make(A_WISH)) == []
 
 
 PARAMETER_SERVER = RunRequest(

@@ -391,7 +391,9 @@ def test_all_that_the_command_line_takes_a_plan_takes() -> None:
     from bench import cli
 
     options = {each.name for each in get_command(cli.app).commands["run"].params}  # type: ignore[attr-defined]
-    assert options - {"experiments", "levels", "sets", "chaos", "as_json"} == set(plan_file.known_options())
+    assert options - {"experiments", "levels", "sets", "chaos", "as_json", "calibrate"} == set(
+        plan_file.known_options()
+    )
 
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))

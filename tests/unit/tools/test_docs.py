@@ -210,7 +210,7 @@ def test_an_example_is_as_the_linter_wants_it(page: Path) -> None:
 def test_the_example_declares_what_the_command_line_needs(broadcast: Experiment[Any]) -> None:
     assert set(parameters.declared(broadcast.params)) == {"object_kib", "readers"}
     assert broadcast.metrics[0].name == "broadcast_seconds"
-    assert broadcast.guess_pass_seconds(broadcast.params()) > 0
+    assert broadcast.guess_pass_seconds(broadcast.params())["ray"][0] > 0
 
 
 def test_every_image_that_must_be_brought_along_is_on_the_page_for_those_without_a_network() -> None:

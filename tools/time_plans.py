@@ -1,0 +1,95 @@
+"""Compares what `bench plan` says with what a session takes: `task time:plans -- inference network --blocks 2`.
+
+Each experiment's profile is run once, all of them by default, as on a machine without earlier sessions. What was waited for a
+quiet machine is left out. With --passes, the first pass of each arm stands beside its guess, which shows what to fix where a plan is wrong.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import fmean
+from time import monotonic
+from typing import Annotated
+
+import typer
+
+from bench.experiments import NAMES, load
+from bench.model import Run, Session
+from bench.options import RunRequest
+from bench.planning import plan
+from bench.runner.measure import measure_new
+from bench.targets import choose
+from tools import command_line
+
+
+def main(
+    experiments: Annotated[list[str] | None, typer.Argument()] = None,
+    profile: str = "tiny",
+    blocks: int = 1,
+    target: str = "local",
+    name: str = "time-plans",
+    passes: Annotated[bool, typer.Option("--passes")] = False,
+) -> None:
+    """Print planned and actual seconds of each experiment, and their ratio."""
+    chosen = choose(target, {"name": name})
+    print(f"{'experiment':20}{'planned':>10}{'actual':>10}{'ratio':>8}", flush=True)
+    for experiment in experiments or NAMES:
+        request = RunRequest(experiments=(experiment,), profile=profile, blocks=blocks, target=target)
+        session = plan.make(request)
+        with tempfile.TemporaryDirectory() as folder:
+            begin = monotonic()
+            runs = measure_new(Path(folder), session, chosen.target).runs
+            actual = monotonic() - begin - _waited_seconds(runs)
+        planned = plan.estimate_seconds(session)
+        failed = (
+            f"  {sum(run.status != 'ok' for run in runs)} runs are not ok"
+            if {run.status for run in runs} != {"ok"}
+            else ""
+        )
+        print(f"{experiment:20}{planned:8.0f} s{actual:8.0f} s{planned / actual:8.2f}{failed}", flush=True)
+        if passes:
+            print("\n".join(_parts(session, runs)), flush=True)
+
+
+def _waited_seconds(runs: Sequence[Run]) -> float:
+    """For a quiet machine, before all blocks."""
+    waits = {run.spec.block: run.quiet_check.waited_seconds for run in runs if run.quiet_check}
+    return sum(waits.values())
+
+
+def _parts(session: Session, runs: Sequence[Run]) -> Iterator[str]:
+    """Of each cell on each topology: its run, its clusters, and the first pass of each arm, guessed and taken."""
+    taken: defaultdict[tuple[str, str], list[Run]] = defaultdict(list)
+    for run in runs:
+        taken[run.spec.cell, run.spec.topology.name].append(run)
+    for (cell, topology), same in taken.items():
+        spec = same[0].spec
+        seconds = fmean(run.seconds or 0.0 for run in same)
+        clusters = [run.cluster_seconds for run in same if run.cluster_seconds is not None]
+        stood_up = (
+            f", cluster {plan.cluster_seconds(topology, plan.NOTHING_KNOWN):.1f} / {fmean(clusters):.1f} s"
+            if clusters
+            else ""
+        )
+        yield f"  {cell} {topology}: run {spec.guessed_seconds:.1f} / {seconds:.1f} s{stood_up}"
+        guesses = load(spec.experiment).guess_pass_seconds(load(spec.experiment).params(**spec.params))
+        for arm in session.arms[spec.experiment]:
+            first = [
+                [
+                    row.interval.seconds
+                    for row in run.usage
+                    if row.arm == arm.name and row.turn == 1 and row.node == "head"
+                ]
+                for run in same
+            ]
+            guess = guesses.get(arm.name, ())
+            if any(first) or guess:
+                each = " ".join(f"{seconds:.3f}" for seconds in first[0])
+                yield f"    {arm.name:24}{sum(guess):8.3f} /{fmean(map(sum, first)):8.3f} s  {len(guess)} / {len(first[0])} points: {each}"
+
+
+if __name__ == "__main__":
+    command_line.run(main)
