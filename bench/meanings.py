@@ -12,7 +12,6 @@ Meaning = Literal[
     "payload",
     "wire bytes",
     "projection",
-    "workers per CPU",
     "wait for the last worker",
     "time to target",
     "samples to target",
@@ -44,7 +43,6 @@ UNITS: Mapping[Meaning, str] = {
     "payload": "B/.+",  # that the work itself carries, for a unit of work
     "wire bytes": "B/.+",  # that all nodes sent, for a unit of work
     "projection": "h|s",  # of a longer work, at this rate: its arms are shown step by step
-    "workers per CPU": "workers/CPU",  # cells that differ in it alone are a scaling series
     "wait for the last worker": "s",  # by node too: the node that waited least held the others up
     "time to target": "s",  # of a training, missing where the target was not reached
     "samples to target": "samples",  # of a training: too few beside its reference are not credible

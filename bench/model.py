@@ -432,6 +432,9 @@ class Session(RunRequest):
     metrics: Mapping[str, tuple[Metric, ...]]  # experiment: its metrics, the headline first
     arms: Mapping[str, tuple[Arm, ...]]
     specs: tuple[Spec, ...]  # in the order in which they run
+    scaling: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # experiment: its parameters that count workers
     unfit: tuple[str, ...] = ()  # cells of the profile that these nodes are too small for, each with the reason
     dropped: tuple[str, ...] = ()  # what was asked for and is not in the plan, since the budget has no room for it
     ended: str = ""  # why it is complete without the runs that it lacks

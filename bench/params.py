@@ -35,6 +35,7 @@ class Parameter:
     maximum: float | None = None
     unit: str = ""
     help: str = ""
+    is_scaling: bool = False  # it counts workers: cells that differ in it alone are a scaling series
 
     @property
     def range(self) -> str:
@@ -112,7 +113,13 @@ def as_declared(name: str, annotation: Any, *, default: Value) -> Parameter:
         maximum=meta.le,
         unit=(meta.extra or {}).get("unit", ""),
         help=meta.description or "",
+        is_scaling=bool((meta.extra or {}).get("scaling")),
     )
+
+
+def counts_of_workers(params: type[Any]) -> tuple[str, ...]:
+    """The parameters that are marked for scaling series."""
+    return tuple(name for name, parameter in declared(params).items() if parameter.is_scaling)
 
 
 def parse(parameter: Parameter, text: str) -> Value:

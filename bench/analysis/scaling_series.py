@@ -1,11 +1,12 @@
-"""Scaling series: cells that differ in their number of workers alone, as one card of scaling for each topology and arm."""
+"""Scaling series: cells that differ in a parameter that counts workers alone, as a card of scaling by rate and by time to target."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
 
+from bench.analysis.contrasts import cells_of, varied
 from bench.analysis.rows import Question
 from bench.analysis.stats.scaling import ScalingCard, card
 from bench.analysis.table import Selection
@@ -18,60 +19,77 @@ FEWEST_STEPS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class ScalingSeries:
-    """One arm on one topology, by number of workers; `params` are those that other scaling series have otherwise."""
+    """One arm on one topology, by number of workers; `params` are those that other scaling series have otherwise.
+
+    The rates of the card are those of `metric`; of a time, how often it goes into a second.
+    """
 
     experiment: str
     parameter: str  # that counts the workers
     params: Mapping[str, Value]
     topology: str
     arm: str
-    metric: Metric
+    metric: Metric  # the headline, or the time to a target
     card: ScalingCard
     ceiling: float | None = None  # median over blocks of the most that the CPUs did; None: the experiment measures none
+    missing: int = 0  # runs without a value, such as trainings that did not reach the target
 
 
 def scaling_series(question: Question) -> tuple[ScalingSeries, ...]:
-    """Those of all experiments whose runs say how many workers share a CPU."""
-    return tuple(found for experiment in question.session.metrics for found in _of_experiment(question, experiment))
+    """Those of all experiments, of the parameters that they mark for it."""
+    return tuple(
+        found
+        for experiment, names in question.session.scaling.items()
+        for parameter in names
+        for found in _of_parameter(question, experiment, parameter)
+    )
 
 
-def _of_experiment(question: Question, experiment: str) -> Iterator[ScalingSeries]:
-    per_cpu = meaning("workers per CPU", question.session.metrics[experiment])
-    if per_cpu is None:
+def _of_parameter(question: Question, experiment: str, parameter: str) -> Iterator[ScalingSeries]:
+    names = varied(cells_of(question.session, experiment))
+    if parameter not in names:
         return
     specs = [spec for spec in question.session.specs if spec.experiment == experiment]
-    workers = _workers(question.usable(specs), per_cpu)
-    runs = [run for run in question.usable(specs).runs if run.spec.id in workers]
-    parameter = _parameter(runs, workers)
-    if parameter is None:
-        return
-    varied = [name for name in runs[0].spec.params if len({run.spec.params.get(name) for run in runs}) > 1]
     groups: dict[tuple[str, tuple[tuple[str, Value], ...]], list[Run]] = {}
-    for run in runs:
-        params = tuple((name, run.spec.params[name]) for name in varied if name != parameter)
+    for run in question.usable(specs).runs:
+        params = tuple((name, run.spec.params[name]) for name in names if name != parameter)
         groups.setdefault((run.spec.topology.name, params), []).append(run)
-    metric = question.session.metrics[experiment][0]
+    metrics = question.session.metrics[experiment]
+    timed = meaning("time to target", metrics)
     arms = [arm.name for arm in question.session.arms[experiment] if arm.role in ("subject", "peer") and arm.scales]
-    for (topology, params), those in groups.items():
-        alike = level(question.table.of(those))
-        most = _ceiling(question, alike, metric)
-        for arm in arms:
-            values: dict[int, dict[int, float]] = {}
-            for run, value in zip(those, alike.outcomes(metric, arm), strict=True):
-                if not isinstance(value, str):
-                    values.setdefault(workers[run.spec.id], {})[run.spec.block] = value
-            if len(values) >= FEWEST_STEPS:
-                shape = those[0].spec.topology
-                yield ScalingSeries(
-                    experiment=experiment,
-                    parameter=parameter,
-                    params=dict(params),
-                    topology=topology,
-                    arm=arm,
-                    metric=metric,
-                    card=card(values, cpus=shape.nodes * shape.cpus_per_node, seed=question.session.seed),
-                    ceiling=most,
-                )
+    for (topology, params), runs in groups.items():
+        alike = level(question.table.of(runs))
+        for metric in dict.fromkeys([metrics[0], *([timed] if timed else [])]):
+            most = _ceiling(question, alike, metric)
+            for arm in arms:
+                values, missing = _rates(alike, parameter, metric, arm)
+                if len(values) >= FEWEST_STEPS:
+                    shape = runs[0].spec.topology
+                    yield ScalingSeries(
+                        experiment=experiment,
+                        parameter=parameter,
+                        params=dict(params),
+                        topology=topology,
+                        arm=arm,
+                        metric=metric,
+                        card=card(values, cpus=shape.nodes * shape.cpus_per_node, seed=question.session.seed),
+                        ceiling=most,
+                        missing=missing,
+                    )
+
+
+def _rates(runs: Selection, parameter: str, metric: Metric, arm: str) -> tuple[dict[int, dict[int, float]], int]:
+    """By number of workers and block; and how many runs that measured it have no value."""
+    values: dict[int, dict[int, float]] = {}
+    missing = 0
+    measured = {run.spec.id for run in runs.having(metric, arm).runs}
+    for run, value in zip(runs.runs, runs.outcomes(metric, arm), strict=True):
+        if isinstance(value, str):
+            missing += run.spec.id in measured
+        elif metric.kind != "time" or value > 0:
+            rate = 1 / value if metric.kind == "time" else value
+            values.setdefault(int(run.spec.params[parameter]), {})[run.spec.block] = rate
+    return values, missing
 
 
 def _ceiling(question: Question, runs: Selection, metric: Metric) -> float | None:
@@ -79,23 +97,4 @@ def _ceiling(question: Question, runs: Selection, metric: Metric) -> float | Non
     arms = [arm.name for arm in question.session.arms[runs.runs[0].spec.experiment] if arm.role == "ceiling"]
     found = [value for arm in arms for value in runs.outcomes(metric, arm)]
     values = [value for value in found if not isinstance(value, str)]
-    return median(values) if values else None
-
-
-def _workers(runs: Selection, per_cpu: Metric) -> dict[str, int]:
-    """By Spec, how many workers a run has; those that do not say are left out."""
-    shapes = {run.spec.id: run.spec.topology for run in runs.runs}
-    found = {
-        key: round(each * shapes[key].nodes * shapes[key].cpus_per_node) for key, each in runs.said(per_cpu).items()
-    }
-    return {key: workers for key, workers in found.items() if workers}
-
-
-def _parameter(runs: Sequence[Run], workers: Mapping[str, int]) -> str | None:
-    """The parameter that is the number of workers in every run, and not the same in all. `workers`: by Spec."""
-    if len(set(workers.values())) < FEWEST_STEPS:
-        return None
-    names = runs[0].spec.params
-    return next(
-        (name for name in names if all(run.spec.params.get(name) == workers[run.spec.id] for run in runs)), None
-    )
+    return median(values) if values and metric.kind != "time" else None

@@ -213,6 +213,7 @@ def make(request: RunRequest, *, now: datetime | None = None, suffix: str | None
         revision=describe_revision(),
         primary_cells=primary(request.primary, cell_specs),
         unfit=tuple(unfit),
+        scaling={name: parameters.counts_of_workers(experiment(name).params) for name in names},
     )
     contrasted.check(session)
     return session

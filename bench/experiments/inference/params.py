@@ -21,7 +21,9 @@ from bench.model import Topology, Value
 class Params:
     """What can be varied."""
 
-    actors: Annotated[int, Meta(ge=1, le=1_000, description="Actors, the nodes in turn.", extra={"unit": "ACTORS"})] = 2
+    actors: Annotated[
+        int, Meta(ge=1, le=1_000, description="Actors, the nodes in turn.", extra={"unit": "ACTORS", "scaling": True})
+    ] = 2
     batch: Annotated[int, Meta(ge=1, le=100_000, description="Inputs in one call.", extra={"unit": "INPUTS"})] = 10
     inputs: Annotated[int, Meta(ge=1, le=100_000_000, description="Inputs in one pass.", extra={"unit": "INPUTS"})] = (
         10_000

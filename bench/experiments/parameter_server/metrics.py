@@ -78,7 +78,6 @@ CROWDING = size(
     "workers_per_cpu",
     "workers/CPU",
     "Workers per CPU; above 1 they share CPUs, and the run measures scheduling.",
-    means="workers per CPU",
     better=None,
 )
 WEIGHTS_APART = ratio(

@@ -34,7 +34,7 @@ class Params:
     """What can be varied."""
 
     workers: Annotated[
-        int, Meta(ge=1, le=1_000, description="Workers, the nodes in turn.", extra={"unit": "WORKERS"})
+        int, Meta(ge=1, le=1_000, description="Workers, the nodes in turn.", extra={"unit": "WORKERS", "scaling": True})
     ] = 2
     model: Annotated[models.Name, Meta(description="Network: one convolution; LeNet; ResNet-18; VGG16.")] = (
         "convolution"

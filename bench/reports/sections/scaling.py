@@ -7,7 +7,7 @@ from functools import partial
 from itertools import groupby
 
 from bench.analysis import Report
-from bench.analysis.number_format import label, plain, quantity, scale_for
+from bench.analysis.number_format import label, plain, plural, quantity, scale_for
 from bench.analysis.scaling_series import ScalingSeries
 from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT
 from bench.analysis.stats.scaling import Bounds, Point
@@ -16,13 +16,11 @@ from bench.reports import tables
 from bench.reports.document import Chapter, Section, name_of
 from bench.reports.drawing.axes import REACH, Axis, ticks
 from bench.reports.drawing.picture import Look, Picture, upper
-from bench.reports.drawing.svg import LEFT, RIGHT, Canvas
+from bench.reports.drawing.svg import DASHES, LEFT, MOST_ARMS, RIGHT, Canvas
 from bench.reports.tables import Table
 
 _TOP, _BOTTOM = 34, 250
 HEADS = (
-    ("workers", True),
-    ("rate", True),
     ("n", True),
     ("speed-up", True),
     ("efficiency", True),
@@ -33,8 +31,8 @@ HEADS = (
 
 def chapters(report: Report, _: Sequence[Run] = ()) -> Iterator[Chapter]:
     """A chapter an experiment that was run with several numbers of workers."""
-    for experiment in dict.fromkeys(series.experiment for series in report.scaling_series):
-        those = [series for series in report.scaling_series if series.experiment == experiment]
+    for experiment, parameter in dict.fromkeys((each.experiment, each.parameter) for each in report.scaling_series):
+        those = [each for each in report.scaling_series if (each.experiment, each.parameter) == (experiment, parameter)]
         cards = [
             Section(
                 title=title(series),
@@ -45,14 +43,14 @@ def chapters(report: Report, _: Sequence[Run] = ()) -> Iterator[Chapter]:
             for series in those
         ]
         best = tuple(at_best(those))
-        drawn = partial(pictures, report, experiment)
+        drawn = partial(pictures, report, those)
         last = Section(title="each arm at its best" if best else "", notes=best, draw=drawn)
-        yield Chapter(title=f"{experiment}: how it grows with {those[0].parameter}", sections=(*cards, last))
+        yield Chapter(title=f"{experiment}: how it grows with {parameter}", sections=(*cards, last))
 
 
 def title(series: ScalingSeries) -> str:
-    """Which arm, where, and of which params."""
-    return f"{series.arm} on {_place(series)}"
+    """By what it is judged, which arm, where, and of which params."""
+    return f"{upper(label(series.metric))}: {series.arm} on {_place(series)}"
 
 
 def _place(series: ScalingSeries) -> str:
@@ -62,12 +60,20 @@ def _place(series: ScalingSeries) -> str:
 
 def table(series: ScalingSeries) -> Table:
     """A row a number of workers."""
-    return tables.table(HEADS, [tables.row(_cells(series, point)) for point in series.card.points])
+    heads = ((series.parameter, True), (label(series.metric), True), *HEADS)
+    return tables.table(heads, [tables.row(_cells(series, point)) for point in series.card.points])
+
+
+def _value(series: ScalingSeries, point: Point) -> str:
+    """What was measured: a time is kept as how often it goes into a second."""
+    return quantity(series.metric, 1 / point.rate if series.metric.kind == "time" else point.rate)
 
 
 def notes(series: ScalingSeries) -> Iterator[str]:
     """Describe the law, or why there is none."""
     card = series.card
+    if series.missing:
+        yield f"{plural(series.missing, 'run')} without a {label(series.metric)}, which no speed-up counts"
     if card.points and card.points[0].workers > 1:
         yield (
             f"speed-ups are against {card.points[0].workers} {series.parameter}, and one was not measured:"
@@ -97,10 +103,11 @@ def at_best(all_series: Sequence[ScalingSeries]) -> Iterator[str]:
 
     Nothing is said from fewer invocations than a verdict needs: the table has the rates, and how many each is from.
     """
-    for place in dict.fromkeys(_place(series) for series in all_series):
+    rates = [series for series in all_series if series.metric.kind != "time"]
+    for place in dict.fromkeys(map(_place, rates)):
         bests = [
             (series, max(series.card.points, key=lambda point: point.rate))
-            for series in all_series
+            for series in rates
             if _place(series) == place
         ]
         (lead, first), *others = bests
@@ -116,7 +123,7 @@ def at_best(all_series: Sequence[ScalingSeries]) -> Iterator[str]:
 def _cells(series: ScalingSeries, point: Point) -> list[str]:
     return [
         str(point.workers),
-        quantity(series.metric, point.rate),
+        _value(series, point),
         str(point.n),
         f"{point.speed_up:.2f}",
         f"{point.efficiency:.0%}",
@@ -129,11 +136,12 @@ def _bounds(bounds: Bounds) -> str:
     return f"{plain(bounds.value)} [{plain(bounds.low)}, {plain(bounds.high)}]"
 
 
-def pictures(report: Report, experiment: str) -> Iterator[Picture]:
-    """Two pictures for each arm and params that scale: the rate, and the serial fraction where there is one."""
+def pictures(report: Report, those: Sequence[ScalingSeries]) -> Iterator[Picture]:
+    """The speed-up of all arms by each metric; then for each arm the rate, and the serial fraction where there is one."""
     look = Look.of(report)
-    those = sorted((each for each in report.scaling_series if each.experiment == experiment), key=_key)
-    for _, found in groupby(those, key=_key):
+    for _, found in groupby(sorted(those, key=_measure), key=_measure):
+        yield from _speed_ups(list(found), look)
+    for _, found in groupby(sorted((each for each in those if each.metric.kind != "time"), key=_key), key=_key):
         all_series = list(found)
         yield _rates(all_series, look)
         if any(point.serial_fraction is not None for series in all_series for point in series.card.points):
@@ -143,6 +151,52 @@ def pictures(report: Report, experiment: str) -> Iterator[Picture]:
 def _key(series: ScalingSeries) -> str:
     """What scaling series have in common that go into one picture: all but the topology."""
     return ", ".join([series.arm, *(f"{name}={value}" for name, value in series.params.items())])
+
+
+def _measure(series: ScalingSeries) -> str:
+    """The same, but for the arm."""
+    return ", ".join([label(series.metric), *(f"{name}={value}" for name, value in series.params.items())])
+
+
+def _speed_ups(all_series: Sequence[ScalingSeries], look: Look) -> Iterator[Picture]:
+    """Every arm and topology beside the ideal, in as many pictures as there are dashes for arms."""
+    arms = list(dict.fromkeys(series.arm for series in all_series))
+    for number in range(0, len(arms), MOST_ARMS):
+        shown = arms[number : number + MOST_ARMS]
+        yield _speed_up([series for series in all_series if series.arm in shown], shown, look)
+
+
+def _speed_up(all_series: Sequence[ScalingSeries], arms: Sequence[str], look: Look) -> Picture:
+    first = all_series[0]
+    points = [point for series in all_series for point in series.card.points]
+    fewest, most = min(point.workers for point in points), max(point.workers for point in points)
+    up = Axis.around([point.speed_up for point in points], _BOTTOM, _TOP + 14, is_log=True, holds=(1.0, most / fewest))
+    canvas, along = _canvas(all_series, look)
+    canvas.left_axis(up, lambda value: f"{value:.3g}", right=RIGHT)
+    canvas.legend_of_arms(arms)
+    ideal = [(along.at(fewest), up.at(1.0)), (along.at(most), up.at(most / fewest))]
+    canvas.line(ideal, kind="reach")
+    canvas.words(along.at(most) - 4, up.at(most / fewest) - 6, "ideal", anchor="end")
+    sentences = []
+    for series in all_series:
+        colour = look.colour(series.topology)
+        places = [(along.at(point.workers), up.at(point.speed_up)) for point in series.card.points]
+        canvas.line(places, kind=f"l{DASHES[arms.index(series.arm)]}", colour=colour)
+        for x, y in places:
+            canvas.mark(x, y, look.shape(series.topology), colour=colour, size=4)
+        last = series.card.points[-1]
+        sentences.append(f"{series.arm} on {series.topology} {last.speed_up:.2f} at {last.workers}")
+    return _picture(
+        canvas,
+        all_series,
+        kind=f"speed-up-{first.metric.name}-{arms[0]}",
+        title=f"Speed-up by {_measure(first)}, against {first.parameter}",
+        says=f"Speed-up by {label(first.metric)}: {'; '.join(sentences)}.",
+        reads=(
+            f"A mark is the median over blocks of how many times as fast it is as with {fewest}, each block by itself. On the"
+            f" dotted line twice as many {first.parameter} are twice as fast. Both axes are logarithmic.{_crowded(all_series)}"
+        ),
+    )
 
 
 def _rates(all_series: Sequence[ScalingSeries], look: Look) -> Picture:
@@ -242,11 +296,12 @@ def _picture(
     canvas: Canvas, all_series: Sequence[ScalingSeries], *, kind: str, title: str, says: str, reads: str
 ) -> Picture:
     first = all_series[0]
+    arms = ", ".join(dict.fromkeys(series.arm for series in all_series))
     return Picture(
         title=title,
         canvas=canvas,
         name=name_of(f"scaling-{kind}-{first.experiment}-{_key(first)}"),
         says=says,
         reads=reads,
-        source=f"{first.metric.name} of {first.arm} in runs/*-{first.experiment}-*/samples.jsonl; median over blocks",
+        source=f"{first.metric.name} of {arms} in runs/*-{first.experiment}-*/samples.jsonl; median over blocks",
     )

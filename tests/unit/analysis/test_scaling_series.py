@@ -8,20 +8,21 @@ import pytest
 from made_up import RATE, SINGLE
 
 from bench import experiments
+from bench import params as parameters
 from bench.analysis.rows import Question
 from bench.analysis.scaling_series import ScalingSeries, scaling_series
 from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT
 from bench.analysis.table import Table
-from bench.metrics import meaning, size
+from bench.metrics import seconds
 from bench.model import Arm, Interval, Run, Sample, Session, Spec, Value
 from bench.reports.sections import scaling
 
-CROWDING = size("crowding", "workers/CPU", means="workers per CPU")
+TO_TARGET = seconds("time_to_target_seconds", means="time to target")
 ARM = Arm(name="ray", help="", role="subject")
 CONTROL = Arm(name="ray-unwatched", help="", role="control")
 
 
-def run(number: int, params: dict[str, Value], *, rate: float, block: int = 1, says_workers: bool = True) -> Run:
+def run(number: int, params: dict[str, Value], *, rate: float, block: int = 1, to_target: float | None = None) -> Run:
     spec = Spec(
         id=f"b{block}-c{number}",
         session="made-up",
@@ -37,9 +38,7 @@ def run(number: int, params: dict[str, Value], *, rate: float, block: int = 1, s
         deadline_seconds=60.0,
         guessed_seconds=10.0,
     )
-    workers = params["workers"]
-    assert isinstance(workers, int)
-    given = {RATE.name: rate} | ({CROWDING.name: workers / 2} if says_workers else {})
+    given = {RATE.name: rate} | ({} if to_target is None else {TO_TARGET.name: to_target})
     samples = tuple(
         Sample(metric=name, value=value, interval=Interval(0.0, 1.0), arm=ARM.name) for name, value in given.items()
     )
@@ -54,7 +53,8 @@ def asked(*runs: Run) -> Question:
         seed=1,
         profile="tiny",
         command="",
-        metrics={"training": (RATE, CROWDING)},
+        metrics={"training": (RATE, TO_TARGET)},
+        scaling={"training": ("workers",)},
         arms={"training": (ARM, CONTROL)},
         specs=tuple(each.spec for each in runs),
     )
@@ -96,9 +96,39 @@ def test_runs_that_failed_are_no_points() -> None:
     assert scaling_series(asked(*broken)) == ()
 
 
-def test_an_experiment_that_does_not_say_how_many_work_has_no_scaling_series() -> None:
-    silent = [run(number, {"workers": number}, rate=1.0, says_workers=False) for number in (1, 2, 4)]
-    assert scaling_series(asked(*silent)) == ()
+def test_a_parameter_that_is_not_marked_has_no_scaling_series() -> None:
+    question = asked(*some_runs())
+    assert scaling_series(replace(question, session=replace(question.session, scaling={}))) == ()
+
+
+def test_a_series_by_time_to_target_is_beside_the_one_by_rate_and_each_is_named() -> None:
+    # More workers do more samples a second, and need longer to the target: 1.3 times by rate, 0.4 by time.
+    runs = [
+        run(number, {"workers": workers}, rate=rate, to_target=time, block=block)
+        for block in (1, 2)
+        for number, (workers, rate, time) in enumerate([(1, 10.0, 20.0), (2, 13.0, 50.0)])
+    ]
+    by_rate, by_time = scaling_series(asked(*runs))
+    assert [point.speed_up for point in by_rate.card.points] == pytest.approx([1.0, 1.3])
+    assert [point.speed_up for point in by_time.card.points] == pytest.approx([1.0, 0.4])
+    assert (by_rate.metric, by_time.metric) == (RATE, TO_TARGET)
+    assert scaling.title(by_time) == "Time to target: ray on single"
+    assert [row.cells[1].words for row in scaling.table(by_time).rows] == ["20 s", "50 s"]
+    assert [column.head for column in scaling.table(by_time).columns][:2] == ["workers", "time to target"]
+
+
+def test_runs_that_did_not_reach_the_target_are_counted_and_no_points() -> None:
+    runs = [
+        run(number, {"workers": workers}, rate=1.0, to_target=10.0, block=block)
+        for block in (1, 2)
+        for number, workers in enumerate((1, 2))
+    ]
+    missed = Sample(metric=TO_TARGET.name, value=None, reason="not reached", interval=Interval(0.0, 1.0), arm=ARM.name)
+    runs[3] = replace(runs[3], samples=(runs[3].samples[0], missed))
+    _, by_time = scaling_series(asked(*runs))
+    assert by_time.missing == 1
+    assert [point.n for point in by_time.card.points] == [2, 1]
+    assert next(scaling.notes(by_time)) == "1 run without a time to target, which no speed-up counts"
 
 
 def test_the_table_has_a_row_a_number_of_workers_and_says_why_no_law_is_fitted() -> None:
@@ -106,7 +136,7 @@ def test_the_table_has_a_row_a_number_of_workers_and_says_why_no_law_is_fitted()
     rows = [[cell.words for cell in row.cells] for row in scaling.table(small).rows]
     assert rows[0][0] == "1"
     assert rows[1][:1] + rows[1][2:] == ["4", "2", "2.00", "50%", "0.333", "more workers than CPUs"]
-    assert scaling.title(small) == "ray on single, model=small"
+    assert scaling.title(small) == "Throughput: ray on single, model=small"
     assert list(scaling.notes(small)) == [
         "no law is fitted: a law of scaling needs 6 distinct numbers of workers, and there are: 1, 4"
     ]
@@ -123,7 +153,7 @@ def test_an_experiment_with_a_scaling_series_has_peers_in_one_process_and_in_sev
     scaling_series_of = {
         name: experiments.load(name)
         for name in experiments.NAMES
-        if meaning("workers per CPU", experiments.load(name).metrics)
+        if parameters.counts_of_workers(experiments.load(name).params)
     }
     assert scaling_series_of
     for name, each in scaling_series_of.items():

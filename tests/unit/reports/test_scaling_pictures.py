@@ -15,6 +15,7 @@ from bench.analysis.scaling_series import ScalingSeries
 from bench.analysis.stats import scaling
 from bench.model import Metric
 from bench.reports import as_html
+from bench.reports.drawing.picture import Picture
 from bench.reports.sections import scaling as scaling_section
 
 RATE = Metric(name="throughput_inputs_per_second", unit="inputs/s", better="higher", kind="rate")
@@ -48,6 +49,10 @@ def a_report(*scaling_series: ScalingSeries) -> analysis.Report:
     return replace(analysis.build(session, runs), scaling_series=scaling_series)
 
 
+def drawn(*scaling_series: ScalingSeries) -> list[Picture]:
+    return list(scaling_section.pictures(a_report(*scaling_series), scaling_series))
+
+
 BOTH = (
     a_scaling_series("single", contention=0.05, coherency=0.005),
     a_scaling_series("multi", contention=0.1, coherency=0.02),
@@ -65,7 +70,8 @@ def test_the_curve_of_a_law_is_the_law_from_the_fewest_to_the_most_inside_its_ba
 
 
 def test_both_topologies_are_in_one_picture_with_marks_lines_and_bands():
-    rates, serial = scaling_section.pictures(a_report(*BOTH), "inference")
+    speed_ups, rates, serial = drawn(*BOTH)
+    assert speed_ups.title == "Speed-up by throughput, batch=10, against actors"
     assert rates.title == "Throughput against actors, ray, batch=10"
     root = ET.fromstring(str(rates.svg))  # noqa: S314, our own
     kinds = [element.get("class") for element in root.iter()]
@@ -78,15 +84,14 @@ def test_both_topologies_are_in_one_picture_with_marks_lines_and_bands():
 
 
 def test_what_is_said_of_the_serial_fraction_is_what_the_card_has():
-    serial = list(scaling_section.pictures(a_report(*BOTH), "inference"))[1]
+    serial = drawn(*BOTH)[2]
     for series in BOTH:
         last = series.card.points[-1]
         assert f"to {last.serial_fraction:.3f} at {last.workers}" in serial.says
 
 
 def test_with_too_few_points_there_are_marks_and_no_line():
-    report = a_report(a_scaling_series("single", contention=0.05, coherency=0.005, steps=(1, 2, 4)))
-    rates = next(iter(scaling_section.pictures(report, "inference")))
+    rates = drawn(a_scaling_series("single", contention=0.05, coherency=0.005, steps=(1, 2, 4)))[1]
     assert "no law" in rates.says
     assert 'class="range"' not in str(rates.svg)
 
@@ -100,17 +105,31 @@ def test_the_page_has_the_pictures_in_the_chapter_on_scaling():
 
 
 def test_a_report_without_scaling_series_has_none():
-    assert list(scaling_section.pictures(a_report(), "inference")) == []
+    assert list(scaling_section.pictures(a_report(), [])) == []
 
 
 def test_the_most_that_the_cpus_can_do_is_drawn_and_said_where_it_was_measured():
-    report = a_report(*(replace(series, ceiling=900.0) for series in BOTH))
-    rates, serial = scaling_section.pictures(report, "inference")
+    _, rates, serial = drawn(*(replace(series, ceiling=900.0) for series in BOTH))
     assert rates.says.count("inputs/s of 900 inputs/s, the most that the CPUs can do, along USL") == 2
     assert str(rates.svg).count('class="reach"') == 2
     assert "Dotted: the ceiling" in rates.reads
-    without, _ = scaling_section.pictures(a_report(*BOTH), "inference")
+    without = drawn(*BOTH)[1]
     assert "Dotted" not in without.reads
     assert "most that the CPUs" not in without.says
     assert "reach" not in str(without.svg)
     assert "reach" not in str(serial.svg)
+
+
+def test_the_speed_up_of_every_arm_is_drawn_beside_the_ideal():
+    arms = ("ray-sync", "ray-async", "ddp-gloo", "sgd-1", "sgd-all")
+    pictures = drawn(*(replace(series, arm=arm) for arm in arms for series in BOTH))
+    speed_ups = [picture for picture in pictures if picture.title.startswith("Speed-up")]
+    assert len(speed_ups) == 2  # four arms have dashes of their own
+    assert len({picture.name for picture in pictures}) == len(pictures)
+    for arm in arms:
+        assert sum(f"{arm} on multi" in picture.says for picture in speed_ups) == 1
+    lines = [element.get("class") for element in ET.fromstring(str(speed_ups[0].svg)).iter()]  # noqa: S314, our own
+    assert lines.count("reach") == 1
+    assert {"l", "l d1", "l d2", "l d3"} <= set(lines)
+    last = BOTH[0].card.points[-1]
+    assert f"ray-sync on single {last.speed_up:.2f} at 16" in speed_ups[0].says
