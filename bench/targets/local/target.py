@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -318,8 +318,8 @@ class LocalTarget:
         if state.isolation == "namespace":
             namespaces.remove(state.id, len(state.nodes))
         mounts = cgroups.mounts()
-        for node in state.nodes:
-            cgroups.remove(mounts, node.cgroup)
+        for group in _groups(state):
+            cgroups.remove(mounts, group)
         shutil.rmtree(state.run_folder, ignore_errors=True)
         self._state_folder.remove()
         return ended
@@ -330,7 +330,7 @@ class LocalTarget:
         ]
         links = namespaces.existing(state.id, len(state.nodes)) if state.isolation == "namespace" else []
         mounts = cgroups.mounts()
-        groups = [f"control group {node.cgroup}" for node in state.nodes if cgroups.exists(mounts, node.cgroup)]
+        groups = [f"control group {group}" for group in _groups(state) if cgroups.exists(mounts, group)]
         folders = [str(folder) for folder in (state.run_folder, self._state_folder.path) if Path(folder).exists()]
         return (*running_processes, *links, *groups, *folders)
 
@@ -344,6 +344,11 @@ class LocalTarget:
             link=state.link,
             python=interpreter.path(Path(state.run_folder)),
         )
+
+
+def _groups(state: State) -> Iterator[str]:
+    """The control groups of the nodes; none where they could not be made."""
+    return (node.cgroup for node in state.nodes if node.cgroup)
 
 
 def _with_cgroups(state: State) -> State:

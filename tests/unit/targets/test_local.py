@@ -131,7 +131,9 @@ def test_status_says_why_what_was_stood_up_is_not_up(boot: str, words: str):
         nodes=nodes,
     )
     folder_of("gone").write(gone)
-    assert words in create("local", {"name": "gone"}).status().not_ready
+    status = create("local", {"name": "gone"}).status()
+    assert words in status.not_ready
+    assert status.remains == (str(folder_of("gone").path),)
     create("local", {"name": "gone"}).down()
 
 
