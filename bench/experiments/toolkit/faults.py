@@ -127,7 +127,7 @@ class FaultInjector:
     _agents: dict[str, Any] = field(default_factory=dict)  # by the name of the node
     _left: list[Fault] | None = None  # None: no interval is in progress
     _is_new: bool = False  # the interval's first progress is what earlier attempts did
-    _killed: set[tuple[str, int]] = field(default_factory=set)  # (node, process id): listed until Ray has noticed
+    _killed: set[tuple[str, int]] = field(default_factory=set)  # (node, process id)
 
     def begin(self) -> None:
         """An interval begins."""
@@ -184,10 +184,9 @@ class FaultInjector:
         return True
 
     def _kill_worker(self, fault: Fault, share: float) -> bool:
-        alive = [each for each in self._worker_processes(self.workers) if each not in self._killed]
+        alive = self._living(self.workers)
         if not alive and share - fault.share >= LATE:  # jobs so short that each look finds all workers idle
-            idle = self._worker_processes(self.workers.partition(".")[0], "idle")
-            alive = [each for each in idle if each not in self._killed]
+            alive = self._living(self.workers.partition(".")[0], "idle")
         if not alive:
             return False
         node, process = _chosen(alive, fault)
@@ -206,6 +205,10 @@ class FaultInjector:
         agent = self._agents[name]
         agent.kill_raylet.remote() if fault.kind == "raylet" else agent.pause.remote(PAUSE_SECONDS)
         return True
+
+    def _living(self, of: str, state: Literal["any", "idle"] = "any") -> list[tuple[str, int]]:
+        """The worker processes without those that were killed: they are listed until Ray has noticed."""
+        return [each for each in self._worker_processes(of, state) if each not in self._killed]
 
     def _worker_processes(self, of: str, state: Literal["any", "idle"] = "any") -> list[tuple[str, int]]:
         """Node and process id of each actor of a class, or at a method of it."""

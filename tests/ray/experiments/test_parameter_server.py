@@ -10,27 +10,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_training import SMALL_TRAINING
 
 from bench.context import NodeSlot
 from bench.data import images
 from bench.errors import RunFailed
 from bench.experiments import parameter_server
-from bench.experiments.parameter_server import Params, arms, checkpoints
+from bench.experiments.parameter_server import arms, checkpoints
 from bench.experiments.parameter_server.learner import Batches, Learner
 from bench.experiments.parameter_server.server import Snapshot, TrainingPlan
 from bench.experiments.parameter_server.training import Trainers, TrainingPass
 from bench.experiments.toolkit.placement import places
 from bench.model import Sample
-
-SOME = Params(
-    model="convolution",
-    data="mnist-small-32",
-    batch=20,
-    learning_rate=0.05,
-    iterations=20,
-    evaluate_every=5,
-    target_accuracy=20.0,
-)
 
 
 def values(samples: Sequence[Sample], metric: str, arm: str = "ray-sync") -> list[float | None]:
@@ -50,7 +41,7 @@ class Started:
 
         held = images.load("mnist-small-32", 7, "uint8")
         found = Trainers(
-            params=replace(SOME, **params),
+            params=replace(SMALL_TRAINING, **params),
             seed=7,
             learner=Learner("convolution", 7),
             images=ray.put(held.train_x),
@@ -210,7 +201,7 @@ def test_all_arms_learn_and_two_nodes_give_the_weights_that_one_gives(
     context: Any, two_halves: Any, tmp_path: Path
 ) -> None:
     two_halves.folder = context.folder = tmp_path
-    samples = list(parameter_server.run(SOME, two_halves))
+    samples = list(parameter_server.run(SMALL_TRAINING, two_halves))
     assert two_halves.reasons == []
     assert not two_halves.is_invalid
     for arm in arms.ARMS:
@@ -232,12 +223,12 @@ def test_all_arms_learn_and_two_nodes_give_the_weights_that_one_gives(
     credit = two_halves.credits["ray-sync"][0]
     assert credit == {"worker-1": 400.0, "head": 400.0}
 
-    list(parameter_server.run(SOME, context))
+    list(parameter_server.run(SMALL_TRAINING, context))
     assert context.digests == two_halves.digests
     assert any("after 20 synchronous iterations of 2 workers" in name for name in context.digests)
 
 
 def test_a_learning_rate_of_nothing_is_invalid_however_fast(context: Any, tmp_path: Path) -> None:
     context.folder = tmp_path
-    list(parameter_server.run(replace(SOME, learning_rate=0.0, iterations=5, workers=1), context))
+    list(parameter_server.run(replace(SMALL_TRAINING, learning_rate=0.0, iterations=5, workers=1), context))
     assert any(reason.startswith("ray-sync: not converging") for reason in context.reasons)

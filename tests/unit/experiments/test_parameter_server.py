@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from small_training import SMALL_TRAINING
 
 from bench import params as parameters
 from bench.context import Measured, NodeSlot
@@ -26,16 +27,6 @@ from bench.experiments.parameter_server.server import Snapshot
 from bench.experiments.parameter_server.training import TrainingPass
 from bench.model import Interval, Sample, Topology, from_json, to_json
 from bench.planning import needs
-
-SOME = Params(
-    model="convolution",
-    data="mnist-small-32",
-    batch=20,
-    learning_rate=0.05,
-    iterations=20,
-    evaluate_every=5,
-    target_accuracy=20.0,
-)
 
 
 def evaluated(*accuracies: float, loss: float = 1.0) -> list[Evaluated]:
@@ -129,7 +120,7 @@ def test_a_network_too_large_for_the_nodes_is_refused_before_the_kernel_kills_it
 
 
 def test_more_workers_than_cpus_are_refused_unless_they_are_asked_for_crowded() -> None:
-    many = replace(SOME, workers=20)
+    many = replace(SMALL_TRAINING, workers=20)
     for nodes in (1, 2):
         with pytest.raises(DoesNotFit, match=r"workers=20 needs as many CPUs, and some has 2\. Give more --cpus"):
             parameter_server.check_fits(many, shape(6144, nodes))
@@ -195,12 +186,12 @@ def test_a_loss_that_does_not_fall_is_a_fault(last: float, is_fault: bool) -> No
 
 def test_what_must_cross_the_servers_node_is_what_its_distant_workers_send_and_get() -> None:
     nodes = [NodeSlot(name=name, node_id=name, cpus=1, threads=1) for name in ("head", "worker-1")]
-    study = Study(replace(SOME, workers=2, transport="flat"), bare(nodes))
+    study = Study(replace(SMALL_TRAINING, workers=2, transport="flat"), bare(nodes))
     # The first worker sits on worker-1, and the server on the head.
     assert [place.node.name for place in study.places] == ["worker-1", "head"]
     assert study.step_bytes(0) == pytest.approx(2 * 4 * 6_844, rel=0.05)
     assert study.step_bytes(1) == 0
-    sharded = Study(replace(SOME, workers=2, transport="sharded"), bare(nodes))
+    sharded = Study(replace(SMALL_TRAINING, workers=2, transport="sharded"), bare(nodes))
     assert sharded.step_bytes(0) == sharded.step_bytes(1) == pytest.approx(4 * 6_844, rel=0.05)
 
 
@@ -208,7 +199,7 @@ def test_every_block_draws_weights_of_its_own_and_both_topologies_of_a_block_the
     nodes = [NodeSlot(name="head", node_id="head", cpus=2, threads=2)]
     contexts = [bare(nodes), bare(nodes), bare(nodes)]
     contexts[2].block = 2
-    first, again, second = (Study(SOME, context).seed for context in contexts)
+    first, again, second = (Study(SMALL_TRAINING, context).seed for context in contexts)
     assert first == again == 7
     assert second != first
 
@@ -224,7 +215,7 @@ def test_workers_with_other_threads_than_they_were_given_end_the_run(monkeypatch
     context = bare(nodes)
     context.folder = Path()
     with pytest.raises(RunInvalid, match=r"\[1, 2\] threads, not \[1, 1\]"):
-        Study(SOME, context)._start(images.load("mnist-small-32", 7, "uint8"), Learner("convolution", 7))
+        Study(SMALL_TRAINING, context)._start(images.load("mnist-small-32", 7, "uint8"), Learner("convolution", 7))
     assert closed == [True]
 
 
