@@ -176,7 +176,7 @@ class RunRequest(ReportOptions, ClusterOptions, Workload):
         Option(
             metavar="N",
             rich_help_panel=SESSION,
-            help="Samples in each run; see `bench pilot`. [default: the profile's]",
+            help="Samples of each metric in a run; see `bench pilot`. [default: the profile's]",
         ),
     ] = None
     target: TargetName = "auto"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -69,6 +71,24 @@ def _bound(bound: float | None) -> str:
     return "" if bound is None else str(bound) if isinstance(bound, int) else f"{bound:g}"
 
 
+class BadDeclaration(TypeError):
+    """The class that declares parameters, or a field of it, is not what it must be."""
+
+    def __init__(self, what: str, params: type[Any], name: str = "") -> None:
+        super().__init__(what)
+        self.line = _line_of(params, name)  # now: a module that cannot be imported has no source afterwards
+
+
+def _line_of(params: type[Any], name: str) -> str:
+    """The file and line of a field, or of the class; empty where there is no source."""
+    try:
+        lines, first = inspect.getsourcelines(params)
+    except (OSError, TypeError):
+        return ""
+    fields = (number for number, line in enumerate(lines) if re.match(rf"\s+{name}\s*[:=]", line))
+    return f"{inspect.getsourcefile(params)}, line {first + (next(fields, 0) if name else 0)}"
+
+
 def declared(params: type[Any]) -> Mapping[str, Parameter]:
     """The parameters that `params`, a frozen dataclass, declares, by name.
 
@@ -81,21 +101,27 @@ def declared(params: type[Any]) -> Mapping[str, Parameter]:
 @cache  # each cell of a plan asks, and to read the types takes milliseconds
 def _declared(params: type[Any]) -> Mapping[str, Parameter]:
     if not dataclasses.is_dataclass(params) or "__dataclass_fields__" not in vars(params):
-        raise TypeError(f"write @dataclass(frozen=True, kw_only=True) above the class {params.__qualname__}")
+        raise BadDeclaration(
+            f"write @dataclass(frozen=True, kw_only=True) above the class {params.__qualname__}", params
+        )
     hints = get_type_hints(params, include_extras=True)
     untyped = [name for name, value in vars(params).items() if type(value) in _KINDS and name not in hints]
     for name in (name for name in untyped if not name.startswith("__")):
-        raise TypeError(f"{params.__qualname__}.{name} must be {_EXAMPLE.format(name=name)}")
+        raise BadDeclaration(f"{params.__qualname__}.{name} must be {_EXAMPLE.format(name=name)}", params, name)
     parameters = {}
     for field in dataclasses.fields(params):
-        kind, *marks = get_args(hints[field.name]) if get_origin(hints[field.name]) is Annotated else (None,)
+        name, annotation = field.name, hints[field.name]
+        kind, *marks = get_args(annotation) if get_origin(annotation) is Annotated else (None,)
+        wrong = ""
         if not any(isinstance(mark, msgspec.Meta) for mark in marks[:1]):
-            raise TypeError(f"{params.__qualname__}.{field.name} must be {_EXAMPLE.format(name=field.name)}")
-        if kind not in _KINDS and get_origin(kind) is not Literal:
-            raise TypeError(f"{params.__qualname__}.{field.name} must be bool, int, float, str or Literal, got {kind}")
-        if field.default is dataclasses.MISSING:
-            raise TypeError(f"{params.__qualname__}.{field.name} must have a default")
-        parameters[field.name] = as_declared(field.name, hints[field.name], default=cast(Value, field.default))
+            wrong = f"must be {_EXAMPLE.format(name=name)}"
+        elif kind not in _KINDS and get_origin(kind) is not Literal:
+            wrong = f"must be bool, int, float, str or Literal, got {kind}"
+        elif field.default is dataclasses.MISSING:
+            wrong = "must have a default"
+        if wrong:
+            raise BadDeclaration(f"{params.__qualname__}.{name} {wrong}", params, name)
+        parameters[name] = as_declared(name, annotation, default=cast(Value, field.default))
     return MappingProxyType(parameters)
 
 

@@ -115,8 +115,10 @@ def credit_reasons(shares: Mapping[str, Iterable[float]], headline: Metric) -> l
     Work beyond the headline was done and not counted, as gradients that came too late: reports say that.
     """
     least = {arm: min(those, default=1.0) for arm, those in shares.items()}
+    unit = headline.unit.removesuffix("/s")
     return [
-        f"{arm}: its nodes were credited with {share:.1%} of the work that {headline.name} says was done"
+        f"{arm}: its nodes were credited with {share:.1%} of the work that {headline.name} says was done:"
+        f" credit must return the {unit} of each node in one pass"
         for arm, share in sorted(least.items())
         if share < 1 - WORK_TOLERANCE
     ]
@@ -140,7 +142,7 @@ def not_done(
     if spec.faults:
         return reasons  # the work of a node that was lost or joined is not known
     if spec.attempt == 1 and total == 0:  # a later attempt may find all of it done
-        reasons.append("no node was credited with any work")
+        reasons.append("no node was credited with any work: credit must return what each node did in one pass")
     empty = {arm.name for arm in experiment.arms if arm.role == "calls"}  # calls without the work, which have no credit
     counted = {arm: values for arm, values in shares.items() if arm not in empty}
     return reasons + credit_reasons(counted, experiment.metrics[0])

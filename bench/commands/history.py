@@ -32,7 +32,9 @@ def command(
     store.check_there(out)
 
     def reading(sessions: int) -> None:
-        say(f"Summarizing {sessions} sessions for the first time.")
+        from bench.analysis.number_format import plural
+
+        say(f"Summarizing {plural(sessions, 'session')} for the first time.")
 
     measured = metric_history.with_changes(
         metric_history.of_metric(out, metric, experiment=experiment, since=since, reading=reading)
@@ -76,9 +78,10 @@ def _describe_change(number: Number, changed: Change, scale: Scale) -> str:
 
 
 def _how_many(numbers: list[Number]) -> str:
+    from bench.analysis.number_format import plural
     from bench.analysis.stats.change_points import FEWEST
 
     if len(numbers) < FEWEST:
         return f"not enough history to detect changes: {len(numbers)} of {FEWEST} sessions"
     changes = sum(each.changed is not None for each in numbers)
-    return f"{changes or 'no'} change{'' if changes == 1 else 's'} of level in {len(numbers)} sessions"
+    return f"{plural(changes, 'change') if changes else 'no changes'} of level in {len(numbers)} sessions"

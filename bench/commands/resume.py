@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bench.analysis.number_format import plural
 from bench.errors import BadInput
 from bench.options import DEFAULT_OUT, AsJson, Out, SessionName
 from bench.record import store
@@ -26,7 +27,7 @@ def command(session: SessionName, as_json: AsJson = False, out: Out = DEFAULT_OU
     folder = store.find(out, session)
     planned = store.load_session(folder)
     work = remaining(folder, planned)
-    say(f"{planned.id}: {len(work.kept)} runs kept, {len(work.again)} again, {len(work.new)} new.")
+    say(f"{planned.id}: {plural(len(work.kept), 'run')} kept, {len(work.again)} again, {len(work.new)} new.")
     if not work.todo:
         raise BadInput(f"{planned.id} is complete.", f"See it with `bench report {planned.id}`.")
     store.check_writable(folder)

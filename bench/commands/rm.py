@@ -36,7 +36,9 @@ def command(sessions: Names, yes: Yes = False, as_json: AsJson = False, out: Out
         with _at_rest(folder):
             pass  # refused before the question
     for folder in folders:
-        typer.echo(f"{folder}: {sum((run / 'samples.jsonl').is_file() for run in _runs(folder))} runs", err=True)
+        typer.echo(
+            f"{folder}: {plural(sum((run / 'samples.jsonl').is_file() for run in _runs(folder)), 'run')}", err=True
+        )
     if not yes:
         if not sys.stdin.isatty():
             raise BadInput("Cannot prompt: standard input is not a terminal.", "Use --yes to confirm.")

@@ -65,10 +65,8 @@ def _ending(run: Run, in_progress: Collection[str]) -> dict[str, object]:
 
 
 def _line(run: Run, in_progress: Collection[str]) -> str:
-    if run.spec.folder in in_progress:
-        return f"{run.spec.folder:36} {'running':8} {len(run.samples):4} samples"
-    why = f"  {run.reasons[0]}" if run.reasons else ""
-    return f"{run.spec.folder:36} {run.status:8} {len(run.samples):4} samples{why}"
+    status, why = ("running", "") if run.spec.folder in in_progress else (run.status, "; ".join(run.reasons[:1]))
+    return f"{run.spec.folder:36} {status:8} {plural(len(run.samples), 'sample'):>12}  {why}".rstrip()
 
 
 def _whole(run: Run, in_progress: Collection[str]) -> list[str]:

@@ -28,7 +28,7 @@ from bench.terminal.asking import typed_command
 
 Experiment = Annotated[str, typer.Argument(metavar="EXPERIMENT", help="Experiment to run; see `bench list`.")]
 Samples = Annotated[
-    int, typer.Option(min=1, metavar="N", rich_help_panel=o.WORK, help="Turns to measure, without warm-up.")
+    int, typer.Option(min=1, metavar="N", rich_help_panel=o.WORK, help="Samples of each metric, without warm-up.")
 ]
 Cpus = Annotated[
     int, typer.Option(min=1, metavar="CPUS", rich_help_panel="Ray", help="CPUs of the Ray that it starts.")

@@ -19,6 +19,7 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="Capsule, as `bench e
 
 
 def command(capsule: File, as_json: AsJson = False) -> None:
+    from bench.analysis.number_format import plural
     from bench.capsules.checking import verify
 
     verified = verify(capsule)
@@ -30,9 +31,9 @@ def command(capsule: File, as_json: AsJson = False) -> None:
         say_json("verified", {"session": verified.session.id, **counts, "manifest": manifest})
         return
     state = {True: ", with changes", False: "", None: ""}[manifest.git_dirty]
-    typer.echo(f"{verified.session.id}: {len(manifest.files)} files match the manifest.")
+    typer.echo(f"{verified.session.id}: {plural(len(manifest.files), 'file matches', 'files match')} the manifest.")
     typer.echo(
-        f"{verified.numbers:,} numbers of the report were recomputed from {verified.samples:,} samples of {verified.runs} runs."
+        f"{verified.numbers:,} numbers of the report were recomputed from {verified.samples:,} samples of {plural(verified.runs, 'run')}."
     )
     for damaged in verified.damaged:
         typer.echo(f"Damaged, left out of the report: {damaged}.")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from bench.analysis.number_format import plural
 from bench.cluster import clock_skew
 from bench.doctor.finding import Finding
 from bench.identity import code_hash
@@ -64,7 +65,9 @@ def of_processes(topology: Topology) -> Finding:
     """Check nodes that are processes of this machine: only their number of CPUs can differ."""
     declared, usable = topology.totals["CPUs"], effective_cpus()
     if not usable.has(declared):
-        return Finding("nodes", "bad", f"Ray was started with {declared} CPUs, and {usable} can be used", _FEWER_CPUS)
+        return Finding(
+            "nodes", "bad", f"Ray was started with {plural(declared, 'CPU')}, and {usable} can be used", _FEWER_CPUS
+        )
     return Finding("nodes", "good", "they are processes of this machine, see above")
 
 
@@ -95,7 +98,9 @@ def _wrong(about: str, look: Look, topology: Topology, asked: tuple[float, float
         sizes = f"/dev/shm has {look.shared_memory_bytes / 2**20:.0f} MiB, and the object store {store / 2**20:.0f} MiB"
         yield Finding(about, "bad", sizes, "Ray would put objects on a disk; enlarge /dev/shm.")
     if not is_enough(look.cpus_effective, topology.cpus_per_node):
-        difference = f"Ray was started with {topology.cpus_per_node} CPUs, and {look.cpus_effective:g} can be used"
+        difference = (
+            f"Ray was started with {plural(topology.cpus_per_node, 'CPU')}, and {look.cpus_effective:g} can be used"
+        )
         yield Finding(about, "bad", difference, _FEWER_CPUS)
     if look.code_hash != code_hash():
         yield Finding(about, "bad", f"it has the code {look.code_hash}, and this checkout has {code_hash()}", _REBUILD)

@@ -157,8 +157,10 @@ def _module(name: str) -> ModuleType:
     except Exception as error:
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "<frozen" not in frame.filename]
         own = next((frame for frame in frames if path.replace(".", "/") in frame.filename), frames[-1])
+        wrong = error.__cause__
+        line = wrong.line if isinstance(wrong, parameters.BadDeclaration) else ""
         what = error.what if isinstance(error, BadInput) else f"{_kind_of(error)}{error}."
-        raise BadInput(f"{own.filename}, line {own.lineno}: {what}", HINT) from error
+        raise BadInput(f"{line or f'{own.filename}, line {own.lineno}'}: {what}", HINT) from error
 
 
 def _kind_of(error: Exception) -> str:

@@ -54,7 +54,9 @@ NOTHING_KNOWN = Known()
 def experiment(name: str) -> Experiment[Any]:
     """The experiment called `name`. Raises BadInput, naming those there are."""
     if name not in ALL_NAMES:
-        raise BadInput(f"Unknown experiment {name}.", f"{did_you_mean(name, NAMES)}Choose from: {', '.join(NAMES)}.")
+        close = did_you_mean(name, NAMES)
+        new = "" if close else " A new one needs its line in bench/experiments/__init__.py."
+        raise BadInput(f"Unknown experiment {name}.", f"{close}Choose from: {', '.join(NAMES)}.{new}")
     return load(name)
 
 

@@ -172,7 +172,7 @@ class Progress:
             say(f"{spec.folder}: {words}")
 
     def _in_hand(self) -> str:
-        return self._work.words or f"{self._samples} samples"
+        return self._work.words or plural(self._samples, "sample")
 
     def _tell(self, text: str, *, is_step: bool = False, is_result: bool = False, at: Level = Level.USUAL) -> None:
         if level() < at:

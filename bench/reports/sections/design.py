@@ -23,8 +23,8 @@ def entries(report: Report) -> Iterator[tuple[str, str]]:
     yield (
         "repetition",
         (
-            f"{plural(report.blocks, 'block')}; in each, every cell is one invocation on each topology, of"
-            f" {plural(report.samples, 'sample')} of {report.sample_seconds:g} s or more"
+            f"{plural(report.blocks, 'block')}; in each, every cell is one invocation on each topology, which"
+            f" takes {plural(report.samples, 'sample')} of each metric, over {report.sample_seconds:g} s or more each,"
             f" after {plural(report.warmups, 'warm-up')}"
         ),
     )
@@ -36,8 +36,8 @@ def entries(report: Report) -> Iterator[tuple[str, str]]:
             yield f"{experiment}", ", ".join(f"{name}={value}" for name, value in params.items())
     if report.quiet_checks:
         yield "quiet check", quiet_check(report.quiet_checks)
-    if report.scheduling:
-        yield "scheduling", "; ".join(map(scheduling, report.scheduling))
+    for found in report.scheduling:
+        yield f"scheduling, {found.topology}", scheduling(found)
     if report.versions:
         yield "versions", ", ".join(f"{name} {version}" for name, version in report.versions.items())
     yield "estimators", report.estimator
@@ -94,27 +94,27 @@ def quiet_check(seen: QuietChecks) -> str:
 
 
 def scheduling(found: Scheduling) -> str:
-    """single: for each CPU second threads waited 0.31 s, left the CPU 900 times and had to 12 times; 2,450 to 3,100 MHz."""
+    """Per second of CPU time: 0.31 s of waiting for a CPU, 900 voluntary context switches; CPU clock 2,450 to 3,100 MHz."""
     met = [
         text.format(plain(count))
         for text, count in (
-            ("threads waited {} s for a CPU", found.waited_per_cpu_second),
-            ("left it {} times by themselves", found.voluntary_switches_per_cpu_second),
-            ("had to leave it {} times", found.involuntary_switches_per_cpu_second),
+            ("{} s of waiting for a CPU", found.waited_per_cpu_second),
+            ("{} voluntary context switches", found.voluntary_switches_per_cpu_second),
+            ("{} involuntary context switches", found.involuntary_switches_per_cpu_second),
         )
         if count is not None
     ]
-    parts = [f"for each CPU second {', '.join(met)}"] if met else []
+    parts = [f"per second of CPU time: {', '.join(met)}"] if met else []
     if found.least_mhz is not None and found.most_mhz is not None:
         ends = dict.fromkeys(f"{mhz:,.0f}" for mhz in (found.least_mhz, found.most_mhz))
-        parts.append(f"CPUs at {' to '.join(ends)} MHz")
+        parts.append(f"CPU clock {' to '.join(ends)} MHz")
     if found.most_celsius is not None:
-        parts.append(f"{found.most_celsius:.0f} degrees Celsius at most")
+        parts.append(f"temperature at most {found.most_celsius:.0f} °C")
     if found.cores is not None:
-        parts.append(f"on {found.cores}")
+        parts.append(f"cores of each node: {found.cores}")
     if found.copy_bytes_per_second is not None:
-        parts.append(f"a core copied memory at {quantity(_COPY, found.copy_bytes_per_second)}")
-    return f"{found.topology}: {', '.join(parts)}"
+        parts.append(f"one core copies memory at {quantity(_COPY, found.copy_bytes_per_second)}")
+    return "; ".join(parts)
 
 
 def excluded(reasons: Mapping[int, Sequence[str]]) -> str:

@@ -27,7 +27,8 @@ def sections(view: CellView) -> Iterator[Section]:
 
 
 def table(rows: Sequence[MetricRow], topologies: Sequence[str]) -> Table:
-    """Each metric on each topology, with the ratio and the verdict where there are two."""
+    """Each metric that has a value on each topology, with the ratio and the verdict where there are two."""
+    rows = [row for row in rows if any(side.values for side in row.sides.values())]
     compared = next((row.comparison for row in rows if row.comparison), None)
     shows = any(_smallest(row.comparison) for row in rows)
     columns = [("metric", False), ("unit", False), *((name, True) for name in topologies)]

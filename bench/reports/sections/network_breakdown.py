@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from bench.analysis.breakdown.network import NetworkBreakdown
+from bench.analysis.breakdown.network import MEASURED, NetworkBreakdown
 from bench.analysis.number_format import Scale, percent, plain, plural, scale_for, with_interval
 from bench.analysis.stats.estimates import Estimate
 from bench.model import Metric
@@ -44,10 +44,11 @@ def sections(view: CellView) -> Iterator[Section]:
 def short(view: CellView, breakdown: NetworkBreakdown) -> Short:
     """The same table without what its rows rest on."""
     full = table(breakdown)
-    unmeasured = sum(part.seconds is None for part in breakdown.parts)
+    unmeasured = [part.name for part in breakdown.parts if part.seconds is None]
     rows = [tables.row(row.cells[:-1]) for row in full.rows[:-1]]
     if unmeasured:
-        words = f"+ unexplained ({plural(unmeasured, 'part')} not measured)"
+        names = ", ".join(unmeasured) if len(unmeasured) < 3 else f"{len(unmeasured)} of {len(MEASURED)} parts"
+        words = f"+ unexplained ({names} not measured)"
         rows[-2] = tables.row([words, *rows[-2].cells[1:]])
     heads = [Column(""), *full.columns[1:-1]]
     return Short(title=f"Where the time goes{view.short_name}", table=tables.table(heads, rows))
@@ -96,7 +97,7 @@ def notes(breakdown: NetworkBreakdown) -> Iterator[str]:
             reasons.setdefault(part.rests_on, []).append(part.name)
     if reasons:
         parts = "; ".join(f"{', '.join(names)} ({why})" for why, names in reasons.items())
-        yield f"not measured, so that what is unexplained has it: {parts}"
+        yield f"not measured, so that what is unexplained has it: {parts}. docs/reports.md says what each part needs"
     by_reason: dict[str, list[str]] = {}
     for block, why in breakdown.missing.items():
         by_reason.setdefault(why, []).append(str(block))

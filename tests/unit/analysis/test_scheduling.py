@@ -48,8 +48,8 @@ def test_where_nothing_is_counted_nothing_is_said():
 def test_a_report_describes_the_scheduling():
     text = " ".join(render("text", report_of(known)).split())
     assert (
-        "single: for each CPU second threads waited 0.400 s for a CPU, left it 600 times by themselves,"
-        " had to leave it 10 times, CPUs at 2,450 MHz;" in text
+        "scheduling, single per second of CPU time: 0.400 s of waiting for a CPU, 600 voluntary context switches,"
+        " 10 involuntary context switches; CPU clock 2,450 MHz scheduling, multi" in text
     )
 
 
@@ -58,4 +58,4 @@ def test_what_a_core_copies_is_said_too():
     copied = [replace(run, facts=replace(run.facts, copy_bytes_per_second=8.1e9)) for run in runs]
     report = analysis.build(session, copied)
     assert [each.copy_bytes_per_second for each in report.scheduling] == [8.1e9, 8.1e9]
-    assert "single: a core copied memory at 8.10 GB/s" in " ".join(render("text", report).split())
+    assert "scheduling, single one core copies memory at 8.10 GB/s" in " ".join(render("text", report).split())

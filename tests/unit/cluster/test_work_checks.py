@@ -135,7 +135,12 @@ def test_what_is_no_headline_is_not_compared(changes: dict[str, Any]) -> None:
 
 def test_the_worst_interval_of_an_arm_is_its_reason() -> None:
     reasons = credit_reasons({"ray": [1.0, 0.995, 0.5, 0.9], "peer": [1.0, 0.991]}, RATE)
-    assert reasons == [f"ray: its nodes were credited with 50.0% of the work that {RATE.name} says was done"]
+    assert reasons == [
+        (
+            f"ray: its nodes were credited with 50.0% of the work that {RATE.name} says was done:"
+            " credit must return the inputs of each node in one pass"
+        )
+    ]
     assert credit_reasons({"ray": [1.4, 1.0]}, RATE) == [], "more was done than is counted"
     assert credit_reasons({}, RATE) == []
 

@@ -154,15 +154,23 @@ def test_what_makes_a_run_invalid_is_one_line_and_exit_code_7(
         (
             "numbers: Annotated[int, Meta(ge=1)]",
             "numbers: int",
-            "numbers must be Annotated[type, Meta(...)], e.g. numbers: Annotated[int",
+            "adding.py, line 21: params must be a frozen dataclass: Params.numbers must be Annotated[type, Meta(...)]",
         ),
         (
             "numbers: Annotated[int, Meta(ge=1)]",
             "numbers",
-            "numbers must be Annotated[type, Meta(...)], e.g. numbers: Annotated[int",
+            "adding.py, line 21: params must be a frozen dataclass: Params.numbers must be Annotated[type, Meta(...)]",
         ),
-        ("Meta(ge=1)]", "'one']", "numbers must be Annotated[type, Meta(...)], e.g. numbers: Annotated[int"),
-        ("@dataclass(frozen=True, kw_only=True)\n", "", "write @dataclass(frozen=True, kw_only=True) above the class"),
+        (
+            "Meta(ge=1)]",
+            "'one']",
+            "adding.py, line 21: params must be a frozen dataclass: Params.numbers must be Annotated[type, Meta(...)]",
+        ),
+        (
+            "@dataclass(frozen=True, kw_only=True)\n",
+            "",
+            "adding.py, line 19: params must be a frozen dataclass: write @dataclass(frozen=True, kw_only=True) above the class",
+        ),
         ("from msgspec import Meta\n", "", "name 'Meta' is not defined"),
         (
             "from bench.metrics import rate, seconds",
