@@ -86,7 +86,7 @@ def _short_parts(content: Document, width: int, caveats: int) -> Iterator[Render
         left = len(content.caveats) - len(shown)
         count = f"the worst {len(shown)} of {len(content.caveats)}; " if left else ""
         yield ""
-        yield _title(f"{document.CAVEATS} ({count}{_MEANINGS})")
+        yield from map(_title, textwrap.wrap(f"{document.CAVEATS} ({count}{_MEANINGS})", width))
         yield _signed(
             [
                 (_SIGNS[severity], textwrap.shorten(words, width - 4, placeholder=" ..."), _STYLES[severity])
@@ -103,7 +103,7 @@ def _parts(content: Document, width: int) -> Iterator[RenderableType]:
     yield from _opening(content, width)
     if content.caveats:
         yield ""
-        yield _title(f"{document.CAVEATS} ({_MEANINGS})")
+        yield from map(_title, textwrap.wrap(f"{document.CAVEATS} ({_MEANINGS})", width))
         yield _signed([(_SIGNS[severity], words, _STYLES[severity]) for severity, words in content.caveats], width)
     yield ""
     yield _title(document.DESIGN)

@@ -73,7 +73,7 @@ def test_good_nodes_are_a_line_each_with_their_numbers() -> None:
     ("changes", "level", "words"),
     [
         ({"shared_memory_bytes": 64 * 2**20}, "bad", "/dev/shm has 64 MiB, and the object store 512 MiB"),
-        ({"cpus_effective": 0.5}, "bad", "Ray was started with 1 CPUs, and 0.5 can be used"),
+        ({"cpus_effective": 0.5}, "bad", "Ray was started with 1 CPU, and 0.5 can be used"),
         ({"code_hash": "0123"}, "bad", f"it has the code 0123, and this checkout has {code_hash()}"),
         ({"time": -60.0}, "bad", "the clock of worker-1 is 60.0 s behind this machine's"),
         ({"time": 60.0}, "bad", "s ahead of this machine's"),
