@@ -14,6 +14,7 @@ from bench.analysis.comparison import Side, side
 from bench.analysis.convergence import Guard, guards
 from bench.analysis.curves import Curve, curves
 from bench.analysis.levels import Allocation, allocation
+from bench.analysis.repeats import Repeat, repeats
 from bench.analysis.rows import MetricRow, Question, Specs
 from bench.analysis.steadiness import Steadiness, steadiness
 from bench.analysis.sweeps import sweeps
@@ -47,6 +48,7 @@ class CellReport:
     arms: tuple[ArmRow, ...]
     nodes: tuple[NodeRow, ...]
     sweeps: tuple[MetricRow, ...] = ()
+    repeats: tuple[Repeat, ...] = ()  # of the headline, where they are few
     curves: tuple[Curve, ...] = ()
     node_metrics: tuple[NodeMetric, ...] = ()
     network_breakdown: NetworkBreakdown | None = None  # None: one topology only
@@ -115,6 +117,7 @@ def build_cell(question: Question, experiment: str, cell: str, title: str) -> Ce
         usage=_usage_rows(question, by_topology, subject.name, unit, metrics[0]) if metrics else (),
         arms=_arm_rows(question, by_topology, rows, arms, subject),
         nodes=_node_rows(question, by_topology, subject.name, metrics[0]) if metrics else (),
+        repeats=repeats(question, by_topology, metrics[0], subject.name) if metrics else (),
         sweeps=tuple(sweeps(question, by_topology, metrics, unit)),
         curves=tuple(curves(question, by_topology, metrics)),
         guards=tuple(guards(question, by_topology, metrics, arms)),

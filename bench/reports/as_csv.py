@@ -48,7 +48,10 @@ COLUMNS = (
     "missing",
     "stamps",  # what no number may be taken without
 )
-WHAT = ("median", "ratio", "invocation", "share", "node", "curve", "breakdown", "cost", "contrast", "interaction")
+WHAT = (
+    *("median", "ratio", "invocation", "repeat", "share", "node", "curve", "breakdown", "cost"),
+    *("contrast", "interaction"),
+)
 _MEASURES = tuple(field.name for field in fields(NodeRow) if field.name not in ("topology", "node", "n", "like_idle"))
 _FORMULA = (
     "=",
@@ -118,6 +121,7 @@ def _safe(value: object, decimal: str) -> object:
 def _lines(cell: CellReport) -> Iterator[Line]:
     for row in (*cell.rows, *cell.usage, *cell.sweeps):
         yield from _of_row(row)
+    yield from _of_repeats(cell)
     for arm in cell.arms:
         about: Line = {"metric": arm.metric, "arm": arm.arm.name, "topology": arm.topology}
         if arm.arm.role != "subject":
@@ -151,6 +155,16 @@ def _of_contrast(contrast: Contrast) -> Iterator[Line]:
                 yield about | _ratio(row.comparison) | {"what": "contrast", "topology": topology}
         if effect.interaction:
             yield about | _ratio(effect.interaction) | {"what": "interaction"}
+
+
+def _of_repeats(cell: CellReport) -> Iterator[Line]:
+    """Of each, the seconds of a pass and the headline; its turn is its step."""
+    for each in cell.repeats:
+        about: Line = {"arm": cell.subject, "topology": each.topology, "block": each.block, "step": each.turn}
+        about["what"] = "repeat"
+        yield {**about, "metric": "pass_seconds", "unit": "s", "better": "lower", "value": each.seconds}
+        if cell.headline:
+            yield {**about, **_metric_of(cell.headline), "headline": True, "value": each.value}
 
 
 def _of_cost(cost: Cost) -> Line:
