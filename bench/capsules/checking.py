@@ -132,7 +132,8 @@ def _count(found: Any) -> int:
 
 def _check_page(folder: Path, report: Report, runs: list[Run]) -> None:
     from bench import reports
+    from bench.history.timelines import with_timelines
 
     page = folder / PAGE
-    if page.is_file() and page.read_text() != reports.render("html", report, runs):
+    if page.is_file() and page.read_text() != reports.render("html", report, with_timelines(folder, report, runs)):
         raise RecordDamaged(f"{PAGE} is not the page that this report makes.", f"Trust {REPORT}, and not the page.")

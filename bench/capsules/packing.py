@@ -78,6 +78,7 @@ def pack(folder: Path, into: Path) -> Packed:
     Raises BadInput where runs are still open, RecordDamaged where the record is not whole, CannotWrite.
     """
     from bench import analysis, reports
+    from bench.history.timelines import with_timelines
 
     session = store.load_session(folder)
     runs = store.load_runs(folder, session)
@@ -88,7 +89,8 @@ def pack(folder: Path, into: Path) -> Packed:
     except RecordDamaged as error:
         raise RecordDamaged(error.what, "Delete that run's folder, then `bench resume` the session.") from error
     report = analysis.build(session, runs)
-    made = {name: reports.render(format, report, runs).encode() for name, format in ((REPORT, "json"), (PAGE, "html"))}
+    drawn = with_timelines(folder, report, runs)
+    made = {name: reports.render(format, report, drawn).encode() for name, format in ((REPORT, "json"), (PAGE, "html"))}
     root = identity.SOURCE.parent
     made |= {Path(name).name: (root / name).read_bytes() for name in LOCKS if (root / name).is_file()}
     record = dict(_record(folder))

@@ -62,6 +62,7 @@ def command(
 ) -> None:
     from bench import analysis, reports
     from bench.history import report_file, summaries
+    from bench.history.timelines import with_timelines
     from bench.planning import contrasted
 
     if format not in reports.FORMATS:
@@ -99,7 +100,7 @@ def command(
     if as_json:
         say_json("report", report)
         return
-    text = reports.render(format, report, runs, **layout)
+    text = reports.render(format, report, with_timelines(folder, report, runs, format=format), **layout)
     if output is None:
         typer.echo(text, nl=not text.endswith("\n"))  # OpenMetrics ends where it says so
     else:

@@ -40,10 +40,12 @@ class SessionResult:
         """Write the report into the session's folder as text, HTML and JSON. Raises CannotWrite."""
         from bench import reports
         from bench.history import report_file
+        from bench.history.timelines import with_timelines
 
         text = reports.render("text", self.report, self.runs, short=True)
         store.write_whole(self.folder / "report.txt", text.encode())
-        store.write_whole(self.folder / "report.html", reports.render("html", self.report, self.runs).encode())
+        runs = with_timelines(self.folder, self.report, self.runs)
+        store.write_whole(self.folder / "report.html", reports.render("html", self.report, runs).encode())
         report_file.keep(self.folder, summaries.read(self.folder), self.report)
 
     def text(self) -> str:

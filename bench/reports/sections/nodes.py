@@ -13,6 +13,7 @@ from bench.reports import tables
 from bench.reports.document import CellView, Section, Short
 from bench.reports.drawing.picture import Picture
 from bench.reports.drawing.svg import LEFT, RIGHT, Canvas
+from bench.reports.sections import timelines
 from bench.reports.tables import LIKE_IDLE, NOTHING, Table
 
 _SHADES = ("#56B4E9", "#009E73", "#CC79A7", "#F0E442", "#BBBBBB")  # of nodes; black words can be read on each
@@ -110,7 +111,7 @@ def _of_node(row: NodeRow, field: str, metric: Metric | None) -> str:
 
 
 def pictures(view: CellView) -> Iterator[Picture]:
-    """Who did the work, and who used the CPU: a bar a topology, a part a node."""
+    """Who did the work, and who used the CPU: a bar a topology, a part a node. Then what each used over time."""
     for field, what in (("share_of_work", "work"), ("cpu_seconds_per_unit", f"CPU time per {view.cell.unit}")):
         rows = [node for node in view.cell.nodes if getattr(node, field)]
         if len(view.cell.nodes) > 1 and rows:
@@ -119,6 +120,7 @@ def pictures(view: CellView) -> Iterator[Picture]:
                 for topology in view.topologies
             ]
             yield _shares(field, what, parts, view)
+    yield from timelines.pictures(view)
 
 
 def _shares(field: str, what: str, parts: Sequence[tuple[str, Sequence[tuple[str, float]]]], view: CellView) -> Picture:

@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 from made_up_sessions import a_session_on_disk
+from made_up_timelines import with_timelines
 
+from bench import timeline
 from bench.capsules import checking, packing, reading
 from bench.capsules.packing import MANIFEST, REPORT
 from bench.errors import BadInput, RecordDamaged
@@ -24,12 +26,20 @@ from bench.prometheus import extract, reconcile
 from bench.record import store
 
 
+def a_folder(place: Path) -> Path:
+    """A session with all that its runs may leave."""
+    folder = a_session_on_disk(place, blocks=6)
+    (folder / "runs" / "b01-single-inference-c01" / "files" / "profile.txt").write_text("what was left")
+    for run in store.load_runs(folder, store.load_session(folder)):
+        path = store.run_folder(folder, run.spec) / store.FILES / store.TIMELINE
+        path.write_bytes(timeline.encode(with_timelines(run).timelines))
+    return folder
+
+
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("capsule")
-    folder = a_session_on_disk(place, blocks=6)
-    (folder / "runs" / "b01-single-inference-c01" / "files" / "profile.txt").write_text("what was left")
-    return packing.pack(folder, place / "out").path
+    return packing.pack(a_folder(place), place / "out").path
 
 
 Content = dict[str, bytes]
@@ -73,9 +83,7 @@ def test_a_capsule_is_verified_with_every_number_of_its_report(packed: Path) -> 
 
 
 def test_the_same_session_is_the_same_file_byte_by_byte(packed: Path, tmp_path: Path) -> None:
-    folder = a_session_on_disk(tmp_path, blocks=6)
-    (folder / "runs" / "b01-single-inference-c01" / "files" / "profile.txt").write_text("what was left")
-    again = packing.pack(folder, tmp_path / "again").path
+    again = packing.pack(a_folder(tmp_path), tmp_path / "again").path
     assert again.name == packed.name
     assert again.read_bytes() == packed.read_bytes()
     assert packing.address(packed) in packed.name
@@ -164,6 +172,29 @@ def test_a_page_that_says_something_else_is_found(packed: Path, tmp_path: Path) 
 
     with pytest.raises(RecordDamaged, match=r"report.html is not the page"):
         checking.verify(rewritten(packed, tmp_path, prettier))
+
+
+def test_timelines_are_in_the_capsule_and_its_page_is_drawn_from_them(packed: Path, tmp_path: Path) -> None:
+    def calmer(content: Content) -> None:
+        for name in [each for each in content if each.endswith(store.TIMELINE)]:
+            found = timeline.decode(content[name])
+            for each in found:
+                each.mean["cpus"][:] = type(each.ends)("d", [0.0] * len(each))
+            content[name] = timeline.encode(found)
+        with_manifest(content)
+
+    def none(content: Content) -> None:
+        for name in [each for each in content if each.endswith(store.TIMELINE)]:
+            content[name] = b"no timeline"
+        with_manifest(content)
+
+    with zipfile.ZipFile(packed) as archive:
+        assert "over time: multi" in archive.read("report.html").decode()
+        assert sum(name.endswith(store.TIMELINE) for name in archive.namelist()) == 12
+    with pytest.raises(RecordDamaged, match=r"report.html is not the page"):
+        checking.verify(rewritten(packed, tmp_path, calmer))
+    with pytest.raises(RecordDamaged, match=r"timeline.json.gz is no timeline"):
+        checking.verify(rewritten(packed, tmp_path, none, name="none.zip"))
 
 
 def test_what_prometheus_had_is_in_the_capsule_and_agrees_with_the_samples(tmp_path: Path) -> None:

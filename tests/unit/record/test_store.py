@@ -14,6 +14,7 @@ from bench.cluster.recorder import Recorder
 from bench.errors import BadInput, CannotWrite, RecordDamaged
 from bench.model import Sample, Spec
 from bench.record import store
+from bench.timeline import Timeline, encode
 
 
 def a_recorded_run(out: Path, *samples: Sample, spec: Spec | None = None) -> Path:
@@ -34,6 +35,24 @@ def test_what_was_recorded_is_read_back(tmp_path: Path) -> None:
     assert run.samples == samples
     assert run.status == "ok"
     assert store.load_session(folder) == a_session()
+
+
+def test_timelines_are_read_where_they_are_asked_for_and_nothing_else_is_taken_for_one(tmp_path: Path) -> None:
+    folder, spec = a_recorded_run(tmp_path), a_spec()
+    assert store.load_timelines(folder, spec) == ()
+    path = store.run_folder(folder, spec) / store.FILES / store.TIMELINE
+    kept = Timeline(node="head")
+    kept.add(1.0, 0.1, {"cpus": 1.5})
+    path.write_bytes(encode([kept]))
+    (found,) = store.load_timelines(folder, spec)
+    assert (found.node, found.ends.tolist(), found.mean["cpus"].tolist()) == ("head", [1.0], [1.5])
+    assert store.load_run(folder, spec).timelines == ()  # most reports draw none
+    path.write_bytes(b"no timeline")
+    with pytest.raises(RecordDamaged, match=rf"{store.TIMELINE} is no timeline"):
+        store.load_timelines(folder, spec)
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    assert store.load_timelines(folder, spec) == ()
 
 
 def test_a_moved_folder_reads_the_same(tmp_path: Path) -> None:
