@@ -11,6 +11,7 @@ from bench.analysis import Report
 from bench.analysis.caveats.evidence import Severity
 from bench.model import Run
 from bench.reports import document
+from bench.reports.drawing.picture import grouped
 from bench.reports.sections import compose
 
 if TYPE_CHECKING:
@@ -52,4 +53,5 @@ def _template() -> Template:
     style = (resources.files("bench.reports") / "templates" / "report.css").read_text()
     place.globals["style"] = Markup(style)  # noqa: S704, it is a file of this package
     place.globals["zip"] = zip
+    place.globals["grouped"] = grouped
     return place.get_template("report.html.jinja")

@@ -1,4 +1,4 @@
-"""The colours of a topology, the same on every board and in every report."""
+"""The colours of topologies, the same on every board and in every report, and of the levels of a parameter."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from __future__ import annotations
 TOPOLOGIES = {"single": "#0072B2", "multi": "#E69F00"}
 NEUTRAL = "#009E73"
 ALARM = "#D55E00"
+LEVELS = ("#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999933", "#AA4499", "#888888")  # of a parameter, in order
 OTHERS = ("#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")  # of topologies with other names, in their order
 
 

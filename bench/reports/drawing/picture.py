@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -27,6 +28,8 @@ class Picture:
     reads: str
     source: str
     alternative: str = ""  # for those who do not see it; empty: what it says
+    group: str = ""  # of pictures of which the reader chooses one; empty: it stands by itself
+    choice: str = ""  # what it is called there
 
     @property
     def caption(self) -> str:
@@ -42,6 +45,16 @@ class Picture:
     @property
     def svg(self) -> Markup:
         return self.canvas.drawn(self.name, self.title, self.alternative or self.says)
+
+
+def grouped(pictures: Iterable[Picture]) -> list[list[Picture]]:
+    """Pictures that follow each other in one group, together; every other by itself."""
+    return [
+        each
+        for name, those in itertools.groupby(pictures, key=lambda picture: picture.group)
+        for found in [list(those)]
+        for each in ([found] if name else [[picture] for picture in found])
+    ]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from bench.model import Metric, Run
 from bench.reports import tables
 from bench.reports.document import Chapter, Section, Short
 from bench.reports.drawing.picture import upper
-from bench.reports.sections import contrast_pictures
+from bench.reports.sections import contrast_pictures, overlaid
 from bench.reports.tables import NOTHING, TONES, Cell, Row, Table
 
 MOST_CHANGES = 6  # of the short form
@@ -38,7 +38,11 @@ def chapters(report: Report, _: Sequence[Run] = ()) -> Iterator[Chapter]:
         )
         yield Chapter(
             title=f"{experiment}: what each change brought",
-            sections=(first, *(section(each) for each in those)),
+            sections=(
+                first,
+                *(section(each) for each in those),
+                Section(draw=partial(overlaid.pictures, report, those)),
+            ),
             is_overview=True,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 
@@ -68,16 +69,28 @@ def bars(values: Sequence[float]) -> str:
 
 
 def pictures(view: CellView, curves: Sequence[Curve]) -> Iterator[Picture]:
-    """A picture a point of one metric."""
+    """A picture a point of one metric; where there are more arms than dashes, several, of which one is chosen."""
     shown = sorted((curve for curve in curves if len(curve.steps) > 1), key=lambda curve: curve.point)
-    for _, found in groupby(shown, key=lambda curve: curve.point):
-        yield _picture(list(found), view)
+    for _, those in groupby(shown, key=lambda curve: curve.point):
+        found = list(those)
+        arms = list(dict.fromkeys(curve.arm for curve in found))
+        for number in range(0, len(arms), MOST_ARMS):
+            some = arms[number : number + MOST_ARMS]
+            picture = _picture([curve for curve in found if curve.arm in some], some, view)
+            yield (
+                picture
+                if len(arms) <= MOST_ARMS
+                else replace(
+                    picture,
+                    name=f"{picture.name}-{number}",
+                    group=picture.name,
+                    choice=", ".join(some),
+                )
+            )
 
 
-def _picture(found: Sequence[Curve], view: CellView) -> Picture:
-    metric, point = found[0].metric, found[0].point
-    arms = list(dict.fromkeys(curve.arm for curve in found))[:MOST_ARMS]
-    drawn = [curve for curve in found if curve.arm in arms]
+def _picture(drawn: Sequence[Curve], arms: Sequence[str], view: CellView) -> Picture:
+    metric, point = drawn[0].metric, drawn[0].point
     values = [value for curve in drawn for value in (*curve.low, *curve.high)]
     scale, up = scale_for(metric, values), value_axis(values, 250, 56, can_be_log=metric.kind != "ratio")
     along = Axis(min(c.steps[0] for c in drawn), max(c.steps[-1] for c in drawn), LEFT + 8, RIGHT - 8)
