@@ -120,7 +120,7 @@ def _record(folder: Path) -> Iterator[tuple[str, Path]]:
             continue
         if not path.is_file():
             raise RecordDamaged(
-                f"{path} is no regular file, and a capsule has no other.", "Remove it, then export again."
+                f"{path} is not a regular file, and a capsule has no other.", "Remove it, then export again."
             )
         yield path.relative_to(folder).as_posix(), path
 

@@ -78,7 +78,7 @@ def _checked(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]
             raise RecordDamaged(f"{path} has two files {name!r}.")
         _check_name(path, name)
         if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
-            raise RecordDamaged(f"{path}: {name} is no regular file.", "A capsule has no links, folders or devices.")
+            raise RecordDamaged(f"{path}: {name} is not a regular file.", "A capsule has no links, folders or devices.")
         if info.flag_bits & 0x1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise RecordDamaged(f"{path}: {name} is packed in a way that raymeter never packs.")
         found[name] = info

@@ -1,4 +1,4 @@
-"""Inside: the driver of one run. It checks the cluster, starts the probes, runs the experiment and records what it yields."""
+"""Drives one run inside the cluster: checks the nodes, starts the probes, runs the experiment and records its samples."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from bench.model import Declared, Facts, NodeFacts, Spec, from_json
 from bench.record.store import write_whole
 
 PROFILE_TIMEOUT_SECONDS = 120.0
-MOST_FUNCTION_BYTES = 2**20  # of a remote function, pickled: a larger one has data in it, copied to every worker
+MOST_FUNCTION_BYTES = 2**20  # largest pickled remote function: a larger one contains data, copied to every worker
 
 
 class Unfit(Exception):
-    """The cluster is not the one that the Spec asks for. The text is a reason for the record."""
+    """The cluster does not fit the Spec. The text becomes the reason of the run's failure."""
 
 
 def main(spec_text: str) -> int:
-    """Do one run; 0 when its record says ok."""
+    """Do one run; return 0 if its record says ok, else 1."""
     spec = from_json(spec_text, Spec)
     folder = Path(os.environ["RAYMETER_RECORDS"]) / spec.session / "runs" / spec.folder
     os.environ[seeded.FOLDER_VARIABLE] = str(Path(os.environ["RAYMETER_RECORDS"]) / incoming.FOLDER)
@@ -45,7 +45,7 @@ def main(spec_text: str) -> int:
         signal.SIGTERM, lambda number, _frame: sys.exit(128 + number)
     )  # until Ray sets a handler that does the same
     recorder = Recorder(folder, spec)
-    (Path(os.environ["RAYMETER_RECORDS"]) / QUIET).unlink(missing_ok=True)  # of a driver that was killed
+    (Path(os.environ["RAYMETER_RECORDS"]) / QUIET).unlink(missing_ok=True)  # left behind by a driver that was killed
     try:
         check_code("this driver", code_hash())
         experiment = load(spec.experiment)
@@ -57,10 +57,10 @@ def main(spec_text: str) -> int:
     except RunInvalid as error:
         recorder.close("invalid", (str(error),))
         return 1
-    except SystemExit:  # so Ray ends a driver that gets SIGTERM, which is what stops a job
-        recorder.close("stopped", ("its driver was told to end by SIGTERM",))
+    except SystemExit:  # Ray stops a job by SIGTERM to its driver, whose handler raises this
+        recorder.close("stopped", ("its driver was stopped by SIGTERM",))
         raise
-    except Exception as error:  # noqa: BLE001, whatever broke, the record must say so before the driver ends
+    except Exception as error:  # noqa: BLE001, whatever failed, the record must tell before the driver ends
         traceback.print_exc()
         is_memory = (
             isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__ or "out of memory" in str(error)
@@ -74,7 +74,7 @@ def main(spec_text: str) -> int:
 
 
 def run(spec: Spec, experiment: Experiment[Any], recorder: Recorder) -> list[str]:
-    """Measure, and give the reasons why the numbers cannot be trusted: none is good."""
+    """Run the experiment; return the reasons why its samples are invalid, which are none if all is well."""
     import ray
 
     refuse_large_functions()
@@ -86,8 +86,8 @@ def run(spec: Spec, experiment: Experiment[Any], recorder: Recorder) -> list[str
         probes=probes,
         recorder=recorder,
         faults=planned_faults(spec, experiment, probes),
-        # The answers of probes and what was recorded have used some of the quota of the period that they fall into, more
-        # of it before a watched interval than before another: each begins with a whole one.
+        # Probes and the recorder have used part of the CPU quota's current period, more of it before an interval with probes
+        # than before one without: after this pause every interval begins with a full quota.
         pause_seconds=0.0 if effective_cpus().quota is None else QUOTA_PERIOD_SECONDS,
     )
     recorder.facts(collect_facts(spec, probes))
@@ -102,8 +102,8 @@ def run(spec: Spec, experiment: Experiment[Any], recorder: Recorder) -> list[str
             shares.setdefault(sample.arm, []).append(share)
     end_profile()
     recorder.timelines(invocation.timelines())
-    lost = keep_profiles(spec, invocation.probes, recorder) if spec.profile_with else []
-    reasons = [*invocation.reasons, *lost, *work_checks.undeclared(recorder.metrics, experiment.metrics)]
+    missing_profiles = keep_profiles(spec, invocation.probes, recorder) if spec.profile_with else []
+    reasons = [*invocation.reasons, *missing_profiles, *work_checks.undeclared(recorder.metrics, experiment.metrics)]
     if invocation.may_lose_nodes:
         ray.shutdown()
         return reasons
@@ -117,7 +117,7 @@ def run(spec: Spec, experiment: Experiment[Any], recorder: Recorder) -> list[str
 
 
 def planned_faults(spec: Spec, experiment: Experiment[Any], probes: list[NodeProbe]) -> FaultInjector | None:
-    """The faults to inject, where the Spec plans any."""
+    """Return the injector of the Spec's faults; None if it plans none."""
     if not spec.faults or experiment.tolerates is None:
         return None
     return FaultInjector(
@@ -129,18 +129,18 @@ def planned_faults(spec: Spec, experiment: Experiment[Any], probes: list[NodePro
     )
 
 
-def check_code(whose: str, has: str) -> None:
-    """Raise Unfit where it is not the code of who submitted this job, as far as they said: it would measure other code."""
+def check_code(whose: str, code: str) -> None:
+    """Raise Unfit unless `code` is that of the client that submitted the job: other code would be measured."""
     wanted = os.environ.get(CALLERS_CODE)
-    if wanted is not None and has != wanted:
+    if wanted is not None and code != wanted:
         raise Unfit(
-            f"{whose} has the code {has}, and who submitted it has {wanted}: build the image anew with `task image`,"
+            f"{whose} has the code {code}, and the client that submitted it has {wanted}: build the image anew with `task image`,"
             " or send the local code with --dev"
         )
 
 
 def connect(spec: Spec) -> None:
-    """Attach to the cluster that this job was given to. Never starts a Ray of its own."""
+    """Connect to the cluster that this job was submitted to. Never starts a Ray of its own."""
     import ray
 
     address = os.environ.get("RAY_ADDRESS")
@@ -151,15 +151,15 @@ def connect(spec: Spec) -> None:
 
 
 def refuse_large_functions() -> None:
-    """Make Ray refuse what it only warns of: data that a remote function carries along is copied, and never put into the object store."""
-    from ray._private import ray_constants  # there is no public way below 10 MB
+    """Make Ray refuse large remote functions, about which it only warns: their data is copied instead of put into the object store."""
+    from ray._private import ray_constants  # there is no public setting below 10 MB
 
     ray_constants.FUNCTION_SIZE_WARN_THRESHOLD = MOST_FUNCTION_BYTES
     ray_constants.FUNCTION_SIZE_ERROR_THRESHOLD = MOST_FUNCTION_BYTES
 
 
 def start_probes(spec: Spec) -> list[NodeProbe]:
-    """A probe on every node, the head first. Raises Unfit where the nodes are not those of the topology."""
+    """Start a probe on every node, and return them, the head's first. Raises Unfit if the nodes are not the topology's."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -198,65 +198,67 @@ def start_probes(spec: Spec) -> list[NodeProbe]:
 
 
 def check_profiler(profiler: str, probes: Sequence[NodeProbe]) -> None:
-    """Raise Unfit where a node does not allow it."""
+    """Raise Unfit if `profiler` cannot be used on a node."""
     import ray
 
     reasons = ray.get([probe.actor.why_no_profiler.remote(profiler) for probe in probes], timeout=60)
-    for probe, missing in zip(probes, reasons, strict=True):
-        if missing:
-            raise Unfit(f"--profile-with {profiler}: on {probe.slot.name} {missing}")
+    for probe, reason in zip(probes, reasons, strict=True):
+        if reason:
+            raise Unfit(f"--profile-with {profiler}: on {probe.slot.name} {reason}")
 
 
 def profile_driver(spec: Spec) -> Callable[[], None]:
-    """Begin to profile this process, where that is asked for; what ends it."""
+    """Start profiling this process if the Spec asks for it; return the function that ends it."""
     if not spec.profile_with:
         return lambda: None
     return profiling.start(spec.profile_with, profiling.folder_of(spec.folder) / stacks.DRIVER)
 
 
 def keep_profiles(spec: Spec, probes: Sequence[NodeProbe], recorder: Recorder) -> list[str]:
-    """A file of the driver's stacks, and one of all workers' of each node that has any; the reasons that one is not there."""
+    """Write the profile of the driver, and one of each node's workers; return the reasons for those that are missing."""
     import ray
     from ray.exceptions import GetTimeoutError, RayActorError
 
-    own = profiling.folder_of(spec.folder) / stacks.DRIVER
-    found = {stacks.DRIVER: profiling.read(spec.profile_with, own)}
-    lost: list[str] = []
-    if not found[stacks.DRIVER]:
-        lost.append(f"{spec.profile_with} left no profile of the driver: {profiling.complaint(own)}")
+    driver_folder = profiling.folder_of(spec.folder) / stacks.DRIVER
+    profiles = {stacks.DRIVER: profiling.read(spec.profile_with, driver_folder)}
+    missing: list[str] = []
+    if not profiles[stacks.DRIVER]:
+        missing.append(f"{spec.profile_with} left no profile of the driver: {profiling.last_error(driver_folder)}")
     calls = [(probe, probe.actor.profile.remote(spec.profile_with, spec.folder)) for probe in probes]
     for probe, call in calls:
         try:
-            found[probe.slot.name] = ray.get(call, timeout=PROFILE_TIMEOUT_SECONDS)
+            profiles[probe.slot.name] = ray.get(call, timeout=PROFILE_TIMEOUT_SECONDS)
         except GetTimeoutError:
-            lost.append(f"the profile of {probe.slot.name} was not read within {PROFILE_TIMEOUT_SECONDS:.0f} s")
+            missing.append(f"the profile of {probe.slot.name} was not read within {PROFILE_TIMEOUT_SECONDS:.0f} s")
         except RayActorError:
-            continue  # of a node that was taken away on purpose: a loss by accident is seen elsewhere
-    for where, text in found.items():
+            continue  # the node was removed as a planned fault: `run` reports nodes that were lost otherwise
+    for process, text in profiles.items():
         if text:
-            write_whole(recorder.files / stacks.file_name(spec.profile_with, where), text.encode())
-    return lost
+            write_whole(recorder.files / stacks.file_name(spec.profile_with, process), text.encode())
+    return missing
 
 
 def check_resources(spec: Spec, resources: list[Mapping[str, float]]) -> None:
-    """Raise Unfit unless there are as many nodes as asked for, each with what it should have."""
+    """Raise Unfit unless the nodes that registered have the number and the resources that the topology asks for."""
     topology = spec.topology
     if len(resources) != topology.nodes:
         raise Unfit(f"{topology.name} asks for {topology.nodes} nodes, and {len(resources)} have registered")
-    asked = {
+    expected = {
         "CPU": topology.cpus_per_node,
         "memory": topology.memory_bytes_per_node,
         "object_store_memory": topology.object_store_bytes_per_node,
     }
-    for has in resources:
-        for name, amount in asked.items():
-            # Ray takes the store's headers off, and rounds: a hundredth is no difference between the arms.
-            if abs(has.get(name, 0) - amount) > 0.01 * amount:
-                raise Unfit(f"a node of {topology.name} has {has.get(name, 0):.0f} {name}, and {amount} was asked for")
+    for registered in resources:
+        for name, amount in expected.items():
+            # Ray subtracts the headers of the object store, and rounds: differences up to 1 % are ignored.
+            if abs(registered.get(name, 0) - amount) > 0.01 * amount:
+                raise Unfit(
+                    f"a node of {topology.name} has {registered.get(name, 0):.0f} {name}, and {amount} was asked for"
+                )
 
 
 def collect_facts(spec: Spec, probes: list[NodeProbe]) -> Facts:
-    """What is true of every node. Raises Unfit where threads or shared memory are not what the Spec needs."""
+    """Collect the facts of every node. Raises Unfit if code, versions, clocks, threads, CPUs or shared memory are not as needed."""
     import ray
 
     nodes: list[NodeFacts] = ray.get(
@@ -272,7 +274,7 @@ def collect_facts(spec: Spec, probes: list[NodeProbe]) -> Facts:
     check_versions(nodes)
     offsets = clock_offsets(probes)
     check_clocks(offsets)
-    images: dict[str, str] = json.loads(os.environ.get(IMAGES, "{}"))  # as who stood the nodes up has seen them
+    images: dict[str, str] = json.loads(os.environ.get(IMAGES, "{}"))  # by node, as the target started them
     return Facts(
         nodes=tuple(replace(node, image_digest=images.get(node.node, node.image_digest)) for node in nodes),
         cluster=ray._private.worker.global_worker.node.cluster_id.hex(),  # noqa: SLF001, there is no public way
@@ -288,25 +290,25 @@ def collect_facts(spec: Spec, probes: list[NodeProbe]) -> Facts:
 
 
 def clock_offsets(probes: Sequence[NodeProbe]) -> dict[str, float]:
-    """Seconds by which each node's clock is ahead of this driver's, or behind where negative."""
+    """Return the seconds by which each node's clock is ahead of this driver's (negative: behind)."""
     import ray
 
-    found = {}
+    offsets = {}
     for probe in probes:
         before = time.time()
         there = ray.get(probe.actor.time.remote(), timeout=60)
-        found[probe.slot.name] = round(clock_skew.offset(before, there, time.time()), 3)
-    return found
+        offsets[probe.slot.name] = round(clock_skew.offset(before, there, time.time()), 3)
+    return offsets
 
 
 def check_clocks(offsets: Mapping[str, float]) -> None:
-    """Raise Unfit where a node's clock is too far from this driver's."""
+    """Raise Unfit if a node's clock is too far from this driver's."""
     if wrong := list(clock_skew.too_far(offsets, whose="the driver's on the head")):
         raise Unfit(f"clocks are more than {clock_skew.MOST_SECONDS:g} s apart: {'; '.join(wrong)}. {clock_skew.FIX}")
 
 
 def check_node(spec: Spec, node: NodeFacts) -> None:
-    """Raise Unfit where a node cannot give what the topology says."""
+    """Raise Unfit if a node's shared memory, native threads or usable CPUs are not what the topology says."""
     if node.shared_memory_bytes < spec.topology.object_store_bytes_per_node:
         raise Unfit(
             f"{node.node}: /dev/shm has {node.shared_memory_bytes} bytes, and the object store needs"
@@ -326,13 +328,13 @@ def check_node(spec: Spec, node: NodeFacts) -> None:
 
 
 def check_versions(nodes: Sequence[NodeFacts]) -> None:
-    """Raise Unfit where nodes of one cluster have different versions of anything: who is slower is not told by them."""
+    """Raise Unfit if the nodes have different versions of a package: their speeds could not be compared."""
     names = sorted({name for node in nodes for name in node.versions})
     by_name = {name: {node.node: node.versions.get(name, "none") for node in nodes} for name in names}
     mixed = [
-        f"{name} is {', '.join(f'{version} on {node}' for node, version in has.items())}"
-        for name, has in by_name.items()
-        if len(set(has.values())) > 1
+        f"{name} is {', '.join(f'{version} on {node}' for node, version in versions.items())}"
+        for name, versions in by_name.items()
+        if len(set(versions.values())) > 1
     ]
     if mixed:
         raise Unfit(f"the nodes have different versions: {'; '.join(mixed)}. Run one image on all of them")
@@ -345,22 +347,22 @@ def _alive_nodes() -> dict[str, Any]:
 
 
 def _ray_config() -> dict[str, bool | int | float | str]:
-    """Ray's effective configuration, as far as this process can read it."""
+    """Return Ray's effective configuration, as far as this process can read it."""
     import ray._raylet
 
     config = ray._raylet.Config  # noqa: SLF001, there is no public way
 
-    found: dict[str, bool | int | float | str] = {}
+    values: dict[str, bool | int | float | str] = {}
     for name in dir(config):
         if name.startswith("_") or "REDIS" in name or name in ("initialize", "ray_cookie"):
             continue
         try:
             value = getattr(config, name)()
-        except Exception:  # noqa: BLE001, S112, some of them want an argument, and none is worth a run
+        except Exception:  # noqa: BLE001, S112, some need an argument, and a missing value must not fail the run
             continue
         is_plain = isinstance(value, (bool, int)) or (isinstance(value, float) and math.isfinite(value))
-        found[name] = value if is_plain else str(value)
-    return found
+        values[name] = value if is_plain else str(value)
+    return values
 
 
 if __name__ == "__main__":

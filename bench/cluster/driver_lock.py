@@ -1,6 +1,6 @@
-"""Tells whether the driver of a run still lives: it locks a file of its record, and the kernel unlocks it when it ends.
+"""Tells whether the driver of a run still runs, by a lock on a file of its record that the kernel releases when it ends.
 
-However it ends, and whatever container asks: locks of one file meet wherever its filesystem is mounted on one machine.
+This works however the driver ends, and from other containers: a lock is seen wherever the filesystem is mounted on the machine.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ def hold(folder: Path) -> BinaryIO:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         path.rename(folder / LOCK)
-    except OSError:  # a filesystem without locks: a lock cannot be seen, and the record is as good
+    except OSError:  # the filesystem has no locks: the record is complete without
         path.unlink(missing_ok=True)
     return file
 
 
 def has_ended(folder: Path) -> bool:
-    """Whether the driver whose record is in `folder` has ended; False where that cannot be told."""
+    """Whether the driver whose record is in `folder` has ended; False if that is unknown."""
     try:
         with (folder / LOCK).open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:  # it is held, or there is none
+    except OSError:  # the lock is held, or there is no lock file
         return False
     return True

@@ -1,12 +1,12 @@
-"""Shows the record to Prometheus and gives it to the client: an HTTP server on the head that outlives jobs.
+"""Serves the records over HTTP, to Prometheus and to the client: a process on the head that outlives jobs.
 
-GET /healthz                          open: it lives
-GET /metrics                          open: the last values of the newest runs that it has a record of
-GET /runs/<session>/<run>/<file>      with the token: the file or a Range of it; ?insist=1 even in silence
-GET /runs/<session>/<run>/files/      with the token: what the experiment left beside its numbers, as {name: bytes}
-HEAD /data/<name>.<SHA-256>.npz       with the token: whether a data set is here
-PUT /data/<name>.<SHA-256>.npz        with the token: takes a data set
-PUT /runs/.../files/done.jsonl        with the token: takes what an earlier attempt at a run had done
+GET /healthz                          no token: the exporter is up
+GET /metrics                          no token: the last values of the newest runs on record
+GET /runs/<session>/<run>/<file>      with the token: the file or a Range of it; ?insist=1 also during silence
+GET /runs/<session>/<run>/files/      with the token: the files that the experiment wrote beside its samples, as {name: bytes}
+HEAD /data/<name>.<SHA-256>.npz       with the token: whether the data set is here
+PUT /data/<name>.<SHA-256>.npz        with the token: stores a data set
+PUT /runs/.../files/done.jsonl        with the token: stores the items that an earlier attempt at a run has done
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True)
 class Exporter:
-    """Answers requests for the records in one folder."""
+    """Answers HTTP requests for the records in one folder."""
 
     records: Path
     token: str = field(repr=False)
     metrics: MetricsPage
 
     def application(self) -> web.Application:
-        """All routes, behind the token and the silence that a run may ask for."""
+        """Return the application with all routes, which checks the token and keeps the silence that a run may ask for."""
         app = web.Application(middlewares=[self._guard])
         app.router.add_get("/healthz", self._health)
         app.router.add_get("/metrics", self._metrics)
@@ -70,7 +70,7 @@ class Exporter:
         return await handler(request)
 
     def _is_silent(self) -> bool:
-        """Whether a driver asks for silence. One that was killed meanwhile needs none."""
+        """Whether a driver asks for silence, and still runs."""
         try:
             run = (self.records / QUIET).read_text()
         except OSError:
@@ -78,7 +78,7 @@ class Exporter:
         return not (run and driver_lock.has_ended(self.records / run))
 
     def _refused(self, request: web.Request) -> int:
-        """The status where the token is missing or wrong; 0 where it is right."""
+        """Return the HTTP status if the token is missing or wrong; 0 if it is right."""
         given = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if hmac.compare_digest(given.encode(errors="replace"), self.token.encode()):
             return 0
@@ -116,20 +116,20 @@ class Exporter:
         return web.Response(status=200 if is_here else 404)
 
     async def _take_data(self, request: web.Request) -> web.Response:
-        return await _taken(incoming.take(self.records, request.match_info["name"], _body(request)))
+        return await _respond(incoming.take(self.records, request.match_info["name"], _body(request)))
 
     async def _take_done(self, request: web.Request) -> web.Response:
-        return await _taken(incoming.take_done(self._run(request), _body(request)))
+        return await _respond(incoming.take_done(self._run(request), _body(request)))
 
 
 def _body(request: web.Request) -> incoming.Body:
     return incoming.Body(request.content.iter_chunked(incoming.CHUNK_BYTES), request.content_length or 0)
 
 
-async def _taken(taking: Awaitable[None]) -> web.Response:
-    """The answer to a PUT: it is kept, or why it is not."""
+async def _respond(storing: Awaitable[None]) -> web.Response:
+    """Return the response to a PUT: stored, or the reason why not."""
     try:
-        await taking
+        await storing
     except incoming.Refused as error:
         return web.Response(status=error.status, text=f"{error}\n")
     except OSError as error:
@@ -138,18 +138,18 @@ async def _taken(taking: Awaitable[None]) -> web.Response:
 
 
 async def _sign(_request: web.Request, response: web.StreamResponse) -> None:
-    """Every answer says that it is the exporter's, and which time it is here."""
+    """Mark every response as the exporter's, with the present time of this machine."""
     response.headers[EXPORTER_HEADER] = "1"
     response.headers[TIME_HEADER] = f"{time.time():.3f}"
 
 
 def application(records: Path, *, token: str) -> web.Application:
-    """The exporter of the records in a folder."""
+    """Return the application that serves the records in a folder."""
     return Exporter(records, token, MetricsPage(records)).application()
 
 
 def main() -> int:
-    """Serve until ended."""
+    """Serve until the process is stopped."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=Path, required=True)
     parser.add_argument("--host", default="127.0.0.1")

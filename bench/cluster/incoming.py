@@ -1,6 +1,6 @@
-"""Takes what is sent to the head: data sets, and what earlier attempts at a run had done.
+"""Stores what clients upload to the head: data sets, and the items that earlier attempts at a run have done.
 
-A set is kept when its bytes are those that its name promises.
+A data set is stored only if its bytes have the SHA-256 in its name.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from pathlib import Path
 from bench.data import seeded
 from bench.record.store import DONE, FILES
 
-FOLDER = "data"  # in that of the records, beside the sessions
+FOLDER = "data"  # in the records folder, beside the sessions
 CHUNK_BYTES = 2**20
 MOST_DONE_BYTES = 512 * 2**20
 
 
 class Refused(Exception):
-    """Why it was not taken: an HTTP status and a line."""
+    """An upload was refused, with an HTTP status and the reason."""
 
-    def __init__(self, status: int, why: str) -> None:
-        super().__init__(why)
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
         self.status = status
 
 
 @dataclass(frozen=True)
 class Body:
-    """What is sent, in pieces, and how many bytes it was announced to have."""
+    """An upload in chunks, with the length in bytes that was announced."""
 
     chunks: AsyncIterator[bytes]
     length: int
 
 
 async def take(records: Path, name: str, body: Body) -> None:
-    """Keep `body` as the set's file `name`, in place of another set so called. Raises Refused."""
+    """Store `body` as the data set's file `name`, in place of an earlier file of that set. Raises Refused."""
     match = seeded.FILE_NAME.fullmatch(name)
     if match is None or match[1] not in seeded.NAMES:
         raise Refused(404, "a set is called <name>.<SHA-256>.npz")
@@ -45,20 +45,20 @@ async def take(records: Path, name: str, body: Body) -> None:
     folder = records / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=folder, prefix=".coming-") as file:
-        found = sha256()
+        digest = sha256()
         async for chunk in body.chunks:
-            found.update(chunk)
+            digest.update(chunk)
             file.write(chunk)
         file.flush()
-        if found.hexdigest() != match[2]:
-            raise Refused(400, "what came has another SHA-256 than its name says")
+        if digest.hexdigest() != match[2]:
+            raise Refused(400, "the bytes received have another SHA-256 than the name says")
         for other in folder.glob(f"{match[1]}.*.npz"):
             other.unlink()
         (folder / name).hardlink_to(file.name)
 
 
 async def take_done(run: Path, body: Body) -> None:
-    """Keep what an earlier attempt had done, in the folder where that attempt had it. Raises Refused where it ran here."""
+    """Store the items that an earlier attempt has done, in that attempt's folder. Raises Refused if the attempt ran here."""
     if not 0 < body.length <= MOST_DONE_BYTES:
         raise Refused(413, f"a {DONE} has at most {MOST_DONE_BYTES} bytes")
     if (run / "spec.json").exists():
@@ -71,5 +71,5 @@ async def take_done(run: Path, body: Body) -> None:
             file.write(chunk)
     if draft.stat().st_size != body.length:
         draft.unlink()
-        raise Refused(400, "it ended early")
+        raise Refused(400, "the upload ended early")
     draft.replace(folder / DONE)

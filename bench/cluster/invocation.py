@@ -1,4 +1,4 @@
-"""Inside: what an experiment is given to measure with. Clocks, probes, turns and their order are here and nowhere else."""
+"""Implements the Context of an experiment's run: clocks, probes, turns and their order are here and nowhere else."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from bench.timeline import Timeline
 
 T = TypeVar("T")
 
-IDLE_SECONDS = 2.0  # Ray reports its metrics once in that time
-QUOTA_PERIOD_SECONDS = 0.1  # after which a CPU quota is filled up again: the kernel's, Docker's and kubelet's default
-ROOM = 1.2  # more passes than the last turn says: a warm-up is slower than what comes after
+IDLE_SECONDS = 2.0  # Ray reports its metrics once in this time
+QUOTA_PERIOD_SECONDS = 0.1  # of a CPU quota: the default of the kernel, Docker and kubelet
+ROOM = 1.2  # factor on the passes that filled the last turn: a warm-up is slower than the turns after it
 MOST_PASSES = 100_000
 CLOCK_LOOKS = 21
 CLOCK_OFFSET_LOOKS = 5
-QUIET = "quiet"  # while this file stands in the records folder the exporter answers no request. It names the run
+QUIET = "quiet"  # while this file is in the records folder, the exporter refuses requests. It holds the run's folder
 PROBE_TIMEOUT_SECONDS = 30.0
-PROGRESS_SECONDS = 1.0  # between two words on how far long work is
+PROGRESS_SECONDS = 1.0  # least time between two progress lines of long work
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeProbe:
-    """A probe, the node that it watches, and where that node's raylet is asked for its spilled bytes."""
+    """A probe, the node that it watches, and the address of the node's raylet, which knows its spilled bytes."""
 
     actor: Any
     slot: NodeSlot
@@ -48,7 +48,7 @@ class NodeProbe:
 
 @dataclass(kw_only=True)
 class Invocation:
-    """One driver with its actors: the Context of an experiment's run."""
+    """One driver with its actors: the Context that an experiment's run gets."""
 
     spec: Spec
     probes: Sequence[NodeProbe]
@@ -57,14 +57,14 @@ class Invocation:
     reasons: list[str] = field(default_factory=list)
     idle_by_plan: set[str] = field(default_factory=set)
     may_lose_nodes: bool = False
-    pause_seconds: float = 0.0  # before every interval, watched or not
-    work_by_node: Counter[str] = field(default_factory=Counter)  # of the subject, warm-ups left out
-    total_work: float | None = None  # of all arms and nodes, warm-ups with them; None: nothing was measured
-    credited: dict[work_checks.Interval, float] = field(default_factory=dict)  # the work of all nodes in an interval
+    pause_seconds: float = 0.0  # before every interval, with probes or without
+    work_by_node: Counter[str] = field(default_factory=Counter)  # of the subject, without warm-ups
+    total_work: float | None = None  # of all arms and nodes, with warm-ups; None: nothing was measured
+    credited: dict[work_checks.Interval, float] = field(default_factory=dict)  # work of all nodes, by interval
     _digests: dict[str, str] = field(default_factory=dict)
     _passes: dict[tuple[str, str], int] = field(default_factory=dict)  # by arm and point
     _reuses_work: bool = False  # in the interval in progress
-    _told: float = 0.0  # when progress was last recorded
+    _reported: float = 0.0  # monotonic time at which progress was last recorded
     _spilled: dict[str, int] = field(default_factory=dict)  # by node, when the interval began
 
     @property
@@ -84,7 +84,7 @@ class Invocation:
         return [probe.slot for probe in self.probes]
 
     def measure_idle(self) -> None:
-        """Count what the nodes do while nothing runs: the baseline that bytes are taken off."""
+        """Record what the nodes use while nothing runs: the baseline that is subtracted from bytes."""
         self._begin_probes()
         begin = monotonic()
         sleep(IDLE_SECONDS)
@@ -129,8 +129,8 @@ class Invocation:
 
     def progress(self, done: float, total: float) -> None:
         now = monotonic()
-        if now - self._told >= PROGRESS_SECONDS or done >= total:
-            self._told = now
+        if now - self._reported >= PROGRESS_SECONDS or done >= total:
+            self._reported = now
             self.recorder.progress(done, total)
         if self.faults:
             self.faults.progress(done, total)
@@ -187,7 +187,7 @@ class Invocation:
             self._record_usage(measured, work=shares)
         if reason := work_checks.unresolved_reason(arm.name, work_checks.unresolved(results)):
             self.invalid(reason)
-        # A pass that was partly done by an earlier attempt is shorter than the passes to come.
+        # A pass of which an earlier attempt did a part is shorter than later passes, and says nothing about them.
         least_seconds = self.spec.seconds_of(arm)
         if interval.seconds < least_seconds and not self._reuses_work:
             wanted = math.ceil(ROOM * least_seconds * passes / max(interval.seconds, 1e-6))
@@ -198,30 +198,30 @@ class Invocation:
 
     def _begin_probes(self) -> None:
         if self.may_lose_nodes:
-            self._ask_probes("name")  # who has gone has no raylet to ask either
+            self._ask_probes("name")  # drops the probes of lost nodes, whose raylets would not answer either
         self._spilled = {probe.slot.name: self._spilled_bytes(probe) for probe in self.probes}
         self._ask_probes("begin")
 
     def _ask_probes(self, method: str) -> list[Any]:
-        """What each probe answers. Where nodes may be lost, the probe of one that was is asked no more."""
+        """Call `method` on every probe and return the results. If nodes may be lost, probes of lost nodes are dropped."""
         import ray
         from ray.exceptions import RayActorError
 
         calls = [(probe, getattr(probe.actor, method).remote()) for probe in self.probes]
-        answers, there = [], []
+        answers, remaining = [], []
         for probe, call in calls:
             try:
                 answers.append(ray.get(call, timeout=PROBE_TIMEOUT_SECONDS))
-                there.append(probe)
+                remaining.append(probe)
             except RayActorError:
                 if not self.may_lose_nodes:
                     raise
-        self.probes = there
+        self.probes = remaining
         return answers
 
     def _record_usage(self, measured: Measured[T], *, work: Mapping[str, float]) -> None:
-        counted = self._ask_probes("end")
-        for probe, counts in zip(self.probes, counted, strict=True):
+        counters = self._ask_probes("end")
+        for probe, counters_of_node in zip(self.probes, counters, strict=True):
             name = probe.slot.name
             usage = NodeUsage(
                 node=name,
@@ -232,37 +232,37 @@ class Invocation:
                 point=measured.point,
                 spilled_bytes=self._spilled_bytes(probe) - self._spilled[name],
                 work=work.get(name, 0.0) if work else None,
-                **counts,
+                **counters_of_node,
             )
             self.recorder.usage(usage)
 
     @contextmanager
     def _silence(self) -> Iterator[None]:
-        """Nothing of raymeter's works while this lasts: the probes watch nothing, and the exporter turns askers away."""
+        """Stop raymeter's own work during the block: the probes do not sample, and the exporter refuses requests."""
         self._ask_probes("pause")
         records = Path(os.environ["RAYMETER_RECORDS"])
-        sign = records / QUIET
-        sign.write_text(os.path.relpath(self.recorder.files.parent, records))
+        quiet_file = records / QUIET
+        quiet_file.write_text(os.path.relpath(self.recorder.files.parent, records))
         try:
             yield
         finally:
-            sign.unlink(missing_ok=True)
+            quiet_file.unlink(missing_ok=True)
             self._ask_probes("resume")
 
     def timelines(self) -> list[Timeline]:
-        """What each node used over the time of the run, on this driver's clock; of a node that was lost there is none."""
+        """Return the timeline of each node's resource use during the run, on this driver's clock. Lost nodes have none."""
         import ray
         from ray.exceptions import GetTimeoutError, RayActorError
 
-        found: list[Timeline] = []
+        timelines: list[Timeline] = []
         for probe in self.probes:
             try:
-                ahead = _clock_offset(probe)
+                offset_seconds = _clock_offset(probe)
                 timeline: Timeline = ray.get(probe.actor.timeline.remote(), timeout=PROBE_TIMEOUT_SECONDS)
             except (RayActorError, GetTimeoutError):
-                continue  # that a node was lost is seen and said elsewhere
-            found.append(timeline.moved(-ahead))
-        return found
+                continue  # the driver's `run` reports lost nodes
+            timelines.append(timeline.moved(-offset_seconds))
+        return timelines
 
     def _spilled_bytes(self, probe: NodeProbe) -> int:
         from ray._private.internal_api import node_stats
@@ -273,7 +273,7 @@ class Invocation:
 
 @dataclass(kw_only=True)
 class InvocationTurn:
-    """One repetition; see Turn."""
+    """One repetition of the measurement; see Turn."""
 
     invocation: Invocation
     number: int
@@ -290,7 +290,7 @@ class InvocationTurn:
 
 
 def _clock_offset(probe: NodeProbe) -> float:
-    """Seconds by which a node's monotonic clock is ahead of this driver's: of several looks the one that took least."""
+    """Return the seconds by which a node's monotonic clock is ahead of this driver's, from the fastest of several readings."""
     import ray
 
     looks = []
@@ -303,14 +303,14 @@ def _clock_offset(probe: NodeProbe) -> float:
 
 
 def _timed(work: Callable[[], T], passes: int) -> tuple[list[T], Interval]:
-    """`work` done `passes` times between two looks at the clock, with nothing else between them."""
+    """Do `work` `passes` times between two readings of the clock, with nothing else between them."""
     begin = monotonic()
     results = [work() for _ in range(passes)]
     return results, Interval(begin, monotonic())
 
 
 def look_at_clock(clock: Callable[[], float] = monotonic) -> Clock:
-    """The least step of the clock that intervals are timed with, as seen here, and the median cost of timing nothing."""
+    """Measure the smallest step of the clock that intervals are timed with, and the median duration of an empty interval."""
     return Clock(
         step_seconds=min(_step(clock) for _ in range(CLOCK_LOOKS)),
         empty_sample_seconds=median(_timed(lambda: None, 1)[1].seconds for _ in range(CLOCK_LOOKS)),
@@ -318,7 +318,7 @@ def look_at_clock(clock: Callable[[], float] = monotonic) -> Clock:
 
 
 def _step(clock: Callable[[], float]) -> float:
-    """Until the clock goes on: of one that is finer than a call of it, what the call takes."""
+    """Return the seconds until the clock's next step; for a clock finer than the duration of a call, that duration."""
     begin = clock()
     while (now := clock()) == begin:
         pass

@@ -1,4 +1,4 @@
-"""Stands in for the driver of a run: measures in this process without probes, and keeps all that an experiment reports."""
+"""Implements the Context of a run in this process: measures without probes, and keeps all that an experiment reports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass
 class LocalTurn:
-    """One repetition; see Turn."""
+    """One repetition of the measurement; see Turn."""
 
     context: LocalContext
     number: int
@@ -69,13 +69,13 @@ class LocalContext:
     reasons: list[str] = field(default_factory=list)
     idle: list[str] = field(default_factory=list)
     may_lose_nodes: bool = False
-    reused: int = 0  # passes
+    reused: int = 0  # passes of which an earlier attempt did a part
     faults: FaultInjector | None = None
     sets: dict[str, str] = field(default_factory=dict)
     credits: dict[str, list[dict[str, float]]] = field(default_factory=dict)  # of each pass, by arm
-    work_by_node: Counter[str] = field(default_factory=Counter)  # of the subject, warm-ups left out
-    total_work: float | None = None  # of all arms and nodes, warm-ups included; None: nothing was measured
-    credited: dict[work_checks.Interval, float] = field(default_factory=dict)  # the work of all nodes in an interval
+    work_by_node: Counter[str] = field(default_factory=Counter)  # of the subject, without warm-ups
+    total_work: float | None = None  # of all arms and nodes, with warm-ups; None: nothing was measured
+    credited: dict[work_checks.Interval, float] = field(default_factory=dict)  # work of all nodes, by interval
 
     @property
     def attempt(self) -> int:
@@ -121,13 +121,13 @@ class LocalContext:
             self.faults.on_fault, self.faults.fill_disk = on_fault, fill_disk
 
     def inject(self, plan: str, tolerated: ToleratedFaults) -> None:
-        """Inject these faults into the run, as the driver of a job does."""
+        """Inject the faults of `plan` into the run, as the driver of a job does."""
         self.faults = FaultInjector(
             plan=plan, workers=tolerated.workers, seed=self.seed, attempt=self.attempt, nodes=self.nodes
         )
 
     def keep_credit(self, arm: Arm, measured: Measured[T], credit: Mapping[str, float]) -> None:
-        """Add the work that nodes are credited with in one pass."""
+        """Add up the work that nodes are credited with in one pass."""
         self.credits.setdefault(arm.name, []).append(dict(credit))
         work = math.fsum(credit.values())
         self.total_work = work + (self.total_work or 0.0)

@@ -1,4 +1,4 @@
-"""Starts a small Ray for this process when it is first used, and ends it."""
+"""Starts a small Ray for this process when it is first used, and shuts it down."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from bench.targets import node_names
 
 @dataclass
 class LocalRay:
-    """A Ray of one node, or the running one at `address`. Nothing is started before `start`."""
+    """A Ray of one node that is started on demand, or the running one at `address`."""
 
     topology: Topology
-    settings: Mapping[str, str] = field(default_factory=dict)  # of Ray, without the RAY_ before them
+    settings: Mapping[str, str] = field(default_factory=dict)  # of Ray, named without the prefix RAY_
     address: str | None = None
     print_logs: bool = True  # of tasks and actors
     _folder: str = ""
 
     def start(self) -> None:
-        """Start Ray, or connect to the running one, unless that is done."""
+        """Start Ray, or connect to the running one at `address`. Does nothing if Ray is initialized."""
         import ray
 
         if ray.is_initialized():
@@ -55,7 +55,7 @@ class LocalRay:
         )
 
     def end(self) -> None:
-        """End the Ray that was started, and remove its files."""
+        """Shut down the Ray that was started, and remove its files."""
         import ray
 
         ray.shutdown()
@@ -63,7 +63,7 @@ class LocalRay:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def nodes(self) -> Sequence[NodeSlot]:
-        """The nodes, the head first. Of a Ray that is not started yet, one that starts it when its id is read."""
+        """Return the nodes, the head first. Before Ray is started, the node returned starts it when its id is read."""
         if not self.address:
             return [_LazySlot(self)]
         import ray
@@ -82,7 +82,7 @@ class LocalRay:
 
 
 class _LazySlot(NodeSlot):
-    """The one node of a Ray that is started when the id of the node is read."""
+    """The node of a Ray that is started when the node's id is read."""
 
     def __init__(self, ray: LocalRay) -> None:
         cpus = ray.topology.cpus_per_node
@@ -109,16 +109,16 @@ def _with_nodes(topology: Topology, nodes: int) -> Topology:
 
 @contextmanager
 def started_on_use(ray_of_process: LocalRay) -> Iterator[LocalRay]:
-    """Let the first call of Ray start `ray_of_process`, in place of a Ray of the whole machine; end it at last."""
+    """Make Ray's first call start `ray_of_process`, in place of a Ray of the whole machine; shut it down at the end."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if not ray_of_process.address:
         os.environ.pop("RAY_ADDRESS", None)
         os.environ.setdefault("RAY_AUTH_MODE", "token")
-        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # else Ray writes one into the home folder
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # otherwise Ray writes a token into the home folder
     from ray._private import auto_init_hook
 
     before = auto_init_hook.auto_init_ray
-    auto_init_hook.auto_init_ray = ray_of_process.start  # there is no public way
+    auto_init_hook.auto_init_ray = ray_of_process.start  # there is no public hook
     try:
         yield ray_of_process
     finally:

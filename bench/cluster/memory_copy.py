@@ -1,4 +1,4 @@
-"""Inside: how fast one core of the driver's node copies memory, by nothing that an experiment measures: a bound on all that moves bytes."""
+"""Measures how fast one core of the driver's node copies memory, which bounds everything that moves bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ COPIES = 5
 
 
 def bytes_per_second(size: int = COPIED_BYTES, copies: int = COPIES) -> float:
-    """The median over `copies` of as many bytes, after one that touches every page."""
+    """Return the median rate of `copies` copies of `size` bytes each, after one copy that touches every page."""
     source, target = memoryview(bytearray(b"\x01") * size), memoryview(bytearray(size))
     seconds = [_seconds(source, target) for _ in range(copies + 1)]
     return size / median(seconds[1:])

@@ -1,6 +1,6 @@
-"""Inside: what Prometheus is shown of the record. Read from its files, so that nothing expires and nothing is made up.
+"""Makes the metrics page that Prometheus scrapes. It is read from the record's files, so that no series expires or is invented.
 
-How many series there are depends on the runs shown, on what an experiment declares and on the points of a sweep, never on how
+The number of series depends on the runs shown, on what an experiment declares and on the points of a sweep, but not on how
 often each was measured, nor on how many trials a search has.
 """
 
@@ -23,11 +23,11 @@ from bench.prometheus.reconcile import Key, key_of
 from bench.record import line_format
 from bench.record.store import SAMPLES
 
-MOST_RUNS = 8  # the newest; what has left the page is in Prometheus
+MOST_RUNS = 8  # newest runs on the page; Prometheus has stored the older ones
 RUN_LABELS = ("session", "run", "experiment", "topology", "cell")
 STATUSES = ("running", "ok", "invalid", "failed", "stopped")
 PHASES = ("start-up", "warm-up", "steady")
-# What boards and alert rules ask for: the record has the rest.
+# The resources that dashboards and alert rules use; the record has the others.
 USAGE_OF_SUBJECT = (
     *(
         "cpu_seconds",
@@ -43,31 +43,31 @@ USAGE_OF_SUBJECT = (
 USAGE_OF_OTHERS = ("periods", "throttled_periods")
 FAMILIES = {
     "bench_sample_value": (
-        "Last value of a metric that a run has measured, warm-ups left out.",
+        "Last value of a metric that a run has measured, without warm-ups.",
         (*RUN_LABELS, "arm", "metric", "unit", "node", "point"),
     ),
     "bench_node_usage": (
         "What a node used in the last sample of the subject, and how far any arm was throttled.",
         (*RUN_LABELS, "arm", "node", "resource"),
     ),
-    "bench_run_samples": ("Samples that a run has recorded, warm-ups with them.", RUN_LABELS),
+    "bench_run_samples": ("Samples that a run has recorded, with warm-ups.", RUN_LABELS),
     "bench_run_turn": ("The turn that a run is in.", RUN_LABELS),
     "bench_run_turns_wanted": ("The turns that a run will have.", RUN_LABELS),
-    "bench_run_work_done": ("How much of the work in hand is done, where a run says so.", RUN_LABELS),
-    "bench_run_work_wanted": ("How much work there is in hand, where a run says so.", RUN_LABELS),
+    "bench_run_work_done": ("How much of the current work is done, if the run reports it.", RUN_LABELS),
+    "bench_run_work_wanted": ("How much work the current work is in total, if the run reports it.", RUN_LABELS),
     "bench_run_nodes_wanted": ("The nodes that a run asks for.", RUN_LABELS),
-    "bench_run_status": ("1 for the status that a run has, 0 for the others.", (*RUN_LABELS, "status")),
+    "bench_run_status": ("1 for the present status of a run, 0 for the others.", (*RUN_LABELS, "status")),
     "bench_run_phase": (
-        "1 for the phase that a run is in, 0 for the others and when it is over.",
+        "1 for the present phase of a run, 0 for the others and after its end.",
         (*RUN_LABELS, "phase"),
     ),
-    "bench_run_begun_timestamp_seconds": ("When a run's record was begun.", RUN_LABELS),
+    "bench_run_begun_timestamp_seconds": ("When a run's record was created.", RUN_LABELS),
     "bench_run_ended_timestamp_seconds": (
-        "When a run's record was closed, or last written to by a driver that was killed.",
+        "When a run's record was closed, or last written if its driver was killed.",
         RUN_LABELS,
     ),
     "bench_run_lines": ("Lines of a run's record that the exporter has read.", RUN_LABELS),
-    "bench_run_lines_closed": ("Lines that a run wrote, by its own word when it closed.", RUN_LABELS),
+    "bench_run_lines_closed": ("Lines that a run wrote, as stated when its record was closed.", RUN_LABELS),
     "bench_metric_info": (
         "A metric that an experiment declares.",
         ("experiment", "metric", "unit", "better", "headline"),
@@ -79,28 +79,28 @@ FAMILIES = {
 
 @dataclass
 class Followed:
-    """What has been read of one run so far: the last value of each series, and how many lines."""
+    """What has been read of one run so far: the last value of each series, and the number of lines."""
 
     spec: Spec
     folder: Path
-    begun: float  # on the wall clock
+    begun: float  # seconds since the epoch
     offset: int = 0
     lines: int = 0
     samples: int = 0
     last_turn: int = 0
     is_steady: bool = False
     progress: tuple[float, float] | None = None
-    declared: Declared | None = None  # by its driver; None: not yet
+    declared: Declared | None = None  # written by the driver; None until then
     values: dict[Key, Sample] = field(default_factory=dict)
     usage: dict[tuple[str, str], NodeUsage] = field(default_factory=dict)  # by arm, node
     result: RunResult | None = None
     ended: float | None = None
 
     def read_on(self) -> None:
-        """Take in the lines that are new."""
+        """Read the lines that were appended since the last call."""
         if self.result is not None and self.lines >= self.result.lines:
             return
-        # First whether its driver has ended, then whether it is over, then the lines: all of them were there before it was.
+        # In this order: driver's end, run.json, lines. When one of them is seen, those after it were complete before.
         is_lost = driver_lock.has_ended(self.folder)
         ended = self.folder / "run.json"
         if self.result is None and ended.exists():
@@ -117,7 +117,7 @@ class Followed:
             for text in whole.splitlines():
                 self._take_in(line_format.decode(text))
         if is_lost and self.result is None:
-            self.ended = max(each.stat().st_mtime for each in (path, self.folder) if each.exists())
+            self.ended = max(file.stat().st_mtime for file in (path, self.folder) if file.exists())
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -127,21 +127,21 @@ class Followed:
 
     @property
     def status(self) -> str:
-        """A driver that was killed could not say how its run ended."""
+        """The run's status. A driver that was killed wrote none: its run has failed."""
         if self.result:
             return self.result.status
         return "running" if self.ended is None else "failed"
 
     @property
     def phase(self) -> str | None:
-        """None when it is over."""
+        """The run's phase; None after its end."""
         if self.ended is not None:
             return None
         return "steady" if self.is_steady else "warm-up" if self.last_turn else "start-up"
 
     @property
     def counts(self) -> dict[str, float | None]:
-        """By the names of their families: the numbers that a run has one of. None: not yet."""
+        """The values of families with one series per run, by the family's name. None: no value yet."""
         return {
             "bench_run_samples": self.samples,
             "bench_run_turn": self.last_turn,
@@ -158,7 +158,7 @@ class Followed:
     def _take_in(self, line: Line) -> None:
         self.lines += 1
         if line.usage and not line.usage.warmup:
-            self.usage[line.usage.arm, line.usage.node] = line.usage  # of a sweep the last point
+            self.usage[line.usage.arm, line.usage.node] = line.usage  # in a sweep, the last point remains
         self.progress = line.progress or self.progress
         if line.sample:
             self.samples += 1
@@ -177,7 +177,7 @@ class Records(Collector):
         self._runs: dict[Path, Followed] = {}
 
     def follow(self) -> tuple[object, ...]:
-        """Read on; gives a value that is another one when there is something new to show."""
+        """Read what was appended to the runs shown; return a state that differs if there is anything new to show."""
         for path in sorted(self._root.glob("*/runs/*/spec.json")):
             if path.parent not in self._runs:
                 spec = from_json(path.read_bytes(), Spec)
@@ -188,7 +188,7 @@ class Records(Collector):
 
     @property
     def shown(self) -> list[Followed]:
-        """The newest runs, the newest one last."""
+        """The newest runs, the newest last."""
         return sorted(self._runs.values(), key=lambda run: run.begun)[-MOST_RUNS:]
 
     def collect(self) -> Iterator[Metric]:
@@ -204,7 +204,7 @@ class Records(Collector):
 
 
 class MetricsPage:
-    """The page of metrics: that of the records, made anew when they have changed, and the exporter's own use."""
+    """The metrics page: the records' part, renewed when they change, and the exporter's own resource use."""
 
     def __init__(self, root: Path) -> None:
         self._records = Records(root)
@@ -216,11 +216,11 @@ class MetricsPage:
         self._lock = threading.Lock()
 
     def text(self) -> bytes:
-        """The text that Prometheus reads."""
+        """Return the page in Prometheus's text format."""
         with self._lock:
-            seen = self._records.follow()
-            if seen != self._shown[0]:
-                self._shown = (seen, generate_latest(self._registry))
+            state = self._records.follow()
+            if state != self._shown[0]:
+                self._shown = (state, generate_latest(self._registry))
             return self._shown[1] + generate_latest(self._own)
 
 
@@ -230,7 +230,7 @@ def _add_run(families: dict[str, GaugeMetricFamily], run: Followed) -> None:
         families["bench_sample_value"].add_metric(
             (*labels, arm, metric, sample.unit, node, point), cast(float, sample.value)
         )
-    # Empty as long as the driver has not declared any.
+    # Empty until the driver has declared its arms.
     subjects = {arm.name for arm in run.declared.arms if arm.role == "subject"} if run.declared else set()
     for (arm, node), usage in run.usage.items():
         families["bench_node_usage"].add_metric((*labels, arm, node, "seconds"), usage.interval.seconds)
@@ -255,7 +255,7 @@ def _params(runs: list[Followed]) -> Iterator[tuple[str, ...]]:
 
 
 def _add_declared(families: dict[str, GaugeMetricFamily], name: str, declared: Declared) -> None:
-    """What the experiment called `name` declares."""
+    """Add the series of the metrics and arms that the experiment `name` declares."""
     for metric in declared.metrics:
         is_headline = "yes" if metric is declared.metrics[0] else "no"
         labels = (name, metric.name, metric.unit, metric.better or "", is_headline)

@@ -1,4 +1,4 @@
-"""Inside: what `bench doctor` wants to know of a node, printed as JSON by a process that runs beside Ray on it."""
+"""Prints a node's state for `bench doctor`, as JSON. Runs as a process beside Ray on that node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLOCK = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 
 
 def look() -> dict[str, object]:
-    """What is true of this node now. Sizes in bytes, `time` in seconds since the epoch."""
+    """Return the present state of this node. Sizes are in bytes, `time` in seconds since the epoch."""
     shared = os.statvfs("/dev/shm")
     periods, throttled = find_cgroup(os.environ).throttling()
     return {

@@ -1,4 +1,4 @@
-"""Inside: writes a run's lines, numbered and flushed to the disk one by one, and run.json last, by rename."""
+"""Writes the record of a run: its lines, numbered and synced to disk one by one, and at last run.json, by a rename."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ DECLARED = "declared.json"
 
 
 class Recorder:
-    """The record of one run. A folder that has one already is refused."""
+    """Writes the record of one run. Refuses a folder that has a record."""
 
     def __init__(self, folder: Path, spec: Spec) -> None:
         folder.mkdir(parents=True)
-        self._driver_lock = driver_lock.hold(folder)  # before there is a record to be seen
+        self._driver_lock = driver_lock.hold(folder)  # before any other file of the record appears
         write_whole(folder / "spec.json", to_json(spec))
         self.files = folder / FILES
         self.files.mkdir()
         self._folder = folder
-        self._lock = threading.Lock()  # long work reports from threads of its own
+        self._lock = threading.Lock()  # long work reports progress from its own threads
         self._file = (folder / SAMPLES).open("xb")
         self._seq = 0
         self._sha256 = hashlib.sha256()
-        self.metrics: set[str] = set()  # names of those that samples were recorded of
+        self.metrics: set[str] = set()  # names of the metrics that have samples
 
     def declare(self, declared: Declared) -> None:
-        """Keep what the experiment declares, before its first sample: the exporter shows it."""
+        """Write the metrics and arms that the experiment declares, before its first sample: the exporter shows them."""
         write_whole(self._folder / DECLARED, to_json(declared))
 
     def facts(self, facts: Facts) -> None:
@@ -62,18 +62,18 @@ class Recorder:
         write_whole(self.files / TIMELINE, timeline.encode(timelines))
 
     def close(self, status: Status, reasons: tuple[str, ...]) -> None:
-        """Say how the run ended, and what the lines must be for it to be whole."""
+        """Write how the run ended, with the number and checksum of its lines."""
         self._file.close()
         clean = tuple(clean_reason(reason) for reason in reasons)
         result = RunResult(status=status, reasons=clean, lines=self._seq, sha256=self._sha256.hexdigest())
         write_whole(self._folder / "run.json", to_clean_json(result))
-        (self._folder / driver_lock.LOCK).unlink(missing_ok=True)  # the record says how it ended
+        (self._folder / driver_lock.LOCK).unlink(missing_ok=True)  # run.json replaces it
         self._driver_lock.close()
 
-    def _write(self, **what: Any) -> None:
+    def _write(self, **content: Any) -> None:
         with self._lock:
-            text = line_format.encode(Line(seq=self._seq + 1, **what))
-            line_format.decode(text)  # raises here what would make the record unreadable: JSON turns NaN into null
+            text = line_format.encode(Line(seq=self._seq + 1, **content))
+            line_format.decode(text)  # raises if the record would be unreadable: JSON turns NaN into null
             self._file.write(text)
             self._file.flush()
             os.fsync(self._file.fileno())

@@ -1,4 +1,4 @@
-"""Checks that what was timed is work that was done: results that are there, and as much as the headline says."""
+"""Checks that timed work was really done: that its results have arrived, and that they are as many as the headline says."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from typing import Any
 from bench.experiments import Experiment
 from bench.model import WORK_TOLERANCE, Metric, Sample, Spec
 
-LEAST_SHARE = 0.01  # of an equal share of the work: a node that did less was no part of it. A busy head may do little
+LEAST_SHARE = 0.01  # of an equal share: a node that did less took no part. A busy head may do little
 Interval = tuple[str, float, float]
-"""An arm, and when its timed work began and ended."""
+"""An arm, and the begin and end of its timed work."""
 
-# What is still to come: Ray's references and streams, futures, coroutines, generators.
+# Values that are not computed yet: Ray's references and streams, futures, coroutines, generators.
 _UNRESOLVED = (Awaitable, AsyncIterator, Iterator, Future)
 _PLAIN = frozenset((int, float, bool, str, bytes, bytearray, complex, type(None)))
-_CLOSED = (type, ModuleType, FunctionType, Enum, PurePath, io.IOBase)  # nothing of a result is in them
+_CLOSED = (type, ModuleType, FunctionType, Enum, PurePath, io.IOBase)  # they contain no results
 
 
 def unresolved(results: Any) -> Counter[str]:
-    """How many values of which type in `results`, however deep, are not there yet."""
-    found: Counter[str] = Counter()
-    seen: dict[int, Any] = {}  # kept, so that no other value is given the id of one that was looked at
+    """Count the values in `results`, at any depth, that are not computed yet, by the name of their type."""
+    counts: Counter[str] = Counter()
+    seen: dict[int, Any] = {}  # holds the values, so that no id is reused while this runs
     todo: list[Any] = [results]
-    closed = set(_PLAIN)  # types of which no value has parts: there may be very many of one
+    closed = set(_PLAIN)  # types whose values have no parts, so that many of them are skipped fast
     while todo:
         value = todo.pop()
         kind = type(value)
@@ -38,12 +38,12 @@ def unresolved(results: Any) -> Counter[str]:
             continue
         seen[id(value)] = value
         if isinstance(value, _UNRESOLVED) and not isinstance(value, _CLOSED):
-            found[kind.__name__] += 1
+            counts[kind.__name__] += 1
         elif isinstance(value, _CLOSED) or (_is_numbers(value) and not isinstance(value, Collection)):
             closed.add(kind)
         else:
             todo.extend(_parts(value))
-    return found
+    return counts
 
 
 def _parts(value: Any) -> Iterable[Any]:
@@ -54,7 +54,7 @@ def _parts(value: Any) -> Iterable[Any]:
     if isinstance(value, Collection):
         return list(value)
     if dataclasses.is_dataclass(value):
-        return [getattr(value, each.name) for each in dataclasses.fields(value)]
+        return [getattr(value, field.name) for field in dataclasses.fields(value)]
     slots = (name for kind in type(value).__mro__ for name in _names(getattr(kind, "__slots__", ())))
     return [*getattr(value, "__dict__", {}).values(), *(getattr(value, name, None) for name in slots)]
 
@@ -64,23 +64,23 @@ def _names(slots: str | Iterable[str]) -> Iterable[str]:
 
 
 def _is_numbers(value: Any) -> bool:
-    """Whether it is a number or an array of numpy's or torch's, or like them. An array of objects is none."""
+    """Whether `value` is a number or an array like numpy's or torch's, but not an array of objects."""
     return isinstance(value, (memoryview, range)) or (hasattr(value, "dtype") and str(value.dtype) != "object")
 
 
-def unresolved_reason(arm: str, found: Mapping[str, int]) -> str:
-    """Why results with these values make a run invalid; empty where there are none."""
-    if not found:
+def unresolved_reason(arm: str, counts: Mapping[str, int]) -> str:
+    """Return the reason why these counts of unresolved values make a run invalid; empty if there are none."""
+    if not counts:
         return ""
-    kinds = ", ".join(f"{count} x {kind}" for kind, count in sorted(found.items()))
+    kinds = ", ".join(f"{count} x {kind}" for kind, count in sorted(counts.items()))
     return (
-        f"{arm}: the measured work returned values that are not there yet ({kinds}), so that work was timed that was not done:"
+        f"{arm}: the measured work returned values that are not computed yet ({kinds}), so that unfinished work was timed:"
         " wait for them inside it, as with ray.get"
     )
 
 
 def undeclared(names: Iterable[str], metrics: Iterable[Metric]) -> list[str]:
-    """A reason where samples are of metrics that the experiment does not declare: no report would show them."""
+    """Return a reason if there are samples of metrics that the experiment does not declare: no report would show them."""
     unknown = sorted(set(names) - {metric.name for metric in metrics})
     return (
         [f"its experiment does not declare the metrics {', '.join(unknown)}, of which it gave samples"]
@@ -90,9 +90,9 @@ def undeclared(names: Iterable[str], metrics: Iterable[Metric]) -> list[str]:
 
 
 def credited_share(sample: Sample, headline: Metric, credited: Mapping[Interval, float]) -> float | None:
-    """The work that nodes were credited with in a sample's interval, by what its headline says was done there.
+    """Return the work credited to nodes in a sample's interval, divided by the work that the sample's value says was done.
 
-    None where the two cannot be compared: another metric, one that is no rate, a warm-up, an interval of other work.
+    None if the two cannot be compared: another metric than the headline, not a rate, a warm-up, an interval of other work.
     """
     is_rate = headline.kind == "rate" and headline.unit.endswith("/s")
     if (
@@ -110,11 +110,11 @@ def credited_share(sample: Sample, headline: Metric, credited: Mapping[Interval,
 
 
 def credit_reasons(shares: Mapping[str, Iterable[float]], headline: Metric) -> list[str]:
-    """A reason for every arm whose nodes did less than its headline says. `shares`: by arm.
+    """Return a reason for every arm whose nodes did less work than its headline says. `shares` are by arm.
 
-    Work beyond the headline was done and not counted, as gradients that came too late: reports say that.
+    Work beyond the headline was done but not counted, like gradients that came too late: reports show that.
     """
-    least = {arm: min(those, default=1.0) for arm, those in shares.items()}
+    least = {arm: min(arm_shares, default=1.0) for arm, arm_shares in shares.items()}
     unit = headline.unit.removesuffix("/s")
     return [
         f"{arm}: its nodes were credited with {share:.1%} of the work that {headline.name} says was done:"
@@ -133,23 +133,23 @@ def not_done(
     total: float | None,
     shares: Mapping[str, Iterable[float]],
 ) -> list[str]:
-    """The reasons why the headline is not that of work which the nodes did.
+    """Return the reasons why the nodes did not do the work that the headline says.
 
-    `busy`: nodes that must have work; `work_by_node`: of the subject; `total`: of all arms and nodes, None where nothing was
-    measured; `shares`: credited work by the headline's, by arm.
+    `busy`: nodes that must have work; `work_by_node`: of the subject; `total`: of all arms and nodes, None if nothing was
+    measured; `shares`: credited work divided by the headline's, by arm.
     """
     reasons = idle_nodes(work_by_node, busy)
     if spec.faults:
         return reasons  # the work of a node that was lost or joined is not known
-    if spec.attempt == 1 and total == 0:  # a later attempt may find all of it done
+    if spec.attempt == 1 and total == 0:  # the first attempt may have done all the work of a later one
         reasons.append("no node was credited with any work: credit must return what each node did in one pass")
-    empty = {arm.name for arm in experiment.arms if arm.role == "calls"}  # calls without the work, which have no credit
+    empty = {arm.name for arm in experiment.arms if arm.role == "calls"}  # arms of empty calls have no work to credit
     counted = {arm: values for arm, values in shares.items() if arm not in empty}
     return reasons + credit_reasons(counted, experiment.metrics[0])
 
 
 def idle_nodes(work_by_node: Mapping[str, float], names: Sequence[str]) -> list[str]:
-    """A reason for every node that did much less than its share: a multi-node run that was not one."""
+    """Return a reason for every node that did much less than its share, so that the run used fewer nodes than it should."""
     total = sum(work_by_node.values())
     if not total or len(names) < 2:
         return []

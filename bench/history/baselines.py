@@ -1,4 +1,4 @@
-"""Names for sessions that others are compared with, in a small file beside the sessions."""
+"""Names sessions as baselines, in a small file beside the sessions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}")  # a session's id begins wit
 
 
 def known(out: Path) -> dict[str, str]:
-    """By name, the id of the session. Raises BadInput or RecordDamaged."""
+    """Return the id of each baseline's session, by the baseline's name. Raises BadInput or RecordDamaged."""
     store.check_there(out)
     path = out / FILE
     try:
@@ -32,30 +32,30 @@ def known(out: Path) -> dict[str, str]:
 
 
 def put(out: Path, name: str, session: str) -> str:
-    """Call a session `name`, in place of the one that was called so; its id. Raises BadInput."""
+    """Set the baseline `name` to a session, in place of its earlier one, and return the session's id. Raises BadInput."""
     if not _NAME.fullmatch(name) or name == "latest":
         raise BadInput(f"{name} cannot name a baseline.", "A name is a letter, then letters, digits, dots and dashes.")
     folder = store.find(out, session)
     if folder.resolve().parent != out.resolve():
         raise BadInput(f"{folder} is not in {out}.", "A baseline is one of the sessions beside its file; see --out.")
-    with _alone(out):
+    with _locked(out):
         names = known(out) | {name: folder.name}
         _write(out, names)
     return folder.name
 
 
 def remove(out: Path, name: str) -> None:
-    """Forget a name; the session stays. Raises BadInput."""
-    with _alone(out):
+    """Remove a baseline's name; the session stays. Raises BadInput."""
+    with _locked(out):
         names = known(out)
         if name not in names:
             raise BadInput(f"There is no baseline {name}.", did_you_mean(name, names) + _there_are(names))
-        _write(out, {each: session for each, session in names.items() if each != name})
+        _write(out, {known_name: session for known_name, session in names.items() if known_name != name})
 
 
 def find(out: Path, name: str) -> Path:
-    """The folder of the session that `name` means: a baseline, or else as `store.find` has it. Raises BadInput."""
-    # What can be no baseline's name is found also where the file of names is damaged.
+    """Return the folder of the baseline `name`, or else of the session that `store.find` finds by it. Raises BadInput."""
+    # Names that no baseline can have must be found even if the baselines' file is damaged.
     names = known(out) if _NAME.fullmatch(name) and name != "latest" else {}
     if name not in names:
         return store.find(out, name)
@@ -80,8 +80,8 @@ def _write(out: Path, names: dict[str, str]) -> None:
 
 
 @contextmanager
-def _alone(out: Path) -> Iterator[None]:
-    """Two that set a name at once both set it."""
+def _locked(out: Path) -> Iterator[None]:
+    """Lock the baselines' file, so that no name is lost if two processes set names at once."""
     store.check_writable(out)
     with FileLock(out / f".{FILE}.lock", timeout=10):
         yield

@@ -1,4 +1,4 @@
-"""What `--fail-on` names: the verdicts that close the regression gate, and from which size on."""
+"""Parses `--fail-on` (verdicts, with the smallest difference that counts), and finds the rows that fail the regression gate."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ VERDICTS = ("slower", "faster", "differs", "undecided")
 
 @dataclass(frozen=True)
 class Condition:
-    """A verdict, and the smallest difference that counts: 0.05 is 5 %."""
+    """A verdict, and the smallest relative difference that counts, e.g. 0.05 for 5 %."""
 
     verdict: str
     least: float = 0.0
 
 
 def parse(words: Sequence[str]) -> tuple[Condition, ...]:
-    """The conditions in `slower:5%,undecided`. Raises BadInput."""
-    return tuple(_parse(word.strip()) for each in words for word in each.split(","))
+    """Parse conditions like `slower:5%,undecided`. Raises BadInput."""
+    return tuple(_parse(word.strip()) for text in words for word in text.split(","))
 
 
 def _parse(word: str) -> Condition:
     verdict, colon, size = word.partition(":")
     wrong = BadInput(
-        f"--fail-on {word}: there is no such.",
-        f"{did_you_mean(verdict, VERDICTS)}There are {', '.join(VERDICTS)}, and slower:5%.",
+        f"--fail-on {word}: unknown condition.",
+        f"{did_you_mean(verdict, VERDICTS)}Choose from: {', '.join(VERDICTS)}; with a limit: slower:5%.",
     )
     if verdict not in VERDICTS or (colon and verdict == "undecided"):
         raise wrong
@@ -47,20 +47,20 @@ def _parse(word: str) -> Condition:
 
 
 def failing(conditions: Sequence[Condition], rows: Sequence[SessionRow], *, confirmed: bool) -> Iterator[SessionRow]:
-    """The rows that a condition names; `confirmed`: alarms were to be held against a fresh session.
+    """Yield the rows that match a condition. `confirmed`: alarms were measured again in a fresh session.
 
-    One that the fresh session could not tell of stands: a gate that cannot tell must not look open. A number that is too
-    few for a verdict is undecided for the same reason.
+    An alarm that the fresh session could neither confirm nor refute still fails the gate. A row without a verdict, because it
+    has too few pairs, counts as undecided for the same reason.
     """
     for row in rows:
         verdict = row.found.verdict or "undecided"
         if row.is_alarm and confirmed and row.stand == "not found again":
             continue
-        if any(each.verdict == verdict and _size(row) >= each.least for each in conditions):
+        if any(condition.verdict == verdict and _size(row) >= condition.least for condition in conditions):
             yield row
 
 
 def _size(row: SessionRow) -> float:
-    """How far the ratio is from 1, the same both ways: 0.8 is as far as 1.25."""
+    """Return how far the ratio is from 1, the same in both directions: 0.8 is as far as 1.25."""
     ratio = row.found.ratio.value if row.found.ratio else 1.0
     return max(ratio, 1 / ratio) - 1

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from bench.analysis.stats.estimates import Estimate
 
 Series = tuple[str, str, str]
-"""An experiment, its params, a topology: what makes numbers of one metric the same number."""
+"""An experiment, its params as JSON, a topology: numbers of one metric with all three equal form one series."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Number:
-    """One metric of one cell in one session: on one topology, or `multi/single`, which has a verdict."""
+    """A metric's value in one cell of one session: on one topology, or as `multi/single`, the ratio, which has a verdict."""
 
     session: str
     created: str
@@ -37,14 +37,14 @@ class Number:
     level: float | None
     n: int
     verdict: str
-    changed: Change | None = None  # a new level begins here
+    changed: Change | None = None  # set where a new level begins
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """From which session to which a metric changed its level, and by how much."""
+    """A change of a metric's level between two consecutive sessions."""
 
-    since: str  # the last session of the level before
+    since: str  # id of the last session on the old level
     before: float
     after: float
     ratio: float | None
@@ -52,88 +52,90 @@ class Change:
 
 
 def series(numbers: Sequence[Number]) -> dict[Series, list[Number]]:
-    """Numbers of the same thing, each in the order of time."""
-    found: dict[Series, list[Number]] = {}
+    """Group numbers into series, each in the order of time."""
+    grouped: dict[Series, list[Number]] = {}
     for number in numbers:
-        found.setdefault((number.experiment, number.params, number.topology), []).append(number)
-    return found
+        grouped.setdefault((number.experiment, number.params, number.topology), []).append(number)
+    return grouped
 
 
 def with_changes(numbers: Sequence[Number]) -> list[Number]:
-    """The same numbers, the first of every new level marked; a series of too few sessions has no marks."""
+    """Return the same numbers, with `changed` set at the first one of every new level. Series that are too short have none."""
     from bench.analysis.stats.change_points import FEWEST, change_points
 
     marked: dict[int, Number] = {}
-    for those in series(numbers).values():
-        for point in change_points([each.value for each in those]) if len(those) >= FEWEST else ():
-            at = those[point.position]
+    for numbers_of_series in series(numbers).values():
+        if len(numbers_of_series) < FEWEST:
+            continue
+        for point in change_points([number.value for number in numbers_of_series]):
+            first = numbers_of_series[point.position]
             change = Change(
-                since=those[point.position - 1].session,
+                since=numbers_of_series[point.position - 1].session,
                 before=point.before,
                 after=point.after,
                 ratio=point.ratio,
                 p=point.p,
             )
-            marked[id(at)] = replace(at, changed=change)
+            marked[id(first)] = replace(first, changed=change)
     return [marked.get(id(number), number) for number in numbers]
 
 
 def of_metric(
     out: Path, metric: str, *, experiment: str = "", since: str = "", reading: Callable[[int], None] = lambda _: None
 ) -> list[Number]:
-    """Every session's numbers of `metric`, oldest first. `reading` is told how many sessions are read for the first time.
+    """Return every session's numbers of `metric`, oldest first. `reading` is called with the number of reports to be built.
 
-    Raises BadInput where no session has the metric, and says which there are.
+    Raises BadInput if no session has the metric, with the names of those that there are.
     """
     sessions = _sessions(out)
     if new := sum(not report_file.is_kept(summary) for summary in sessions):
         reading(new)
     known: set[str] = set()
-    found = []
+    matching = []
     for number in _numbers(out, sessions):
         known.add(number.metric.name)
         if number.metric.name == metric and number.created >= since and experiment in ("", number.experiment):
-            found.append(number)
-    if not found:
-        there = (
+            matching.append(number)
+    if not matching:
+        hint = (
             f"{did_you_mean(metric, known)}Choose from: {', '.join(sorted(known))}."
             if known
             else f"No session in {out} has numbers."
         )
-        raise BadInput(f"No session has the metric {metric}{' that is asked for' if metric in known else ''}.", there)
-    return found
+        raise BadInput(f"No session has the metric {metric}{' that is asked for' if metric in known else ''}.", hint)
+    return matching
 
 
 def _sessions(out: Path) -> list[Summary]:
-    """Those that may have numbers, oldest first; of a session and its copies the one in the folder with its name."""
-    found: dict[str, Summary] = {}
+    """Return the sessions that have finished runs, oldest first, without copies of a session that is there itself."""
+    by_id: dict[str, Summary] = {}
     for name, summary in summaries.read_all(out):
         entry = summary.entry
-        if entry.ok and (name == entry.id or entry.id not in found):
-            found[entry.id] = summary
-    return sorted(found.values(), key=lambda summary: summary.entry.created)
+        if entry.ok and (name == entry.id or entry.id not in by_id):
+            by_id[entry.id] = summary
+    return sorted(by_id.values(), key=lambda summary: summary.entry.created)
 
 
 def _numbers(out: Path, sessions: Sequence[Summary]) -> Iterator[Number]:
     for summary in sessions:
         try:
             report = report_file.load(out / summary.entry.folder, summary)
-        except RecordDamaged:  # `bench list sessions` and `bench show` say so
+        except RecordDamaged:  # `bench list sessions` and `bench show` report it
             continue
         yield from numbers(report)
 
 
 def numbers(report: Report) -> Iterator[Number]:
-    """Each metric of a report on each topology, and the ratio with its verdict."""
+    """Yield each metric of a report on each topology, and the ratio with its verdict."""
     for cell in report.cells:
         params = to_json(dict(cell.params)).decode()
         for row in (*cell.rows, *cell.usage):
-            found = row.comparison
-            named: dict[str, tuple[Estimate | None, str]] = {n: (side.estimate, "") for n, side in row.sides.items()}
-            if found and found.ratio:
-                judged = "refused" if found.refused else found.verdict or ""
-                named[f"{found.candidate}/{found.baseline}"] = (found.ratio, judged)
-            for topology, (estimate, verdict) in named.items():
+            comparison = row.comparison
+            estimates: dict[str, tuple[Estimate | None, str]] = {n: (side.estimate, "") for n, side in row.sides.items()}
+            if comparison and comparison.ratio:
+                judged = "refused" if comparison.refused else comparison.verdict or ""
+                estimates[f"{comparison.candidate}/{comparison.baseline}"] = (comparison.ratio, judged)
+            for topology, (estimate, verdict) in estimates.items():
                 if estimate:
                     yield Number(
                         session=report.session,

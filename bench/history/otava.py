@@ -1,8 +1,8 @@
-"""The history of a metric as Apache Otava (once Hunter) reads it: a table a series, a row a session, a file that says what is what.
+"""Writes the history of a session's metrics as Apache Otava (formerly Hunter) reads it: CSV tables, and a file that describes them.
 
-Otava looks for change points in a CSV file that has one row a run, and takes every row for the same test. So each experiment,
-params and topology has a file of its own, and `otava.yaml` (JSON, which is YAML too) names their columns. Otava refuses a column with
-an empty field: there only metrics are named that every row has.
+Otava looks for change points in a CSV file with one row per run, and takes all rows for the same test. So each combination of
+experiment, params and topology gets a table of its own, and `otava.yaml` (written as JSON, which is valid YAML) lists their columns.
+Otava refuses a column with an empty field: only metrics that every row has are listed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from bench.record import store
 
 CONFIG = "otava.yaml"
 ABOUT = ("time", "session", "revision", "params")
-# Otava's words for which way is better; 1 where neither is, as it knows no third.
+# Otava knows two directions only: a metric without one gets 1.
 DIRECTIONS: dict[Better | None, int] = {"higher": 1, "lower": -1, None: 1}
 
 
 def add(session_folder: Path, into: Path) -> list[Path]:
-    """Add a session's row to the table of each of its series in `into`, in place of one that it has there; the tables.
+    """Add a session's row to the table of each of its series in the folder `into`; return the tables' paths.
 
-    Raises BadInput where a table has other columns: its metrics were others then.
+    A row that a table has of this session is replaced. Raises BadInput if a table lacks a metric's column.
     """
     from bench import analysis
 
@@ -38,22 +38,22 @@ def add(session_folder: Path, into: Path) -> list[Path]:
     report = analysis.build(session, store.load_runs(session_folder, session))
     rows, better = of_session(metric_history.numbers(report), about)
     into.mkdir(parents=True, exist_ok=True)
-    texts = {}
+    tables = {}
     for name, row in rows.items():
         path = into / f"{name}.csv"
-        texts[path] = with_row(path.read_text() if path.exists() else "", row, str(path))
-    for path, text in texts.items():
-        store.write_whole(path, text.encode())
+        tables[path] = with_row(path.read_text() if path.exists() else "", row, str(path))
+    for path, table in tables.items():
+        store.write_whole(path, table.encode())
     known = json.loads((into / CONFIG).read_text())["tests"] if (into / CONFIG).exists() else {}
-    tests = {path.stem: described(path.name, text, better[path.stem]) for path, text in texts.items()}
+    tests = {path.stem: described(path.name, table, better[path.stem]) for path, table in tables.items()}
     store.write_whole(into / CONFIG, (json.dumps({"tests": known | tests}, indent=2) + "\n").encode())
-    return list(texts)
+    return list(tables)
 
 
 def of_session(
     numbers: Iterable[Number], about: Mapping[str, str]
 ) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, Better | None]]]:
-    """By name of series: its row, and which way each of its metrics is better. Ratios of topologies are left out."""
+    """Return the row of each series, by its name, and the direction of each of its metrics. Ratios of topologies are left out."""
     rows: dict[str, dict[str, str]] = {}
     better: dict[str, dict[str, Better | None]] = {}
     for number in numbers:
@@ -67,13 +67,13 @@ def of_session(
 
 
 def with_row(table: str, row: Mapping[str, str], name: str) -> str:
-    """`table`, which may be empty, with `row` in place of that of the same session, or at its end."""
+    """Add `row` to the CSV `table`, which may be empty, in place of the row of the same session. `name` is for the error message."""
     reader = csv.DictReader(io.StringIO(table))
     columns = list(reader.fieldnames or row)
     if unknown := row.keys() - set(columns):
         raise BadInput(
             f"{name} has no column {', '.join(sorted(unknown))}, which this session has.",
-            "Move the file away: the table begins anew.",
+            "Move the file away to begin a new table.",
         )
     others = [line for line in reader if line["session"] != row["session"]]
     page = io.StringIO()
@@ -84,7 +84,7 @@ def with_row(table: str, row: Mapping[str, str], name: str) -> str:
 
 
 def described(file: str, table: str, better: Mapping[str, Better | None]) -> dict[str, object]:
-    """What Otava must know of a table: its file, its columns, which way each metric is better."""
+    """Return Otava's description of a table: its file, its columns, the direction of each metric."""
     lines = list(csv.DictReader(io.StringIO(table)))
     whole = [name for name in better if all(line.get(name) for line in lines)]
     return {

@@ -1,4 +1,4 @@
-"""Reads from the last sessions what the next plan needs: how long runs take, and how far pairs spread."""
+"""Reads from the last sessions what the next plan needs: durations of runs, and the spread of pairs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from bench.errors import RecordDamaged
 from bench.planning.plan import QUIET_CHECK_SECONDS, Known, run_key, time_key
 from bench.record import store
 
-SESSIONS = 10  # the last ones; older ones say little of this machine now
+SESSIONS = 10  # newest sessions that are read; older ones say little about the machine's present state
 
 
 def known(out: Path, target: str) -> Known:
-    """What the last sessions in `out` took on `target`: medians of runs and clusters, the mean wait before a block."""
+    """Return durations from the last sessions in `out` on `target`: medians of runs and clusters, mean wait before a block."""
     seconds: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     clusters: defaultdict[str, list[float]] = defaultdict(list)
     waits: list[float] = []
@@ -27,7 +27,7 @@ def known(out: Path, target: str) -> Known:
             session = store.load_session(folder)
             runs = store.load_runs(folder, session) if session.target == target else []
         except RecordDamaged:
-            continue  # `bench show` says so; it is no reason not to plan
+            continue  # `bench show` reports the damage, and a plan can do without this session
         for run in runs:
             if run.status == "ok" and run.seconds is not None:
                 seconds[time_key(run.spec)].append(run.seconds)
@@ -45,7 +45,7 @@ def known(out: Path, target: str) -> Known:
 
 @dataclass(frozen=True, kw_only=True)
 class PairSpread:
-    """How far the log-ratios of a headline's pairs lay from their mean in earlier sessions: a pooled SD."""
+    """The pooled standard deviation of the log-ratios of a headline's pairs in earlier sessions."""
 
     deviation: float
     pairs: int
@@ -53,19 +53,19 @@ class PairSpread:
 
 
 def spreads(out: Path) -> dict[str, PairSpread]:
-    """By `plan.run_key`: what the last sessions in `out` say of pairs to come."""
-    found: defaultdict[str, list[list[float]]] = defaultdict(list)
+    """Return the spread of pairs in the last sessions in `out`, by `plan.run_key`."""
+    log_ratios_by_key: defaultdict[str, list[list[float]]] = defaultdict(list)
     for folder in islice(store.newest(out), SESSIONS):
         try:
             for key, logs in _headline_logs(folder):
-                found[key].append(logs)
+                log_ratios_by_key[key].append(logs)
         except RecordDamaged:
             continue
-    return {key: _pooled(sessions) for key, sessions in found.items()}
+    return {key: _pooled(sessions) for key, sessions in log_ratios_by_key.items()}
 
 
 def _headline_logs(folder: Path) -> Iterator[tuple[str, list[float]]]:
-    """Of each cell of a session with two pairs or more: its key, and the log-ratios of its headline."""
+    """Yield the key and the headline's log-ratios of each cell that has two pairs or more."""
     from bench import analysis
     from bench.analysis.comparison import log_ratios
 
@@ -82,7 +82,7 @@ def _headline_logs(folder: Path) -> Iterator[tuple[str, list[float]]]:
 
 
 def _pooled(sessions: list[list[float]]) -> PairSpread:
-    """Each session about its own mean: between two sessions the ratio itself may have changed."""
+    """Pool variances, each session about its own mean: between two sessions the ratio itself may have changed."""
     squares = sum((len(logs) - 1) * variance(logs) for logs in sessions)
     pairs = sum(map(len, sessions))
     return PairSpread(deviation=math.sqrt(squares / (pairs - len(sessions))), pairs=pairs, sessions=len(sessions))

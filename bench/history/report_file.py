@@ -1,4 +1,4 @@
-"""Keeps the report of a session beside its records, and reads it back while the records and the analysis are the same."""
+"""Stores the report of a session beside its records, and reuses it while records and analysis are unchanged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_BYTES = 2**28
 
 
 def keep(folder: Path, summary: Summary, report: Report) -> None:
-    """Write the report that was made from the records after `summary` was read, where it can be written."""
+    """Write the report beside the records, and into `summary` which state of the records it was made from. Ignores OSError."""
     content = to_json(report)
     with suppress(OSError):
         replace_whole(folder / FILE, content, is_lasting=False)
@@ -32,16 +32,16 @@ def keep(folder: Path, summary: Summary, report: Report) -> None:
 
 
 def is_kept(summary: Summary) -> bool:
-    """Whether the session's report was made from its records as they are, by this analysis."""
+    """Whether the stored report was made from the present records by the present analysis."""
     return summary.report_code == _code()
 
 
 def load(folder: Path, summary: Summary) -> Report:
-    """The report of a session: as it was kept, or else made anew, and kept. Raises RecordDamaged."""
-    return _kept(folder, summary) or _made(folder, summary)
+    """Return the report of a session: the stored one if it is current, else a new one, which is stored. Raises RecordDamaged."""
+    return _read_stored(folder, summary) or _build(folder, summary)
 
 
-def _kept(folder: Path, summary: Summary) -> Report | None:
+def _read_stored(folder: Path, summary: Summary) -> Report | None:
     if not is_kept(summary):
         return None
     with suppress(OSError, msgspec.DecodeError, ValueError, RecursionError):
@@ -51,7 +51,7 @@ def _kept(folder: Path, summary: Summary) -> Report | None:
     return None
 
 
-def _made(folder: Path, summary: Summary) -> Report:
+def _build(folder: Path, summary: Summary) -> Report:
     session = store.load_session(folder)
     report = build(session, store.load_runs(folder, session))
     keep(folder, summary, report)
@@ -59,5 +59,5 @@ def _made(folder: Path, summary: Summary) -> Report:
 
 
 def _code() -> str:
-    """What a kept report must have been made by: another analysis may come to other numbers."""
+    """Return the hash of the analysis: another one may compute other numbers."""
     return identity.code_hash(identity.SOURCE / "analysis")

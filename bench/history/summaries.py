@@ -1,7 +1,7 @@
 """Summarises each session for lists, in a small file beside its records.
 
-A summary says which state of the records it was made from, and is made anew when they changed. A session is summarised in
-its folder only once every run that was begun has ended; until then it is read at each look.
+A summary names the state of the records that it was made from, and is renewed when they change. It is stored only after every
+started run has ended; until then it is made anew each time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_BYTES = 64 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One session as a list shows it. `damage`: why its record cannot be read."""
+    """A session's line in a list. `damage` is the reason why its record cannot be read."""
 
     folder: str = ""
     id: str = ""
@@ -43,16 +43,16 @@ class Entry:
     invalid: int = 0
     failed: int = 0
     stopped: int = 0
-    damaged: int = 0  # runs whose end cannot be read
+    damaged: int = 0  # runs whose run.json cannot be read
     damage: str = ""
-    running: bool = False  # now; a run of it that has not ended counts as stopped until it does
+    running: bool = False  # at present; its unfinished run is counted as stopped
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """An entry, the state of the records that it was made from, and which report was made from the same state."""
+    """A session's entry, the state of the records that it was made from, and the report made from the same state."""
 
-    stamp: str  # empty: the records may still change
+    stamp: str  # empty while the records may still change
     entry: Entry
     report_sha256: str = ""
     report_code: str = ""  # hash of the analysis that made the report
@@ -61,22 +61,22 @@ class Summary:
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """Which sessions to list: all conditions that are given must hold."""
+    """Conditions that a listed session must meet; empty ones are ignored."""
 
     experiment: str = ""
     target: str = ""
     profile: str = ""
     since: str = ""  # the beginning of an ISO date
-    status: str = ""  # at least one run of it
+    status: str = ""  # of at least one run
 
 
 def entries(out: Path, filters: Filters = Filters(), running: Collection[str] = ()) -> list[Entry]:
-    """The sessions in `out` that pass, oldest first. `running`: the resolved folders of those that run now."""
-    found = (
+    """Return the sessions in `out` that pass `filters`, oldest first. `running`: resolved folders of the running sessions."""
+    marked = (
         replace(summary.entry, running=True) if running and str((out / name).resolve()) in running else summary.entry
         for name, summary in read_all(out)
     )
-    return [entry for entry in found if _passes(entry, filters)]
+    return [entry for entry in marked if _passes(entry, filters)]
 
 
 def _passes(entry: Entry, filters: Filters) -> bool:
@@ -91,51 +91,51 @@ def _passes(entry: Entry, filters: Filters) -> bool:
 
 
 def read_all(out: Path) -> Iterator[tuple[str, Summary]]:
-    """The summary of each session in `out`, by the name of its folder."""
-    for name in sorted(each.name for each in os.scandir(out)) if out.is_dir() else ():
+    """Yield the folder's name and the summary of each session in `out`."""
+    for name in sorted(entry.name for entry in os.scandir(out)) if out.is_dir() else ():
         try:
             summary = read(out / name)
-        except OSError:  # no session, or it was removed meanwhile
+        except OSError:  # not a session, or removed meanwhile
             continue
         yield name, summary
 
 
 def read(folder: Path) -> Summary:
-    """The summary of the session in `folder`, made anew where the kept one is stale. Raises OSError where there is none."""
+    """Return the summary of the session in `folder`, renewed if it is stale. Raises OSError if there is no session."""
     stamp = _stamp(folder)
-    kept = _kept(folder)
-    if kept is not None and (kept.stamp, kept.entry.folder) == (stamp, folder.name):
-        return kept
-    made = _made(folder, stamp)
-    keep(folder, made)
-    return made
+    stored = _read_stored(folder)
+    if stored is not None and (stored.stamp, stored.entry.folder) == (stamp, folder.name):
+        return stored
+    summary = _summarise(folder, stamp)
+    keep(folder, summary)
+    return summary
 
 
 def keep(folder: Path, summary: Summary) -> None:
-    """Write the summary into its session's folder, where it can be written and the records are not going to change."""
+    """Store the summary in its session's folder, unless the records may still change. Ignores OSError."""
     if summary.stamp:
         with suppress(OSError):
             replace_whole(folder / FILE, to_json(summary), is_lasting=False)
 
 
 def _stamp(folder: Path) -> str:
-    """What changes when the plan of a session does, or a run is begun."""
+    """Return a text that changes when the plan of a session changes or a run is started."""
     plan, runs = (folder / "session.json").stat(), ""
     with suppress(OSError):
         runs = f"{(folder / 'runs').stat().st_mtime_ns}"
     return f"{plan.st_mtime_ns}/{plan.st_size}/{runs}"
 
 
-def _kept(folder: Path) -> Summary | None:
+def _read_stored(folder: Path) -> Summary | None:
     try:
-        found = from_clean_json(read_plain(folder / FILE, most_bytes=MOST_BYTES), Summary)
+        summary = from_clean_json(read_plain(folder / FILE, most_bytes=MOST_BYTES), Summary)
     except (OSError, msgspec.DecodeError, ValueError, RecursionError):
         return None
-    return found if found.version == VERSION else None
+    return summary if summary.version == VERSION else None
 
 
-def _made(folder: Path, stamp: str) -> Summary:
-    """Read a session's plan and how its runs ended; their samples are not read."""
+def _summarise(folder: Path, stamp: str) -> Summary:
+    """Read a session's plan and how its runs ended, but not their samples."""
     try:
         with store.readable(folder):
             session = store.load_session(folder)
@@ -158,20 +158,20 @@ def _made(folder: Path, stamp: str) -> Summary:
 
 
 def _endings(folder: Path, session: Session) -> tuple[dict[str, Any], bool]:
-    """How many runs ended in each way, and whether all that were begun have."""
+    """Count the runs by how they ended, and tell whether all started runs have ended."""
     counts: dict[str, Any] = dict.fromkeys(get_args(Status), 0)
     is_closed = True
     for spec in session.specs:
-        tried = store.latest_attempt(folder, spec)
-        if tried is None:
+        attempt = store.latest_attempt(folder, spec)
+        if attempt is None:
             continue
         try:
-            found = store.ending(store.run_folder(folder, tried))
+            result = store.ending(store.run_folder(folder, attempt))
         except store.OtherSchema:
             raise
         except RecordDamaged:
-            counts["damaged"], is_closed = counts["damaged"] + 1, False  # it may yet be repaired
+            counts["damaged"], is_closed = counts["damaged"] + 1, False  # it may still be repaired
             continue
-        counts[found.status if found else "stopped"] += 1
-        is_closed = is_closed and found is not None
+        counts[result.status if result else "stopped"] += 1
+        is_closed = is_closed and result is not None
     return counts, is_closed

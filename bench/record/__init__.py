@@ -1,1 +1,1 @@
-"""The record of a session on disk, which is the truth, and atomic file writes."""
+"""Reads and writes the record of a session on disk, which is the truth; writes files atomically."""

@@ -1,4 +1,4 @@
-"""Files with a promise: written, they are there whole or not at all; read, they are files, and nothing that is waited for."""
+"""Writes files atomically, and reads regular files without ever blocking."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from pathlib import Path
 
 from bench.errors import BadInput, error_in_output
 
-LOG_LINES = 20  # the end of a log, in which a failure is explained
+LOG_LINES = 20  # a failed program explains itself in the last lines of its log
 
 
 def replace_whole(path: Path, content: bytes, *, is_lasting: bool) -> None:
-    """Write `content` beside `path` and rename it there. Raises OSError.
+    """Write `content` to a temporary file beside `path` and rename it to `path`. Raises OSError.
 
-    `is_lasting`: it is on the disk before this returns, and survives a machine that stops. That takes time, which is not
-    to be had where writing is part of what is timed.
+    `is_lasting`: sync the file to disk before returning, so that it survives a crash of the machine. A sync takes time:
+    leave it out where the write itself is timed.
     """
-    beside = path.with_name(f".{path.name}.{os.getpid()}")  # two processes may be at the same file
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")  # one per process: two may write the same file
     try:
-        with beside.open("wb") as file:
+        with temporary.open("wb") as file:
             file.write(content)
             if is_lasting:
                 file.flush()
                 os.fsync(file.fileno())
-        beside.replace(path)
+        temporary.replace(path)
     except OSError:
         with suppress(OSError):
-            beside.unlink()  # half a file is of no use
+            temporary.unlink()
         raise
 
 
 def expand_home(text: str) -> str:
-    """The path in `text` with the home folder in the place of its `~`. Raises BadInput where there is no such home."""
-    expanded = os.path.expanduser(text)  # noqa: PTH111, Path raises RuntimeError, and drops what `text` ends in
+    """Replace the `~` or `~user` that `text` begins with by the home folder. Raises BadInput if it is unknown."""
+    expanded = os.path.expanduser(text)  # noqa: PTH111, Path raises RuntimeError, and drops a trailing slash
     if expanded.startswith("~"):
         raise BadInput(
             f"{text}: the home folder {text.partition('/')[0]} is not known.", f"Write the whole path, or ./{text}."
@@ -45,12 +45,12 @@ def expand_home(text: str) -> str:
 
 
 def open_plain(path: Path) -> BufferedReader:
-    """A regular file that the user names, open for reading: a pipe would be waited for, and a device may never end.
+    """Open a regular file for reading. Raises OSError for everything else, without blocking.
 
-    Raises OSError for anything else, without waiting.
+    A pipe would block, and reading a device may never end.
     """
-    refusal = OSError(errno.EINVAL, "it is no regular file", str(path))
-    if not stat.S_ISREG(path.stat().st_mode):  # before it is opened, which some devices notice
+    refusal = OSError(errno.EINVAL, "it is not a regular file", str(path))
+    if not stat.S_ISREG(path.stat().st_mode):  # before it is opened: some devices react to that
         raise refusal
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -60,13 +60,13 @@ def open_plain(path: Path) -> BufferedReader:
 
 
 def read_plain(path: Path, *, most_bytes: int = -1) -> bytes:
-    """The content of a regular file, or its first `most_bytes`. Raises OSError for anything else, without waiting."""
+    """Return the content of a regular file, or its first `most_bytes`. Raises OSError for everything else, without blocking."""
     with open_plain(path) as file:
         return file.read(most_bytes)
 
 
 def error_in_log(log: Path) -> str:
-    """Why a program failed, as the end of its log says it; empty where the log is empty or missing."""
+    """Return the reason of a failure from the end of a program's log; empty if the log is empty or missing."""
     try:
         lines = log.read_text(errors="replace").splitlines()
     except OSError:

@@ -1,7 +1,7 @@
-"""Encodes and decodes the lines of samples.jsonl: facts, a sample, usage, a checksum or progress, each with its number.
+"""Encodes and decodes the lines of samples.jsonl. Each line has a number and one of: facts, sample, usage, checksum, progress.
 
-A sample and usage are written without what is missing or the default, their interval as `begin` and `end`. All lines of a
-file are decoded at once, straight into columns.
+Missing values and defaults of a sample and of usage are not written; an interval is written as `begin` and `end`. All
+lines of a file are decoded at once, straight into columns.
 """
 
 from __future__ import annotations

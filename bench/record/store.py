@@ -1,15 +1,15 @@
-"""The record on disk: appended to, never rewritten, finished by a rename. It is the truth.
+"""Reads and writes the record of a session: runs are appended to, never rewritten, and finished by a rename.
 
 results/<session>/session.json                    the plan, and why it ended early
-results/<session>/runs/<run>/spec.json            what was asked
+results/<session>/runs/<run>/spec.json            the Spec that the run was started with
 results/<session>/runs/<run>/samples.jsonl        one value a line: facts, a sample, usage, a checksum
-results/<session>/runs/<run>/run.json             how it ended, written last
-results/<session>/runs/<run>/prometheus.om.gz     what Prometheus had of it, where there was one
-results/<session>/runs/<run>/files/               what is left beside the numbers: a profile, a journal
-results/<session>/runs/<run>/files/timeline.json.gz   what each node used over the time of the run, for pictures
+results/<session>/runs/<run>/run.json             how the run ended, written last
+results/<session>/runs/<run>/prometheus.om.gz     the series that Prometheus had of the run, if it was monitored
+results/<session>/runs/<run>/files/               files written beside the samples: profiles, a journal
+results/<session>/runs/<run>/files/timeline.json.gz   resource use of each node during the run, for pictures
 results/<session>/runs/<run>/job.log              the end of the driver's log
-results/<session>/report.{txt,html,json}          the report: text, with pictures, for programs
-results/<session>/summary.json                    what lists show of it, and which records that and report.json were made from
+results/<session>/report.{txt,html,json}          the report: text, HTML with pictures, JSON for programs
+results/<session>/summary.json                    the session's line in lists, and which records it and report.json were made from
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ T = TypeVar("T")
 DEFAULT_FOLDER = Path("results")
 LEAST_FREE_BYTES = 2**30
 LOG_END_BYTES = 20_000
-CLOCK_ERROR = timedelta(hours=1)  # that the clock of another machine may have
+CLOCK_ERROR = timedelta(hours=1)  # how far the clock of another machine may be ahead
 SAMPLES = "samples.jsonl"
 SERIES = "prometheus.om.gz"
 FILES = "files"
-TIMELINE = "timeline.json.gz"  # among these
-MOST_PROFILES = 64  # of one run
-DONE = "done.jsonl"  # among these: what the next attempt at the run is given back, so that it need not be done again
-DATA = "data "  # in front of a data set's name, among the checksums of a run
+TIMELINE = "timeline.json.gz"  # in FILES
+MOST_PROFILES = 64  # per run
+DONE = "done.jsonl"  # in FILES: the items that are done, which the run's next attempt does not repeat
+DATA = "data "  # prefix of a data set's name among the checksums of a run
 _OF_RAYMETER = re.compile(r"^\d{8}-\d{6}-(confirm|selfcheck)-")  # sessions that no user planned
 
 
 class OtherSchema(RecordDamaged):
-    """A file was written by a raymeter whose records this one cannot read. Nothing is wrong with it."""
+    """A file has another schema version, which this raymeter cannot read. The file itself is not damaged."""
 
 
 def check_writable(folder: Path) -> None:
-    """Raise CannotWrite unless `folder` can be made and written to, with a GiB to spare."""
+    """Raise CannotWrite unless `folder` exists or can be created, is writable, and has 1 GiB free."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / f".write-{os.getpid()}"
@@ -77,9 +77,9 @@ def check_writable(folder: Path) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """A file that is whole or not there, and on the disk. Raises CannotWrite.
+    """Write a file atomically and sync it to disk. Raises CannotWrite.
 
-    What is there and is no file, as /dev/stdout, is written to: who may rename would put a file in its place.
+    A path that exists and is not a regular file, like /dev/stdout, is written to directly: a rename would replace it.
     """
     try:
         if path.exists() and not path.is_file():
@@ -93,7 +93,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def create(out: Path, session: Session) -> Path:
-    """Make the session's folder, with its plan in it. A folder that is there is refused."""
+    """Create the session's folder with its plan in it. Raises CannotWrite if the folder exists."""
     check_writable(out)
     folder = out / session.id
     try:
@@ -107,7 +107,7 @@ def create(out: Path, session: Session) -> Path:
 
 
 def end_early(folder: Path, why: str) -> Session:
-    """Write into the plan why it is complete without the runs that it lacks; the empty text: that none are left out."""
+    """Write into the plan why the session ends without its remaining runs, and return the plan. An empty `why` reopens it."""
     session = load_session(folder)
     if session.ended != why:
         session = replace(session, ended=why)
@@ -116,12 +116,12 @@ def end_early(folder: Path, why: str) -> Session:
 
 
 def run_folder(folder: Path, spec: Spec) -> Path:
-    """Where the files of this run of `spec` are."""
+    """Return the folder of the run of `spec`."""
     return folder / "runs" / spec.folder
 
 
 def begin_run(folder: Path, spec: Spec) -> Path:
-    """Make the folder of a run and write down what was asked. A folder that is there is refused."""
+    """Create the folder of a run, with its Spec in it. Raises CannotWrite if the folder exists."""
     path = run_folder(folder, spec)
     try:
         path.mkdir(parents=True)
@@ -134,7 +134,7 @@ def begin_run(folder: Path, spec: Spec) -> Path:
 
 
 def append(path: Path, *, offset: int, content: bytes) -> int:
-    """Add `content`, which begins at `offset`, to the end of `path`; the new length. Raises RecordDamaged on a gap."""
+    """Append `content`, which starts at byte `offset`, to `path`; return the new length. Raises RecordDamaged on a gap."""
     try:
         with path.open("ab") as file:
             if file.tell() != offset:
@@ -145,12 +145,12 @@ def append(path: Path, *, offset: int, content: bytes) -> int:
             return file.tell()
     except OSError as error:
         with suppress(OSError):
-            os.truncate(path, offset)  # half a line would spoil all that is before it
+            os.truncate(path, offset)  # half a line would make all lines before it unreadable
         raise CannotWrite(f"{path} cannot be written: {error.strerror}.", "Make room, then `bench resume`.") from error
 
 
 def close_run(folder: Path, spec: Spec, result: RunResult) -> RunResult:
-    """Write how the run ended, with clean text; what was written. After this it is never touched again."""
+    """Write how the run ended, as the last file of the run, and return it as written: with clean text."""
     path = run_folder(folder, spec)
     log = clean_text(result.log_end)
     if log:
@@ -161,16 +161,16 @@ def close_run(folder: Path, spec: Spec, result: RunResult) -> RunResult:
 
 
 def measure(path: Path) -> tuple[int, str]:
-    """Whole lines in a samples.jsonl, and the SHA-256 of its bytes."""
+    """Return the number of complete lines in a samples.jsonl, and the SHA-256 of its bytes."""
     content = _content(path)
     return content.count(b"\n"), hashlib.sha256(content).hexdigest()
 
 
 def find(out: Path, name: str) -> Path:
-    """The session folder called `name`: a path, an id, the beginning of one, or `latest`. Raises BadInput.
+    """Return the folder of the session called `name`: a path, an id, the beginning of an id, or `latest`. Raises BadInput.
 
-    A whole name is that folder, whatever else begins with it; the beginning of an id is the session, and not a copy of it.
-    The latest is the last one that the user planned: those of `compare --confirm` and `selfcheck` are found by their ids.
+    A complete name takes precedence over names that only begin with it, and a session over its copies. `latest` is the
+    newest session that the user planned: sessions of `compare --confirm` and `selfcheck` are found by their ids only.
     """
     if not name.strip():
         raise BadInput("The name of a session cannot be empty.", "See the names with `bench list sessions`.")
@@ -185,7 +185,7 @@ def find(out: Path, name: str) -> Path:
             "Measure one with `bench run`, or name the folder that has them with --out.",
         )
     if name == "latest":
-        matching = list(itertools.islice((each for each in newest(out) if not _OF_RAYMETER.search(each.name)), 1))
+        matching = list(itertools.islice((path for path in newest(out) if not _OF_RAYMETER.search(path.name)), 1))
     else:
         matching = [folder for folder in folders if folder.name == name]
         matching = matching or [folder for folder in folders if folder.name.startswith(name)]
@@ -196,7 +196,7 @@ def find(out: Path, name: str) -> Path:
     if matching:
         raise BadInput(f"{name} could be any of {len(matching)} sessions.", f"Such as {matching[0].name}.")
     known = ", ".join(folder.name for folder in folders[-3:])
-    # The beginning of an id is enough, so what is as long as that is what it is held against.
+    # The beginning of an id is enough, so `name` is compared with as much of each id.
     beginnings = {
         **({} if name == "latest" else {"latest": "latest"}),
         **{folder.name[: len(name)]: folder.name for folder in folders},
@@ -206,8 +206,8 @@ def find(out: Path, name: str) -> Path:
 
 
 def check_there(out: Path) -> None:
-    """Raise BadInput where `out` is no folder: a slip in its name must not look like a folder without sessions."""
-    if not out.is_dir() and (out.exists() or out != DEFAULT_FOLDER):  # the default one is made by the first session
+    """Raise BadInput if `out` is not a folder: a mistyped name must not look like a folder without sessions."""
+    if not out.is_dir() and (out.exists() or out != DEFAULT_FOLDER):  # the first session creates the default folder
         what = "is no folder" if out.exists() else "does not exist"
         raise BadInput(f"--out {out}: it {what}.", "Name the folder that has the sessions.")
 
@@ -218,7 +218,7 @@ def session_folders(out: Path) -> list[Path]:
 
 
 def newest(out: Path) -> Iterator[Path]:
-    """The folders of all sessions but copies, the newest first. Those that no clock can have dated yet come last."""
+    """Yield the folders of all sessions that are no copies, newest first. Those dated in the future come last."""
     now = f"{datetime.now(UTC) + CLOCK_ERROR:%Y%m%d-%H%M%S}"
     in_order = sorted(
         session_folders(out), key=lambda folder: (folder.name[: len(now)] <= now, folder.name), reverse=True
@@ -227,24 +227,24 @@ def newest(out: Path) -> Iterator[Path]:
 
 
 def _is_copy(folder: Path) -> bool:
-    """Whether the session in `folder` is beside it too, in the folder with its own name."""
+    """Whether `folder` is a copy of a session that is beside it, in the folder with the session's id."""
     try:
         id_ = from_clean_json(read_plain(folder / "session.json"), _Named).id
     except (OSError, msgspec.DecodeError, ValueError):
-        return False  # who reads all of it will say what is wrong
+        return False  # reading the whole file reports the reason
     return id_ != folder.name and (folder.parent / id_ / "session.json").is_file()
 
 
 @dataclass(frozen=True)
 class _Named:
-    """As much of a session as tells whose copy it is."""
+    """The one field of a session that tells a copy from the original."""
 
     id: str
 
 
 @contextmanager
 def readable(folder: Path) -> Iterator[None]:
-    """What of a session may not be read is damage to that session alone. Raises RecordDamaged, naming the file."""
+    """Turn an OSError while reading a session into RecordDamaged with the file's name, so that other sessions stay readable."""
     try:
         yield
     except OSError as error:
@@ -254,95 +254,95 @@ def readable(folder: Path) -> Iterator[None]:
 
 
 def load_session(folder: Path) -> Session:
-    """The plan. Raises RecordDamaged."""
+    """Return the plan of the session in `folder`. Raises RecordDamaged."""
     return _read(folder / "session.json", Session)
 
 
 def attempts(folder: Path, spec: Spec) -> Iterator[Spec]:
-    """`spec` with the number of each attempt that was begun."""
+    """Yield `spec` with the number of each attempt that was started."""
     for number in itertools.count(1):
-        tried = replace(spec, attempt=number)
+        attempt = replace(spec, attempt=number)
         with readable(folder):
-            is_begun = run_folder(folder, tried).is_dir()
-        if not is_begun:
+            is_started = run_folder(folder, attempt).is_dir()
+        if not is_started:
             return
-        yield tried
+        yield attempt
 
 
 def latest_attempt(folder: Path, spec: Spec) -> Spec | None:
-    """The last attempt at `spec`; None if it was never begun."""
-    return max(attempts(folder, spec), key=lambda tried: tried.attempt, default=None)
+    """Return the last attempt at `spec`; None if it was never started."""
+    return max(attempts(folder, spec), key=lambda attempt: attempt.attempt, default=None)
 
 
-def check_unchanged(folder: Path, tried: Spec) -> None:
-    """Raise RecordDamaged where the plan has other settings for the attempt `tried` than those that it was started with."""
+def check_unchanged(folder: Path, attempt: Spec) -> None:
+    """Raise RecordDamaged if the plan has other settings for `attempt` than those that it was started with."""
     try:
-        begun = _begun(folder, tried)
+        started = _started_with(folder, attempt)
     except RecordDamaged:
-        return  # reading the run says so
-    _check_same(folder, begun, tried)
+        return  # reading the run reports the damage
+    _check_same(folder, started, attempt)
 
 
-def _begun(folder: Path, tried: Spec) -> Spec | None:
-    """What the attempt `tried` was started with; None: it was cut off before it was written down."""
-    path = run_folder(folder, tried) / "spec.json"
+def _started_with(folder: Path, attempt: Spec) -> Spec | None:
+    """Return the Spec that `attempt` was started with; None if the attempt was cut off before it was written."""
+    path = run_folder(folder, attempt) / "spec.json"
     return _read(path, Spec) if path.exists() else None
 
 
-def _check_same(folder: Path, begun: Spec | None, tried: Spec) -> None:
-    changed = _differences(begun, tried, but=("session",)) if begun else []  # its name is no setting
+def _check_same(folder: Path, started: Spec | None, attempt: Spec) -> None:
+    changed = _differences(started, attempt, ignoring=("session",)) if started else []  # a copy may have another name
     if changed:
         raise RecordDamaged(
-            f"Run {tried.folder} was started with different settings ({'; '.join(changed)}).",
+            f"Run {attempt.folder} was started with different settings ({'; '.join(changed)}).",
             f"Restore them in {folder / 'session.json'}, or start a new session.",
         )
 
 
 def check_cells(session: Session) -> None:
-    """Raise RecordDamaged where runs of one cell, which are compared with each other, have different settings."""
+    """Raise RecordDamaged if two runs of one cell, which will be compared with each other, have different settings."""
     first: dict[tuple[str, str, str], Spec] = {}
     for spec in session.specs:
         known = first.setdefault((spec.experiment, spec.cell, spec.topology.name), spec)
-        if differ := _differences(known, spec, but=("id", "session", "block", "attempt")):
+        if different := _differences(known, spec, ignoring=("id", "session", "block", "attempt")):
             raise RecordDamaged(
-                f"Runs {known.id} and {spec.id} of one cell have different settings ({'; '.join(differ)}).",
+                f"Runs {known.id} and {spec.id} of one cell have different settings ({'; '.join(different)}).",
                 "Restore them in session.json, or start a new session.",
             )
 
 
-def _differences(one: Spec, other: Spec, *, but: Collection[str]) -> list[str]:
+def _differences(one: Spec, other: Spec, *, ignoring: Collection[str]) -> list[str]:
     if one == other:
         return []
     was, now = _flat(one), _flat(other)
     return [
         f"{name} was {was.get(name)} and is {now.get(name)}"
         for name in now | was
-        if name not in but and was.get(name) != now.get(name)
+        if name not in ignoring and was.get(name) != now.get(name)
     ]
 
 
 def _flat(spec: Spec) -> dict[str, object]:
-    found: dict[str, object] = {}
+    settings: dict[str, object] = {}
     for name, value in as_builtins(spec).items():
-        found |= (
-            {f"{name}.{each}": inner for each, inner in value.items()} if isinstance(value, dict) else {name: value}
+        settings |= (
+            {f"{name}.{key}": inner for key, inner in value.items()} if isinstance(value, dict) else {name: value}
         )
-    return found
+    return settings
 
 
 def last_attempts(runs: Iterable[Run]) -> list[Run]:
-    """Of every run its last attempt, which is the one that counts."""
+    """Return the last attempt of every run, which is the one that counts."""
     return list({run.spec.id: run for run in runs}.values())
 
 
 def load_run(folder: Path, spec: Spec) -> Run:
-    """One run, checked line by line against how it says it ended. Raises RecordDamaged, naming file and line.
+    """Read one run, and check each line against run.json. Raises RecordDamaged with file and line.
 
-    A run without run.json was cut off: what it had measured is kept, and it is `stopped`.
+    A run without run.json was cut off: its samples are kept, and its status is `stopped`.
     """
     path = run_folder(folder, spec)
     with readable(path):
-        _check_same(folder, _begun(folder, spec), spec)
+        _check_same(folder, _started_with(folder, spec), spec)
         result = ending(path)
         content = _content(path / SAMPLES)
         recorded = _recorded(path / SAMPLES, content, is_closed=result is not None)
@@ -373,12 +373,12 @@ def load_run(folder: Path, spec: Spec) -> Run:
 
 
 def ending(path: Path) -> RunResult | None:
-    """How the run in the folder `path` ended; None: it was cut off before it could say so. Raises RecordDamaged."""
+    """Return how the run in the folder `path` ended; None if it was cut off before run.json. Raises RecordDamaged."""
     return _read(path / "run.json", RunResult) if (path / "run.json").exists() else None
 
 
 def _check_whole(path: Path, content: bytes, result: RunResult) -> None:
-    """Raise RecordDamaged where a samples.jsonl is not the one that `result` was written for, and say what became of it."""
+    """Raise RecordDamaged if a samples.jsonl is not the one that `result` was written for, with what happened to it."""
     count = content.count(b"\n")
     if (count, hashlib.sha256(content).hexdigest()) == (result.lines, result.sha256):
         return
@@ -393,16 +393,16 @@ def _check_whole(path: Path, content: bytes, result: RunResult) -> None:
 
 
 def _profiles(folder: Path) -> Iterator[tuple[str, str]]:
-    """By the names of their files, the profiles of a run. They come from a cluster: no more is read than may be there."""
-    found = (path for path in sorted(folder.glob("profile.*")) if stacks.read_name(path.name))
-    for path in itertools.islice(found, MOST_PROFILES):
+    """Yield name and text of each profile of a run. A cluster wrote them, so number and size of what is read are limited."""
+    paths = (path for path in sorted(folder.glob("profile.*")) if stacks.read_name(path.name))
+    for path in itertools.islice(paths, MOST_PROFILES):
         if path.is_file() and not path.is_symlink():
             with path.open("rb") as file:
                 yield path.name, clean_text(file.read(stacks.MOST_BYTES).decode(errors="replace"))
 
 
 def load_timelines(folder: Path, spec: Spec) -> tuple[Timeline, ...]:
-    """What each node used over the time of a run; nothing, where that was not kept. Raises RecordDamaged."""
+    """Return the timelines of each node's resource use during a run; none if they were not recorded. Raises RecordDamaged."""
     path = run_folder(folder, spec) / FILES / TIMELINE
     with readable(path.parent):
         if not path.is_file() or path.is_symlink():
@@ -415,7 +415,7 @@ def load_timelines(folder: Path, spec: Spec) -> tuple[Timeline, ...]:
 
 
 def read_samples(path: Path, *, is_closed: bool) -> Recorded:
-    """What a samples.jsonl says. Half a line at the end of a run that was cut off is left out. Raises RecordDamaged."""
+    """Decode a samples.jsonl. Half a line at the end of a run that was cut off is left out. Raises RecordDamaged."""
     return _recorded(path, _content(path), is_closed=is_closed)
 
 
@@ -431,23 +431,22 @@ def _recorded(path: Path, content: bytes, *, is_closed: bool) -> Recorded:
 
 
 def load_runs(folder: Path, session: Session) -> list[Run]:
-    """Every attempt of every run that was begun, in the order of the plan. One whose record is damaged says so."""
-    return [run_or_damage(folder, tried) for spec in session.specs for tried in attempts(folder, spec)]
+    """Read every attempt of every run that was started, in the order of the plan. Damaged runs have the status `damaged`."""
+    return [run_or_damage(folder, attempt) for spec in session.specs for attempt in attempts(folder, spec)]
 
 
 def run_or_damage(folder: Path, spec: Spec) -> Run:
-    """One run; where its record cannot be read it is `damaged`, with the reason, and hides no other run.
+    """Read one run. A run whose record is damaged becomes a run with the status `damaged` and the reason.
 
-    The reason names files as they are called inside the session's folder, so that it is the same wherever that is.
-    Raises OtherSchema.
+    The reason names files relative to the session's folder, so that it does not depend on where that is. Raises OtherSchema.
     """
     try:
         return load_run(folder, spec)
     except OtherSchema:
         raise
     except RecordDamaged as error:
-        what = error.what.removeprefix(f"{folder}{os.sep}")
-        return Run(spec=spec, status="damaged", reasons=(clean_reason(what),))
+        reason = error.what.removeprefix(f"{folder}{os.sep}")
+        return Run(spec=spec, status="damaged", reasons=(clean_reason(reason),))
 
 
 def _read(path: Path, kind: type[T]) -> T:
@@ -463,13 +462,13 @@ def _read(path: Path, kind: type[T]) -> T:
 
 @dataclass(frozen=True)
 class _Versioned:
-    """What every file of a record has or may leave out, of whatever version it is."""
+    """The schema version of a record's file; the other fields depend on it."""
 
     version: int = SCHEMA_VERSION
 
 
 def _check_version(path: Path, content: bytes) -> None:
-    """Raise OtherSchema before anything else is looked at: what a later version writes need not be readable here."""
+    """Raise OtherSchema for another schema version, before the other fields are decoded."""
     version = msgspec.json.decode(content, type=_Versioned).version
     if version != SCHEMA_VERSION:
         raise OtherSchema(

@@ -275,7 +275,7 @@ def test_a_link_is_refused(packed: Path, tmp_path: Path) -> None:
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr(link, "/etc/passwd")
-    with pytest.raises(RecordDamaged, match="runs/link is no regular file"):
+    with pytest.raises(RecordDamaged, match="runs/link is not a regular file"):
         reading.unpack(path, tmp_path / "into")
 
 
@@ -335,7 +335,7 @@ def test_what_is_no_capsule_is_refused_in_one_line(tmp_path: Path, content: byte
 def test_what_is_no_file_is_no_capsule_and_is_not_waited_for(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "some.zip"
     {"pipe": lambda: os.mkfifo(path), "device": lambda: path.symlink_to("/dev/null"), "folder": path.mkdir}[kind]()
-    with pytest.raises(RecordDamaged, match="no whole capsule: it is no regular file"):
+    with pytest.raises(RecordDamaged, match="no whole capsule: it is not a regular file"):
         checking.verify(path)
 
 

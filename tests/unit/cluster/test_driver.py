@@ -168,7 +168,7 @@ def test_a_node_with_other_code_than_the_callers_is_named(monkeypatch: pytest.Mo
     check_code("worker-1", "other")  # nobody says what it should be: the local code was sent
     monkeypatch.setenv(CALLERS_CODE, "mine")
     check_code("worker-1", "mine")
-    with pytest.raises(Unfit, match="worker-1 has the code other, and who submitted it has mine"):
+    with pytest.raises(Unfit, match="worker-1 has the code other, and the client that submitted it has mine"):
         check_code("worker-1", "other")
 
 

@@ -105,7 +105,7 @@ def test_a_driver_that_is_stopped_says_so_in_its_record(records: Path) -> None:
         end(driver, signal.SIGTERM)
         assert driver.returncode == 128 + signal.SIGTERM
     result = from_json((records / SPEC.session / "runs" / SPEC.folder / "run.json").read_bytes(), RunResult)
-    assert (result.status, result.reasons) == ("stopped", ("its driver was told to end by SIGTERM",))
+    assert (result.status, result.reasons) == ("stopped", ("its driver was stopped by SIGTERM",))
 
 
 def test_the_silence_that_a_driver_asked_for_ends_with_it(records: Path) -> None:

@@ -94,7 +94,7 @@ def test_work_whose_results_are_not_there_makes_the_run_invalid(folder: Path, ar
     for turn in invocation.turns():
         turn.measure(arm, lambda: [{"of": Future()}], lambda _: {"head": 1.0})
     (reason,) = invocation.reasons
-    assert reason.startswith(f"{arm.name}: the measured work returned values that are not there yet (1 x Future)")
+    assert reason.startswith(f"{arm.name}: the measured work returned values that are not computed yet (1 x Future)")
 
 
 def test_the_credit_of_every_interval_is_kept_to_be_compared_with_the_headline(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Work that was timed and not done is found: values that are not there yet, and credits that are not the headline's."""
+"""Timed work that was not done is found: values that are not computed yet, and credits that differ from the headline."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_large_arrays_are_not_walked() -> None:
 
 def test_the_reason_says_what_to_do() -> None:
     reason = unresolved_reason("ray", Counter({"ObjectRef": 100}))
-    assert reason.startswith("ray: the measured work returned values that are not there yet (100 x ObjectRef)")
+    assert reason.startswith("ray: the measured work returned values that are not computed yet (100 x ObjectRef)")
     assert "ray.get" in reason
     assert unresolved_reason("ray", Counter()) == ""
 

@@ -369,7 +369,7 @@ def test_a_file_that_cannot_be_a_plan_is_refused(tmp_path: Path, name: str, cont
 def test_what_is_no_file_is_no_plan_and_is_not_waited_for(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "plan.toml"
     {"pipe": lambda: os.mkfifo(path), "device": lambda: path.symlink_to("/dev/zero")}[kind]()
-    with pytest.raises(BadInput, match="cannot be read: it is no regular file"):
+    with pytest.raises(BadInput, match="cannot be read: it is not a regular file"):
         plan_text.read(path)
 
 

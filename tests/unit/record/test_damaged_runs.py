@@ -75,10 +75,10 @@ DAMAGES = {
     "CRLF": (lambda path: lines_changed(lambda text: text.replace(b"\n", b"\r\n"), path), "has CRLF line ends"),
     "null": (a_null_value, "Expected `float`, got `null`"),
     "nothing": (lambda path: path.unlink(), "has 0 of "),
-    "FIFO": (instead(os.mkfifo), "cannot be read: it is no regular file"),
-    "socket": (instead(a_socket), "cannot be read: it is no regular file"),
-    "device": (instead(lambda path: path.symlink_to("/dev/zero")), "cannot be read: it is no regular file"),
-    "folder": (instead(Path.mkdir), "cannot be read: it is no regular file"),
+    "FIFO": (instead(os.mkfifo), "cannot be read: it is not a regular file"),
+    "socket": (instead(a_socket), "cannot be read: it is not a regular file"),
+    "device": (instead(lambda path: path.symlink_to("/dev/zero")), "cannot be read: it is not a regular file"),
+    "folder": (instead(Path.mkdir), "cannot be read: it is not a regular file"),
     "ending": (lambda path: path.with_name("run.json").write_text("[]"), "run.json is not valid"),
     "spec": (lambda path: path.with_name("spec.json").write_text("{"), "spec.json is not valid"),
 }
@@ -184,7 +184,7 @@ def test_what_is_no_file_is_refused_by_an_export_that_could_not_pack_it(
     folder: Path, tmp_path: Path, kind: str
 ) -> None:
     DAMAGES[kind][0](samples_of(folder))
-    with pytest.raises(RecordDamaged, match=f"{RUN}/samples.jsonl is no regular file.*Remove it"):
+    with pytest.raises(RecordDamaged, match=f"{RUN}/samples.jsonl is not a regular file.*Remove it"):
         packing.pack(folder, tmp_path / "out")
 
 
@@ -229,5 +229,5 @@ def test_only_a_regular_file_is_read(tmp_path: Path) -> None:
     assert read_plain(tmp_path / "file") == b"content"
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path, Path("/dev/zero")):
-        with pytest.raises(OSError, match="it is no regular file"):
+        with pytest.raises(OSError, match="it is not a regular file"):
             read_plain(path)

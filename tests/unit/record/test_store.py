@@ -95,7 +95,7 @@ def test_a_file_that_may_not_be_read_is_damage_with_its_name(tmp_path: Path, nam
     path = store.run_folder(folder, a_spec()) / name
     path.unlink()
     path.mkdir()  # rights do not keep root out; that it is no file does
-    with pytest.raises(RecordDamaged, match=f"{name} cannot be read: it is no regular file"):
+    with pytest.raises(RecordDamaged, match=f"{name} cannot be read: it is not a regular file"):
         store.load_run(folder, a_spec())
 
 

@@ -16,7 +16,7 @@ from bench.runner.result import SessionResult, announce, judge
 
 
 def a_run(*samples: Sample, status: str = "ok", block: int = 1) -> Run:
-    reasons = () if status == "ok" else ("its driver was told to end by SIGTERM",)
+    reasons = () if status == "ok" else ("its driver was stopped by SIGTERM",)
     return Run(spec=a_spec(id=f"b0{block}", block=block), status=status, samples=samples, reasons=reasons)  # type: ignore[arg-type]
 
 
@@ -44,7 +44,7 @@ def test_one_value_of_the_headline_is_a_success() -> None:
 
 def test_a_run_that_somebody_else_stopped_is_no_success() -> None:
     stopped = a_run(a_sample(), status="stopped", block=2)
-    with pytest.raises(RunFailed, match="1 of 1 runs failed; the first, b02: its driver was told to end by SIGTERM"):
+    with pytest.raises(RunFailed, match="1 of 1 runs failed; the first, b02: its driver was stopped by SIGTERM"):
         judge(a_session(), [a_run(a_sample()), stopped])
     judge(a_session(ended="the budget of 20 min is used"), [a_run(a_sample()), stopped])
 
