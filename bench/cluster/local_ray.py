@@ -114,7 +114,9 @@ def started_on_use(ray_of_process: LocalRay) -> Iterator[LocalRay]:
     if not ray_of_process.address:
         os.environ.pop("RAY_ADDRESS", None)
         os.environ.setdefault("RAY_AUTH_MODE", "token")
-        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # otherwise Ray writes a token into the home folder
+        os.environ.setdefault(
+            "RAY_AUTH_TOKEN", secrets.token_hex(32)
+        )  # otherwise Ray writes a token into the home folder
     from ray._private import auto_init_hook
 
     before = auto_init_hook.auto_init_ray

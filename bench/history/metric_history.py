@@ -131,7 +131,9 @@ def numbers(report: Report) -> Iterator[Number]:
         params = to_json(dict(cell.params)).decode()
         for row in (*cell.rows, *cell.usage):
             comparison = row.comparison
-            estimates: dict[str, tuple[Estimate | None, str]] = {n: (side.estimate, "") for n, side in row.sides.items()}
+            estimates: dict[str, tuple[Estimate | None, str]] = {
+                n: (side.estimate, "") for n, side in row.sides.items()
+            }
             if comparison and comparison.ratio:
                 judged = "refused" if comparison.refused else comparison.verdict or ""
                 estimates[f"{comparison.candidate}/{comparison.baseline}"] = (comparison.ratio, judged)
