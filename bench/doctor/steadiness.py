@@ -18,7 +18,7 @@ MOST_STEAL = 0.02  # of the CPU time since boot
 
 
 def findings(wanted: Sequence[Target] = (), root: Path = ROOT) -> Iterator[Finding]:
-    """The quiet check without the load of deployments on the targets, then the causes of results that vary from minute to minute."""
+    """Yield the quiet check, without the load of deployments on the targets, then the causes of results that vary over minutes."""
     yield _quiet_check(quiet_check.look(time.sleep, *map(quiet_check.Deployment.of, wanted)))
     yield _pressure(root / "proc")
     is_virtual = "hypervisor" in _text(root / "proc/cpuinfo")
@@ -27,13 +27,13 @@ def findings(wanted: Sequence[Target] = (), root: Path = ROOT) -> Iterator[Findi
     yield from _frequency(root / "sys/devices/system/cpu", is_virtual=is_virtual)
 
 
-def _quiet_check(seen: quiet_check.Look) -> Finding:
-    if seen.is_quiet:
-        return Finding("quiet check", "good", f"passed: {seen.words}")
+def _quiet_check(state: quiet_check.Look) -> Finding:
+    if state.is_quiet:
+        return Finding("quiet check", "good", f"passed: {state.description}")
     wait = (
         f"A block would wait up to {quiet_check.longest_wait():.0f} s. End the programs that use the CPUs (see `top`)."
     )
-    return Finding("quiet check", "note", f"not passed: {seen.words}", wait)
+    return Finding("quiet check", "note", f"not passed: {state.description}", wait)
 
 
 def _pressure(proc: Path) -> Finding:
@@ -44,10 +44,10 @@ def _pressure(proc: Path) -> Finding:
 
 
 def _steal(proc: Path) -> Finding:
-    counted = read_host(range(os.cpu_count() or 1), proc)
-    if counted.steal_seconds is None or not counted.host_busy_seconds:
-        return Finding("steal", "good", "virtual machine; steal is not counted")
-    share = counted.steal_seconds / (counted.steal_seconds + counted.host_busy_seconds)
+    counters = read_host(range(os.cpu_count() or 1), proc)
+    if counters.steal_seconds is None or not counters.host_busy_seconds:
+        return Finding("steal", "good", "virtual machine; steal is not counters")
+    share = counters.steal_seconds / (counters.steal_seconds + counters.host_busy_seconds)
     hint = "Other machines share these CPUs; use a machine with dedicated CPUs." if share > MOST_STEAL else ""
     return Finding(
         "steal", "note" if hint else "good", f"virtual machine; {share:.1%} of the CPU time since boot was stolen", hint

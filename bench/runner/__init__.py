@@ -1,1 +1,1 @@
-"""Runs sessions: one run after another, the Jobs API, transfer of results, the quiet check, the lock."""
+"""Runs sessions: one run after the other, through the Jobs API, with quiet check, lock and transfer of results."""

@@ -9,13 +9,13 @@ from importlib.metadata import PackageNotFoundError, version
 from bench import identity
 from bench.model import NodeFacts, Run
 
-CODE, KERNEL = "raymeter code", "kernel"  # as reports call them
+CODE, KERNEL = "raymeter code", "kernel"  # the names that reports use
 
 
 def since(runs: Sequence[Run], *, is_local: bool) -> list[str]:
-    """What differs from the nodes of `runs`: `ray was 2.9.0 and is 2.9.1`. `is_local`: the nodes are of this machine.
+    """Return what differs from the nodes of `runs`, like `ray was 2.9.0 and is 2.9.1`. `is_local`: the nodes are this machine.
 
-    Nodes elsewhere have the versions of their image, of which only the code is known here.
+    Other nodes have the versions of their image, of which only the code is known here.
     """
     nodes = [node for run in runs if run.facts for node in run.facts.nodes]
     return list(_differences(map(_of_node, nodes), _now if is_local else {CODE: identity.code_hash()}.get))
@@ -26,7 +26,7 @@ def _of_node(node: NodeFacts) -> Mapping[str, str]:
 
 
 def _now(name: str) -> str | None:
-    """The version of `name` here."""
+    """Return the version of `name` on this machine; None if it has none."""
     known: dict[str, Callable[[], str]] = {
         CODE: identity.code_hash,
         KERNEL: platform.release,
@@ -39,7 +39,7 @@ def _now(name: str) -> str | None:
 
 
 def _differences(nodes: Iterable[Mapping[str, str]], now: Callable[[str], str | None]) -> Iterator[str]:
-    """One sentence for each name that `now` knows and whose earlier values differ from the present one."""
+    """Yield a sentence for each name that `now` knows and whose earlier values differ from the present one."""
     earlier: dict[str, dict[str, None]] = {}
     for node in nodes:
         for name, value in node.items():

@@ -1,6 +1,6 @@
-"""Sends to the head what a run needs, through the exporter: seeded data sets, and the work that earlier attempts did.
+"""Sends to the head what a run needs, through the exporter: seeded data sets, and the items that earlier attempts have done.
 
-A data set is sent once a cluster; other nodes get it from the driver.
+A data set is sent once per cluster; the other nodes get it from the driver.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from bench.model import Spec
 from bench.record.store import DONE, FILES
 from bench.targets import Cluster
 
-ASK_SECONDS = 10.0
+REQUEST_SECONDS = 10.0
 SEND_SECONDS = 300.0
-IT_RAN_HERE = 409  # so the head has the file
+IT_RAN_HERE = 409  # HTTP status if the attempt ran on this head, which therefore has the file
 
 
 def deliver(path: Path, cluster: Cluster) -> bool:
-    """Send the file of a data set to the head of `cluster`, unless it is there; whether it was sent.
+    """Send the file of a data set to the head of `cluster`, unless the head has it. Returns whether it was sent.
 
-    Its name contains its checksum, which the exporter checks: a file that is there is the right one. Raises AuthFailed or TargetFailed.
+    The name contains the checksum, which the exporter checks: a file of that name is the right one. Raises AuthFailed or TargetFailed.
     """
     try:
-        answer = _ask("HEAD", f"data/{path.name}", cluster, timeout_seconds=ASK_SECONDS)
+        answer = _request("HEAD", f"data/{path.name}", cluster, timeout_seconds=REQUEST_SECONDS)
     except http_client.RequestException as error:
         raise _not_sent(path, error) from error
     if _checked(answer).ok:
@@ -35,21 +35,21 @@ def deliver(path: Path, cluster: Cluster) -> bool:
 
 
 def send_done_work(path: Path, spec: Spec, cluster: Cluster) -> None:
-    """Send `path`, the work that the earlier attempt `spec` did, to where it was. Raises AuthFailed or TargetFailed."""
-    _put(path, f"runs/{spec.session}/{spec.folder}/{FILES}/{DONE}", cluster, fine=(IT_RAN_HERE,))
+    """Send `path`, the items that the earlier attempt `spec` has done, to that attempt's folder. Raises AuthFailed or TargetFailed."""
+    _put(path, f"runs/{spec.session}/{spec.folder}/{FILES}/{DONE}", cluster, accepted=(IT_RAN_HERE,))
 
 
-def _put(path: Path, to: str, cluster: Cluster, *, fine: tuple[int, ...] = ()) -> None:
+def _put(path: Path, to: str, cluster: Cluster, *, accepted: tuple[int, ...] = ()) -> None:
     try:
         with path.open("rb") as file:
-            answer = _ask("PUT", to, cluster, timeout_seconds=SEND_SECONDS, data=file)
+            answer = _request("PUT", to, cluster, timeout_seconds=SEND_SECONDS, data=file)
     except http_client.RequestException as error:
         raise _not_sent(path, error) from error
-    if not _checked(answer).ok and answer.status_code not in fine:
-        raise TargetFailed(f"The head did not take {path.name}: HTTP {answer.status_code}, {answer.text.strip()}.")
+    if not _checked(answer).ok and answer.status_code not in accepted:
+        raise TargetFailed(f"The head refused {path.name}: HTTP {answer.status_code}, {answer.text.strip()}.")
 
 
-def _ask(method: str, path: str, cluster: Cluster, **options: Any) -> http_client.Response:
+def _request(method: str, path: str, cluster: Cluster, **options: Any) -> http_client.Response:
     return http_client.request(method, f"{cluster.exporter_url}/{path}", token=cluster.token, **options)
 
 

@@ -15,10 +15,10 @@ from bench.terminal.output import say
 
 @dataclass
 class Stop:
-    """Set once by the first Ctrl-C; looked at wherever the session waits."""
+    """The user's request to stop: set by the first Ctrl-C, read wherever the session waits."""
 
     event: threading.Event = field(default_factory=threading.Event)
-    may_interrupt: bool = False  # while a cluster starts: waiting for it would take minutes
+    may_interrupt: bool = False  # set while a cluster starts, which takes minutes
 
     @property
     def is_asked(self) -> bool:
@@ -41,7 +41,9 @@ def stopping(stop: Stop) -> Iterator[None]:
             raise Stopped("Stopped while a cluster was starting.")
 
     numbers = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # under nohup a terminal that is closed ends nothing
+    if (
+        signal.getsignal(signal.SIGHUP) != signal.SIG_IGN
+    ):  # nohup ignores SIGHUP, so that closing the terminal ends nothing
         numbers.append(signal.SIGHUP)
     previous = {number: signal.signal(number, handle) for number in numbers}
     try:

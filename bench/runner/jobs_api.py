@@ -1,6 +1,6 @@
-"""Submits a Spec to Ray's Jobs API over HTTP, and asks for the status of its job by id.
+"""Submits a Spec to Ray's Jobs API over HTTP, and requests the status of its job.
 
-The log is read only to show its end to the user. The job's status is a hint; the record says how the run ended.
+The log is fetched only to show its end to the user. The job's status is a hint; the record says how the run ended.
 """
 
 from __future__ import annotations
@@ -24,8 +24,13 @@ from bench.runner import pending_tasks
 JobStatus = Literal["PENDING", "RUNNING", "STOPPED", "SUCCEEDED", "FAILED"]
 ENDED = ("STOPPED", "SUCCEEDED", "FAILED")
 STATUSES = get_args(JobStatus)
-SUBMISSION = "submission"  # in a job's metadata: what tells it from another one of its id
-NOT_OF_THE_HEAD = (404, 502, 503, 504)  # answers to a submission that come from a proxy before the head
+SUBMISSION = "submission"  # key in a job's metadata; its random value identifies this submission of the id
+NOT_OF_THE_HEAD = (
+    404,
+    502,
+    503,
+    504,
+)  # statuses that a submission gets from a proxy before the head, not from the head
 
 TIMEOUT_SECONDS = 10.0
 READY_SECONDS = 60.0
@@ -36,7 +41,7 @@ MOST_PADDING_BYTES = 4096
 
 
 class NotReady(Exception):
-    """The head has not confirmed the job: no connection, no answer, no agent, or a proxy answered. It can be tried again."""
+    """The head has not confirmed the job: no connection, no response, no agent, or a proxy responded. Try again."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +60,10 @@ class JobsApi:
         environment: Mapping[str, str] = MappingProxyType({}),
         between_tries: Callable[[], None] = lambda: None,
     ) -> str:
-        """Start the driver of `spec`; the job's id, which is its own for ever. Raises TargetFailed, RunFailed, AuthFailed.
+        """Start the driver of `spec`; return the job's id, which is never used again. Raises TargetFailed, RunFailed, AuthFailed.
 
-        Tried again while the head has not confirmed it: the id is unique, so that it cannot run twice. A job with this id and this
-        submission's mark was accepted by an earlier try, whose answer was lost. `between_tries` raises where no try could succeed.
+        Repeated until the head confirms: the id is unique, so the job cannot run twice. If the id exists with this submission's mark,
+        an earlier try was accepted and its response lost. `between_tries` raises if no further try could succeed.
         """
         job_id = f"{spec.session}.{spec.folder}"
         body = {
@@ -66,14 +71,14 @@ class JobsApi:
             "entrypoint": f"exec {padded(spec)} {entrypoint(spec, python=python, environment=environment)}",
             "metadata": {"session": spec.session, "run": spec.folder, SUBMISSION: secrets.token_hex(8)},
         }
-        patiently = tenacity.Retrying(
+        retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(NotReady),
             wait=tenacity.wait_exponential(multiplier=0.2, max=2.0),
             stop=tenacity.stop_after_delay(self.ready_seconds),
             before_sleep=lambda _: between_tries(),
         )
         try:
-            for attempt in patiently:
+            for attempt in retrying:
                 with attempt:
                     self._post_job(body)
         except tenacity.RetryError as error:
@@ -91,18 +96,18 @@ class JobsApi:
                 self._check_is_same(body)
                 return
         except http_client.ReadTimeout as error:
-            raise NotReady(f"it did not answer for {TIMEOUT_SECONDS:g} s") from error
+            raise NotReady(f"it did not respond within {TIMEOUT_SECONDS:g} s") from error
         except http_client.RequestException as error:
             raise NotReady(f"the connection was refused or dropped ({type(error).__name__})") from error
         if answer.status_code in NOT_OF_THE_HEAD:
-            raise NotReady(f"HTTP {answer.status_code}, which the head does not give: {_end(answer.text)}")
+            raise NotReady(f"HTTP {answer.status_code} from a proxy before the head: {_end(answer.text)}")
         if answer.status_code == 500 and "agent" in answer.text.lower():
             raise NotReady("it has no agent to run a job yet")
         if not answer.ok:
             raise RunFailed(f"The Jobs API refused the job: HTTP {answer.status_code}, {_end(answer.text)}")
 
     def _check_is_same(self, body: Mapping[str, Any]) -> None:
-        """Raise RunFailed where the job of that id is not the one that `body` submits."""
+        """Raise RunFailed if the job with the id of `body` was submitted by another submission."""
         accepted = self._details(body["submission_id"]).get("metadata") or {}
         if accepted.get(SUBMISSION) != body["metadata"][SUBMISSION]:
             raise RunFailed(
@@ -110,7 +115,7 @@ class JobsApi:
             )
 
     def status(self, job_id: str) -> tuple[JobStatus, str]:
-        """The status of the job and its message. Raises RequestException where the head itself has not answered."""
+        """Return the job's status and its message. Raises RequestException if the head itself has not responded."""
         try:
             details = self._details(job_id)
         except http_client.HTTPError as error:
@@ -122,27 +127,27 @@ class JobsApi:
         return cast(JobStatus, details["status"]), (details.get("message") or "") + ended_by
 
     def _details(self, job_id: str) -> dict[str, Any]:
-        """The head's details of a job. Raises RequestException where the answer is not that of the Jobs API."""
+        """Return the head's details of a job. Raises RequestException if the response is not that of the Jobs API."""
         answer = self._ask("GET", f"/api/jobs/{job_id}")
         answer.raise_for_status()
         details = answer.json()
         if not isinstance(details, dict) or details.get("status") not in STATUSES:
-            raise http_client.RequestException("the answer is not that of Ray's Jobs API")
+            raise http_client.RequestException("the response is not that of Ray's Jobs API")
         return details
 
     def _knows(self, job_id: str) -> bool:
-        """Whether the head lists the job: a proxy answers 404 too, and lists none. Raises RequestException."""
+        """Whether the head lists the job: a proxy responds 404 too, but has no list. Raises RequestException."""
         answer = self._ask("GET", "/api/jobs/")
         answer.raise_for_status()
         jobs = answer.json()
         if not isinstance(jobs, list):
-            raise http_client.RequestException("the answer is not that of Ray's Jobs API")
+            raise http_client.RequestException("the response is not that of Ray's Jobs API")
         return any(isinstance(job, dict) and job.get("submission_id") == job_id for job in jobs)
 
     def raised(self, job_id: str) -> str:
-        """How many tasks of the job raised an exception, and a description of the first of them; empty where none did.
+        """Return how many tasks of the job raised an exception, and a description of the first; empty if none did.
 
-        Waiting for a task without getting its result does not show that. Raises RequestException.
+        A driver that only waits for a task does not notice its exception. Raises RequestException.
         """
         filters = {
             "state": "FAILED",
@@ -161,25 +166,25 @@ class JobsApi:
         self._ask("POST", f"/api/jobs/{job_id}/stop")
 
     def log_end(self, job_id: str) -> str:
-        """The end of the driver's log, for the user to read. Empty if it cannot be fetched."""
+        """Return the end of the driver's log, for the user. Empty if it cannot be fetched."""
         try:
             answer = self._ask("GET", f"/api/jobs/{job_id}/logs", stream=True)
             if not answer.ok:
                 return ""
-            # A worker may have printed without end: keep the last part, whatever comes.
-            kept, is_whole = b"", True
+            # A worker may have printed any amount: only the end is kept.
+            end, is_whole = b"", True
             for part in answer.iter_content(65536):
-                kept, is_whole = (kept + part)[-LOG_BYTES:], is_whole and len(kept + part) <= LOG_BYTES
-            text = kept.decode(errors="replace")
+                end, is_whole = (end + part)[-LOG_BYTES:], is_whole and len(end + part) <= LOG_BYTES
+            text = end.decode(errors="replace")
             if is_whole:
                 return cast(str, json.loads(text)["logs"])
-            # The end of a JSON string. A quotation mark at its begin has lost its backslash.
+            # The end of a JSON string. A quotation mark at its begin has lost its backslash to the cut.
             return cast(str, json.loads(f'"{text.removesuffix("}").removeprefix(QUOTE)}'))
         except (http_client.RequestException, ValueError, KeyError):
             return ""
 
     def waiting(self) -> str:
-        """What waits for CPUs in the cluster, and what holds them. Empty where nothing waits, or it cannot be fetched."""
+        """Describe what waits for CPUs in the cluster, and what holds them. Empty if nothing waits, or it cannot be fetched."""
         try:
             answers = {
                 name: self._ask("GET", f"/api/v0/{name}", params={"detail": "1"}) for name in pending_tasks.LISTS
@@ -188,7 +193,7 @@ class JobsApi:
                 {name: answer.json()["data"]["result"]["result"] for name, answer in answers.items()}
             )
         except (http_client.RequestException, AuthFailed, ValueError, KeyError, TypeError):
-            return ""  # it explains a failure, and must not cause one
+            return ""  # it only explains a failure, and must not cause one
 
     def _ask(self, method: str, path: str, **options: Any) -> http_client.Response:
         answer = http_client.request(
@@ -203,28 +208,29 @@ class JobsApi:
 
 
 def layout(spec: Spec) -> tuple[int, int]:
-    """How many bytes of its environment mean nothing, and the seed of its hashes: others in every invocation, by its seed.
+    """Return the bytes of padding in the driver's environment, and the seed of its hashes, drawn anew for each invocation.
 
-    How large the environment is moves the stack, and hashes order what has no order; both change how fast a program runs.
-    Left as they are, one accident would be in every value of an arm (Mytkowicz et al., ASPLOS 2009).
+    The size of the environment shifts the stack, and hashes order sets; both change how fast a program runs. Without the draw,
+    one such accident would be in every value of an arm (Mytkowicz et al., ASPLOS 2009).
     """
     draw = random.Random(f"{spec.seed}/{spec.folder}")
     return draw.randint(0, MOST_PADDING_BYTES), draw.randrange(2**32)
 
 
 def padded(spec: Spec) -> str:
-    """The beginning of a shell command that gets `layout`. The shell makes the bytes: Ray prints the command into the log."""
+    """Return the start of a shell command that applies `layout`. The shell makes the padding: Ray prints the command into the log."""
     padding_bytes, hash_seed = layout(spec)
     return f'env {PADDING}="$(printf %{padding_bytes}s "")" PYTHONHASHSEED={hash_seed}'
 
 
 def entrypoint(spec: Spec, *, python: str = "python", environment: Mapping[str, str] = MappingProxyType({})) -> str:
-    """What a shell runs as the driver of `spec`, with variables that it alone gets."""
-    told = [f"{name}={value}" for name, value in environment.items()]
-    return shlex.join([*(["env", *told] if told else []), python, "-m", "bench.cluster.driver", to_json(spec).decode()])
+    """Return the shell command that runs the driver of `spec`, with environment variables that only the driver gets."""
+    variables = [f"{name}={value}" for name, value in environment.items()]
+    prefix = ["env", *variables] if variables else []
+    return shlex.join([*prefix, python, "-m", "bench.cluster.driver", to_json(spec).decode()])
 
 
 def _end(text: str) -> str:
-    """The last line that is not empty, shortened."""
+    """Return the last line that is not empty, shortened to 300 characters."""
     lines = [line for line in text.strip().splitlines() if line.strip()]
     return lines[-1][-300:] if lines else "without a message"

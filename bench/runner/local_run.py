@@ -22,17 +22,17 @@ from bench.model import Sample, Spec
 
 @dataclass(frozen=True, kw_only=True)
 class LocalRun:
-    """What an experiment yielded. `reasons`: why a run would be invalid; `unmeasured`: declared metrics without a sample."""
+    """The samples of a local run. `reasons`: why it would be invalid; `unmeasured`: declared metrics without a sample."""
 
     spec: Spec
     samples: tuple[Sample, ...]
-    work: dict[str, dict[str, float]]  # that nodes were credited with, by arm and node
+    work: dict[str, dict[str, float]]  # credited to nodes, by arm and node
     reasons: tuple[str, ...]
     unmeasured: tuple[str, ...]
 
 
 def run(spec: Spec, *, address: str | None = None, print_logs: bool = True) -> LocalRun:
-    """Run `spec` in a Ray of its own, or in the one at `address`. Raises RunFailed where the experiment raises."""
+    """Run `spec` in a Ray of its own, or in the one at `address`. Raises RunFailed if the experiment raises."""
     if spec.faults:
         raise BadInput("bench try injects no faults.", "Leave out chaos, or use `bench run`.")
     experiment = load(spec.experiment)
@@ -69,13 +69,13 @@ def run(spec: Spec, *, address: str | None = None, print_logs: bool = True) -> L
 
 
 def describe_error(error: Exception, experiment: Experiment[Any]) -> str:
-    """The error in one line, with the line of the experiment's package that raised it; of a task, the error in the task."""
-    cause = getattr(error, "cause", None)  # of Ray's RayTaskError
+    """Describe an error in one line, with the experiment's line that raised it. For an error in a task, describe that one."""
+    cause = getattr(error, "cause", None)  # set on Ray's RayTaskError
     lines = str(cause or error).strip().splitlines() or [""]
     frames = [(frame.filename, str(frame.lineno)) for frame in traceback.extract_tb(error.__traceback__)]
     frames += re.findall(r'File "([^"]+)", line (\d+)', str(error) if cause else "")
     package = Path(experiment.run.__code__.co_filename).parent
-    own = [at for at in frames if Path(at[0]).is_relative_to(package) and "toolkit" not in at[0]]
+    own = [frame for frame in frames if Path(frame[0]).is_relative_to(package) and "toolkit" not in frame[0]]
     where = f" ({own[-1][0]}, line {own[-1][1]})" if own else ""
     return f"The experiment raised {type(cause or error).__name__}: {lines[-1].rstrip('.')}{where}."
 
@@ -93,7 +93,7 @@ def _add_up(context: LocalContext) -> dict[str, dict[str, float]]:
 def _reasons(
     spec: Spec, experiment: Experiment[Any], context: LocalContext, samples: Sequence[Sample]
 ) -> Iterator[str]:
-    """Why a run with these samples would be invalid."""
+    """Yield the reasons why a run with these samples would be invalid."""
     yield from dict.fromkeys(context.reasons)
     for name, digests in context.digests.items():
         if len(digests) > 1:
@@ -116,7 +116,7 @@ def _reasons(
 
 
 def _mismatches(experiment: Experiment[Any], context: LocalContext, samples: Sequence[Sample]) -> Iterator[str]:
-    """Units, arms and nodes that are not those declared."""
+    """Yield a reason for each unit, arm or node of a sample that is not declared."""
     units = {metric.name: metric.unit for metric in experiment.metrics}
     arms, nodes = [arm.name for arm in experiment.arms], [node.name for node in context.nodes]
     wrong = [

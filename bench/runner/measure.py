@@ -1,4 +1,4 @@
-"""Measures a session on a target, from its plan or from where it stopped, to its result."""
+"""Measures a session on a target: all runs of a new plan, or those that a stopped session still lacks."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 def measure_new(
     out: Path, session: Session, target: Target, *notes: str, slowness: float | None = None
 ) -> SessionResult:
-    """Measure a session that was planned just now, after printing `notes`. A session that is refused leaves no folder.
+    """Measure a new session, after printing `notes`. A session that is refused leaves no folder.
 
-    `slowness`: of this machine, as a calibration found.
+    `slowness`: of this machine, from a calibration.
 
-    Raises DoesNotFit where the nodes do not fit or the deployment is in use, and Stopped.
+    Raises DoesNotFit if the nodes do not fit or the deployment is in use, and Stopped.
     """
     check_nodes(session.specs, target)
     with session_lock.alone(session, out / session.id, session.command):
@@ -46,7 +46,7 @@ def measure_new(
 
 
 def check_nodes(specs: Iterable[Spec], target: Target) -> None:
-    """Raise DoesNotFit or BadInput where a topology of `specs` does not fit on the target."""
+    """Raise DoesNotFit or BadInput if a topology of `specs` does not fit on the target."""
     for topology in {spec.topology.name: spec.topology for spec in specs}.values():
         target.check(topology)
 
@@ -63,7 +63,7 @@ def measure(work: Work, target: Target, slowness: float | None = None) -> Sessio
 
 
 def describe(work: Work) -> str:
-    """Describe the remaining runs of a session, and how long they would take."""
+    """Describe the remaining runs of a session: their number, blocks and duration."""
     known = past_runs.known(work.folder.parent, work.session.target)
     blocks = plural(len({spec.block for spec in work.todo}), "block")
     duration = plan.format_duration(plan.sum_seconds(work.todo, known))
@@ -71,7 +71,7 @@ def describe(work: Work) -> str:
 
 
 def _perform(work: Work, target: Target, slowness: float | None) -> str:
-    """Do the work; the reason where the session ended early."""
+    """Do the work; return the reason if the session ended early."""
     known = replace(past_runs.known(work.folder.parent, work.session.target), slowness=slowness)
     limits = Limits(
         session=work.session, todo=work.todo, known=known, is_precise=lambda: is_precise(work.folder, work.session)
@@ -84,7 +84,7 @@ def _perform(work: Work, target: Target, slowness: float | None) -> str:
     )
     stop = Stop()
     context = SessionContext(folder=work.folder, session=work.session, target=target, listener=listener, stop=stop)
-    with _left_as_found(target), listener, stopping(stop):
+    with _down_at_end(target), listener, stopping(stop):
         ended = perform(context, work.todo, limits)
     if stop.is_asked:
         raise Stopped("Stopped; finished runs are kept.", f"Continue with: bench resume {work.session.id}")
@@ -92,15 +92,15 @@ def _perform(work: Work, target: Target, slowness: float | None) -> str:
 
 
 def _so_far(work: Work) -> Interim:
-    """What the blocks until now say."""
+    """Return the interim result of the blocks done so far."""
     from bench.analysis.interim import interim
 
     return interim(work.session, store.load_runs(work.folder, work.session))
 
 
 @contextmanager
-def _left_as_found(target: Target) -> Iterator[None]:
-    """Take the cluster down in the end, but for one that was up before, and at a second Ctrl-C: `bench down` does it then."""
+def _down_at_end(target: Target) -> Iterator[None]:
+    """Take the cluster down at the end, unless it was up before. A second Ctrl-C leaves that to `bench down`."""
     if target.status().cluster is not None:
         yield
         return

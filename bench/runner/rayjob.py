@@ -1,4 +1,4 @@
-"""Makes a RayJob of an experiment from the deployment's manifests, for use without the command line."""
+"""Makes a Kubernetes RayJob of an experiment from the deployment's manifests, for use without the command line."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from bench.runner import jobs_api
 from bench.targets.k8s.kubectl import Object
 from bench.targets.k8s.rendering import pod_templates, ray_cluster
 
-LONGEST_NAME = 47  # that KubeRay takes for a RayJob
-STAND_UP_SECONDS = 600  # for images, pods and Ray
+LONGEST_NAME = 47  # characters that KubeRay allows in a RayJob's name
+START_SECONDS = 600  # for images, pods and Ray to start
 
 
 def specs_of(session: Session, topology: str) -> list[Spec]:
-    """What the first block of a plan runs on one topology."""
+    """Return the Specs of a plan's first block on one topology."""
     return [spec for spec in session.specs if spec.topology.name == topology and spec.block == 1]
 
 
 def rayjob(rendered: Iterable[Object], specs: Sequence[Spec], *, name: str, token: str) -> list[Object]:
-    """A namespace, its rules, a token, and the RayJob that runs `specs` one after the other on a cluster of its own.
+    """Return a namespace, its network policies, a token, and the RayJob that runs `specs` one after the other on its own cluster.
 
-    `rendered` are the manifests of the topology. Nothing is deleted when the job has ended: its record is in the pod.
+    `rendered` are the manifests of the topology. Nothing is deleted after the job's end: its record is in the pod.
     """
     if len(name) > LONGEST_NAME:
         raise BadInput(f"{name} is too long for a RayJob.", f"It may have {LONGEST_NAME} characters.")
@@ -47,31 +47,31 @@ def rayjob(rendered: Iterable[Object], specs: Sequence[Spec], *, name: str, toke
         "kind": "RayJob",
         "metadata": metadata,
         "spec": {
-            # KubeRay asks the Jobs API itself: a submitter's pod would want half a CPU beside the measured ones.
+            # KubeRay calls the Jobs API itself: a submitter pod would need half a CPU beside the measured ones.
             "submissionMode": "HTTPMode",
             "jobId": f"{specs[0].session}.{name}",
             "entrypoint": entrypoint(specs),
             "metadata": {"session": specs[0].session, "experiment": specs[0].experiment},
-            # A run is done once: a second one on a new cluster would be another run under the same name.
+            # A run is done once: a second one on a new cluster would be another run with the same name.
             "backoffLimit": 0,
-            "activeDeadlineSeconds": STAND_UP_SECONDS + round(sum(spec.deadline_seconds for spec in specs)),
+            "activeDeadlineSeconds": START_SECONDS + round(sum(spec.deadline_seconds for spec in specs)),
             "shutdownAfterJobFinishes": False,
             "rayClusterSpec": spec,
         },
     }
-    kept = [each for each in objects if each["kind"] in ("Namespace", "NetworkPolicy", "ConfigMap")]
-    return [*(each for each in kept if _is_needed(each)), secret, job]
+    needed = [item for item in objects if item["kind"] in ("Namespace", "NetworkPolicy", "ConfigMap")]
+    return [*(item for item in needed if not _is_monitoring(item)), secret, job]
 
 
 def entrypoint(specs: Sequence[Spec]) -> str:
-    """The command that runs `specs` one after the other; it fails at the first failure, and where the image has other code."""
+    """Return the command that runs `specs` in turn. It stops at the first failure, and fails if the image has other code."""
     return " && ".join(jobs_api.entrypoint(spec, environment={CALLERS_CODE: code_hash()}) for spec in specs)
 
 
-def _is_needed(each: Object) -> bool:
-    """Monitoring is not part of a job."""
-    labels = each["metadata"].get("labels", {})
-    return bool(labels.get("app.kubernetes.io/component") != "monitoring")
+def _is_monitoring(item: Object) -> bool:
+    """Whether an object belongs to the monitoring, which is not part of a job."""
+    labels = item["metadata"].get("labels", {})
+    return bool(labels.get("app.kubernetes.io/component") == "monitoring")
 
 
 def _take_token_from(container: Object, secret: str) -> None:

@@ -1,4 +1,4 @@
-"""Reports a session that was run, and judges whether its numbers are there and can be trusted."""
+"""Reports a finished session, and decides from its runs whether the command succeeded."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SessionResult:
-    """A session that was run, and all of its runs."""
+    """A session that was run, with all its runs."""
 
     folder: Path
-    session: Session  # with the reason why it ended early, where it did
+    session: Session  # if it ended early, with the reason
     runs: list[Run]
 
     @cached_property
@@ -56,7 +56,7 @@ class SessionResult:
 
 
 def announce(result: SessionResult, *, as_json: bool) -> None:
-    """Print the report, and raise what `judge` raises. Raises DoesNotFit where nothing was run."""
+    """Print the report, and raise what `judge` raises. Raises DoesNotFit if nothing was run."""
     if result.session.ended and not result.runs:
         raise DoesNotFit(f"Nothing was run: {result.session.ended}.", "Give more --budget, or a smaller profile.")
     result.write_report()
@@ -69,7 +69,7 @@ def announce(result: SessionResult, *, as_json: bool) -> None:
 
 
 def is_precise(folder: Path, session: Session) -> bool:
-    """Whether the intervals of a session's headlines are as narrow as it asks for."""
+    """Whether the headlines' confidence intervals are as narrow as the session asks for."""
     from bench.analysis import stopping
 
     if session.precision_share is None:
@@ -79,9 +79,9 @@ def is_precise(folder: Path, session: Session) -> bool:
 
 
 def judge(session: Session, runs: list[Run]) -> None:
-    """Raise where a number is missing or cannot be trusted, so that the exit code is not that of a success."""
+    """Raise if a value is missing or invalid, so that the exit code is not that of success."""
     last = store.last_attempts(runs)
-    # A run that was stopped by anything but the user of this session counts as failed.
+    # A run counts as failed if it was stopped by anything but the user.
     failed = [run for run in last if run.status == "failed" or (run.status == "stopped" and not session.ended)]
     invalid = [run for run in last if run.status == "invalid"]
     damaged = [run for run in last if run.status == "damaged"]
@@ -110,7 +110,7 @@ def judge(session: Session, runs: list[Run]) -> None:
 
 
 def _without_headline(session: Session, runs: list[Run]) -> Iterator[str]:
-    """The headline of every experiment in `runs` that none of them has a value of, with the first reason."""
+    """Yield the headline of every experiment that has no value of it in `runs`, with the first reason."""
     for experiment in dict.fromkeys(run.spec.experiment for run in runs):
         headline = session.metrics[experiment][0].name
         samples = [
@@ -121,5 +121,5 @@ def _without_headline(session: Session, runs: list[Run]) -> Iterator[str]:
             if sample.metric == headline and not sample.warmup
         ]
         if not any(sample.value is not None for sample in samples):
-            why = next((sample.reason for sample in samples if sample.reason), "")
-            yield f"the {headline} of {experiment}" + (f" ({why})" if why else "")
+            reason = next((sample.reason for sample in samples if sample.reason), "")
+            yield f"the {headline} of {experiment}" + (f" ({reason})" if reason else "")

@@ -28,9 +28,9 @@ from bench.targets import Cluster, Target
 
 POLL_SECONDS = 0.5
 STATUS_SECONDS = 5.0
-UNASKED = "TasksNotAsked"  # as rules of alerts are called
-GRACE_SECONDS = 20.0  # for a job that has ended, or was stopped, to have its last lines fetched
-# Without an answer from head or exporter for so long, the user is told, and the target is asked whether they still run.
+UNASKED = "TasksNotAsked"  # named like an alert rule
+GRACE_SECONDS = 20.0  # for fetching the last lines of a job that has ended or was stopped
+# After this time without a response from head and exporter the user is told, and the target is asked whether they run.
 SILENT_SECONDS = 30.0
 
 
@@ -73,7 +73,7 @@ class SessionContext:
 
 
 def known_digests(runs: list[Run]) -> dict[str, str]:
-    """The checksums that the good runs so far agree on."""
+    """Return the checksums that the good runs so far agree on, by name."""
     return {
         name: digest
         for run in reversed(runs)
@@ -89,26 +89,26 @@ def _data_digests(run: Run) -> Iterator[tuple[str, str]]:
 
 @dataclass(kw_only=True)
 class _Job:
-    """The job of one run while it goes on, and the transfer of its record."""
+    """The job of one running run, and the transfer of its record."""
 
     context: SessionContext
     api: JobsApi
     collector: Collector
     starts: WorkerStarts
-    id: str = ""  # empty: it was not submitted
+    id: str = ""  # empty until the job is submitted
 
     def take_in(self, *, insist: bool = False) -> None:
-        """Save the lines that are new, and tell the listener of them. Raises RecordDamaged."""
+        """Save the new lines, and pass them to the listener. Raises RecordDamaged."""
         spec = self.collector.spec
         for text in self.collector.fetch_new(insist=insist).splitlines():
             try:
                 line = line_format.decode(text)
             except (msgspec.DecodeError, ValueError) as error:
-                raise RecordDamaged(f"The cluster sent a line of {spec.folder} that is not one: {error}.") from error
+                raise RecordDamaged(f"The cluster sent an unreadable line of {spec.folder}: {error}.") from error
             self.context.listener.line_came(spec, line)
 
     def end(self) -> None:
-        """Stop the job and wait until it has ended, if possible: on a cluster that stays up it would run beside the next one."""
+        """Stop the job and wait until it has ended, so that it does not run beside the next one. Failures are ignored."""
         until = time.monotonic() + GRACE_SECONDS
         try:
             self.api.stop(self.id)
@@ -118,7 +118,7 @@ class _Job:
             return
 
     def cut_short(self, status: Status, reason: str) -> RunResult:
-        """Stop the job, fetch what can still be fetched, and close the run on this side."""
+        """Stop the job, fetch the rest of its record if possible, and close the run on the client."""
         self.end()
         with suppress(http_client.RequestException, RecordDamaged):
             self.take_in(insist=True)
@@ -126,7 +126,7 @@ class _Job:
         return self.closed_here(status, reason)
 
     def closed_here(self, status: Status, reason: str) -> RunResult:
-        """A result for a run that could not write its own: all that was transferred is kept."""
+        """Return a result for a run that could not write its own, with all lines that were transferred."""
         lines, sha256 = store.measure(self.collector.path / store.SAMPLES)
         return RunResult(status=status, reasons=(reason,), lines=lines, sha256=sha256)
 
@@ -134,11 +134,11 @@ class _Job:
 def run_one(
     context: SessionContext, spec: Spec, cluster: Cluster, quiet_check: QuietCheck, cluster_seconds: float | None = None
 ) -> RunResult:
-    """Submit one Spec, transfer its record line by line, and close it.
+    """Submit one Spec, transfer its record line by line, and close the run.
 
-    `cluster_seconds`: in which the cluster was stood up for it; None: it was up.
+    `cluster_seconds`: that starting the cluster for this run took; None if it was up already.
 
-    A failure of this run is recorded. Raises AuthFailed or TargetFailed where later runs would fail too.
+    A failure of this run is recorded. Raises AuthFailed or TargetFailed if later runs would fail too.
     """
     begun = time.monotonic()
     path = store.begin_run(context.folder, spec)
@@ -160,7 +160,7 @@ def run_one(
             store.close_run(
                 context.folder, spec, replace(result, quiet_check=quiet_check, clock_offsets_seconds=offsets)
             )
-            raise  # later runs would fail too
+            raise
     result = _checked(job, result)
     result = _ask_monitoring(collector, result, cluster)
     result = replace(
@@ -175,50 +175,54 @@ def run_one(
 
 
 def _send_what_it_needs(folder: Path, spec: Spec, cluster: Cluster) -> None:
-    """Send the seeded data sets, and the work of earlier attempts. Raises DataMissing where a data set is not on this machine."""
+    """Send data sets and the items that earlier attempts have done. Raises DataMissing if a data set is not on this machine."""
     for name in spec.data_sets:
         deliver(seeded.find(name), cluster)
-    for tried in store.attempts(folder, spec):
-        done = store.run_folder(folder, tried) / store.FILES / store.DONE
-        is_given = tried.attempt < spec.attempt and done.is_file() and done.stat().st_size
-        # The work of a damaged attempt has no numbers any more, so it is done again.
-        if is_given and store.run_or_damage(folder, tried).status != "damaged":
-            send_done_work(done, tried, cluster)
+    for attempt in store.attempts(folder, spec):
+        done = store.run_folder(folder, attempt) / store.FILES / store.DONE
+        is_given = attempt.attempt < spec.attempt and done.is_file() and done.stat().st_size
+        # A damaged attempt has no samples any more, so its items are done again.
+        if is_given and store.run_or_damage(folder, attempt).status != "damaged":
+            send_done_work(done, attempt, cluster)
 
 
 def _follow(job: _Job) -> RunResult:
-    """Poll the record, and now and then the job, until the run has ended, was stopped, was lost, or is late.
+    """Poll the record, and less often the job, until the run has ended, was stopped, was lost, or missed its deadline.
 
-    A cluster that does not answer may come back while the deadline lasts: its job goes on, and so does its record.
-    Raises TargetFailed where the cluster cannot start the workers that the run begins with.
+    A cluster that does not respond may recover before the deadline: its job goes on, and so does its record. Raises TargetFailed
+    if the cluster cannot start the workers that the run needs at its begin.
     """
     context, collector, spec = job.context, job.collector, job.collector.spec
-    heard = time.monotonic()
-    deadline, ask_again, ask_target = heard + spec.deadline_seconds, heard, heard + SILENT_SECONDS
+    last_response = time.monotonic()
+    deadline, next_status, next_target_check = (
+        last_response + spec.deadline_seconds,
+        last_response,
+        last_response + SILENT_SECONDS,
+    )
     silence = ""
     while True:
         try:
             job.take_in()
             has_ended = collector.fetch_result() is not None
-            if has_ended and time.monotonic() - heard > SILENT_SECONDS:
-                return _end_of_job(job, "")  # the record is whole, though the Jobs API is silent
-            # The head's dashboard takes milliseconds of a measured CPU to answer: it is asked seldom.
-            if has_ended or time.monotonic() >= ask_again:
+            if has_ended and time.monotonic() - last_response > SILENT_SECONDS:
+                return _end_of_job(job, "")  # the record is complete, though the Jobs API does not respond
+            # The head's dashboard uses milliseconds of a measured CPU for a response: it is asked seldom.
+            if has_ended or time.monotonic() >= next_status:
                 collector.fetch_files()
                 status, message = job.api.status(job.id)
-                ask_again = time.monotonic() + STATUS_SECONDS
+                next_status = time.monotonic() + STATUS_SECONDS
                 job.starts.check()
                 if status in ENDED:
                     return _end_of_job(job, message)
-            heard, silence = time.monotonic(), ""
-            ask_target = heard + SILENT_SECONDS
+            last_response, silence = time.monotonic(), ""
+            next_target_check = last_response + SILENT_SECONDS
         except http_client.RequestException as error:
-            silence = f"the cluster has not answered for {time.monotonic() - heard:.0f} s: {error}"
-            if time.monotonic() >= ask_target:
-                if why := context.target.ended():
-                    return job.closed_here("failed", f"{why}; {silence}")
+            silence = f"the cluster has not responded for {time.monotonic() - last_response:.0f} s: {error}"
+            if time.monotonic() >= next_target_check:
+                if reason := context.target.ended():
+                    return job.closed_here("failed", f"{reason}; {silence}")
                 context.listener.cluster_silent(spec, f"{silence}; waiting until the deadline of the run")
-                ask_target = time.monotonic() + SILENT_SECONDS
+                next_target_check = time.monotonic() + SILENT_SECONDS
         if context.stop.is_asked:
             return job.cut_short("stopped", "it was stopped by the user")
         if time.monotonic() > deadline:
@@ -229,7 +233,7 @@ def _follow(job: _Job) -> RunResult:
 
 
 def _end_of_job(job: _Job, message: str) -> RunResult:
-    """The result of a job that has ended, checked against the lines that were transferred."""
+    """Return the result of a job that has ended, checked against the transferred lines."""
     until = time.monotonic() + GRACE_SECONDS
     while True:
         job.take_in(insist=True)
@@ -243,13 +247,13 @@ def _end_of_job(job: _Job, message: str) -> RunResult:
         return job.closed_here("failed", f"its driver ended without a result: {_last_line(message)}")
     if (lines, sha256) != (result.lines, result.sha256):
         return job.closed_here(
-            "invalid", f"{lines} of {result.lines} lines were transferred, or they differ from those that were written"
+            "invalid", f"{lines} of {result.lines} lines were transferred, or they differ from the lines written"
         )
     return result
 
 
 def _checked(job: _Job, result: RunResult) -> RunResult:
-    """The result after the checks of nodes, tasks and checksums; with the end of the log where it is not ok."""
+    """Check nodes, tasks and checksums; add the end of the log unless the result is ok."""
     spec = job.collector.spec
     if not spec.breaks_cluster:
         result = _ask_nodes(job.context.target, result)
@@ -261,14 +265,14 @@ def _checked(job: _Job, result: RunResult) -> RunResult:
 
 
 def _ask_nodes(target: Target, result: RunResult) -> RunResult:
-    """Put a failure of the nodes first among the reasons: what the driver noticed is its consequence."""
+    """Put a failure of the nodes first among the reasons: the driver saw only its consequence."""
     if result.status == "stopped" or not (trouble := target.trouble()):
         return result
     return replace(result, status="invalid", reasons=(trouble, *result.reasons))
 
 
 def _ask_tasks(job: _Job, result: RunResult) -> RunResult:
-    """Make a run invalid whose tasks raised without its noticing: it timed work that was not done."""
+    """Make a run invalid if its tasks raised exceptions unnoticed: it timed work that was not done."""
     try:
         raised = job.api.raised(job.id)
     except (http_client.RequestException, BenchError, ValueError, KeyError, TypeError) as error:
@@ -279,20 +283,20 @@ def _ask_tasks(job: _Job, result: RunResult) -> RunResult:
 
 
 def _compare_digests(path: Path, result: RunResult, digests: dict[str, str]) -> RunResult:
-    """Make an ok run invalid where its checksums differ from those of the runs before it."""
+    """Make an ok run invalid if its checksums differ from those of earlier runs of the session."""
     if result.status != "ok":
         return result
-    found = store.read_samples(path / store.SAMPLES, is_closed=True).digests
+    own_digests = store.read_samples(path / store.SAMPLES, is_closed=True).digests
     wrong = [
         f"the checksum of {name} is {digest}, and was {digests[name]} in an earlier run of this session"
-        for name, digest in found.items()
+        for name, digest in own_digests.items()
         if digests.setdefault(name, digest) != digest
     ]
     return replace(result, status="invalid", reasons=(*result.reasons, *wrong)) if wrong else result
 
 
 def _ask_monitoring(collector: Collector, result: RunResult, cluster: Cluster) -> RunResult:
-    """Add whether Prometheus agrees with the record, the alerts of the run, and the extract of its series."""
+    """Add the alerts of the run, the extract of its series, and whether Prometheus agrees with the record."""
     if result.status == "stopped":
         return replace(result, extract=Extract(missing="the run was stopped"))
     try:
@@ -309,18 +313,18 @@ def _ask_monitoring(collector: Collector, result: RunResult, cluster: Cluster) -
 
 
 def _ask_prometheus(url: str, collector: Collector, result: RunResult, samples: Sequence[Sample]) -> RunResult:
-    seen = run_view.look(url, collector.spec, samples)
-    result = replace(result, alerts=(*result.alerts, *seen.alerts), reconciled=seen.reconciled)
-    if seen.reconciled is None:
+    view = run_view.look(url, collector.spec, samples)
+    result = replace(result, alerts=(*result.alerts, *view.alerts), reconciled=view.reconciled)
+    if view.reconciled is None:
         return replace(result, extract=Extract(missing="Prometheus could not be asked"))
-    kept, file = extract.extract(url, collector.spec, seen.span)
+    extracted, file = extract.extract(url, collector.spec, view.span)
     if file:
         store.write_whole(collector.path / store.SERIES, file)
-    return replace(result, extract=kept)
+    return replace(result, extract=extracted)
 
 
 def _reconcile(collector: Collector, samples: Sequence[Sample]) -> bool | None:
-    """Whether the metrics page shows what the record has; None if it could not be asked."""
+    """Whether the metrics page agrees with the record; None if it cannot be fetched."""
     try:
         return not reconcile.differences(collector.spec, samples, collector.metrics_page())
     except http_client.RequestException:

@@ -1,4 +1,4 @@
-"""Runs what is left of a session: one run at a time, on a fresh cluster for every topology of every block."""
+"""Does the remaining runs of a session: one at a time, on a fresh cluster for every topology of every block."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bench.targets.steps import Steps
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """The Specs of a session recorded in `folder`: those that are kept, repeated, or not yet started."""
+    """The Specs of a session recorded in `folder`: finished ones (`kept`), ones to repeat (`again`), and `new` ones."""
 
     folder: Path
     session: Session
@@ -35,9 +35,9 @@ class Work:
 
 
 def remaining(folder: Path, session: Session) -> Work:
-    """What `resume` would run. Runs that are ok or invalid are kept; failed, stopped and damaged ones get a new attempt.
+    """Return what `resume` would do. Runs that are ok or invalid are kept; failed, stopped and damaged ones get a new attempt.
 
-    Raises RecordDamaged where the plan was changed since any of its runs was started.
+    Raises RecordDamaged if the plan was changed since one of its runs was started.
     """
     store.check_cells(session)
     kept, again, new = [], [], []
@@ -56,41 +56,41 @@ def remaining(folder: Path, session: Session) -> Work:
 
 
 def perform(context: SessionContext, todo: Sequence[Spec], limits: Limits) -> str:
-    """Do the runs `todo` in this order. A run that fails is recorded, and the next one gets a fresh cluster.
+    """Do the runs `todo` in order. A failed run is recorded, and the next one gets a fresh cluster.
 
-    Returns why `limits` wants no more of them; empty where all were done, or the user stopped the session.
-    Raises TargetFailed where no cluster can be stood up.
+    Returns why `limits` ends the session early; empty if all runs were done, or the user stopped the session. Raises TargetFailed
+    if no cluster can be started.
     """
     quiet_checks: dict[int, QuietCheck] = {}
     cluster: Cluster | None = None
     deployed: object = None
     for spec, following in zip(todo, [*todo[1:], None], strict=False):
         if spec.block not in quiet_checks:
-            if why := limits.enough(spec):
-                return why  # before a wait that would be for nothing
+            if reason := limits.enough(spec):
+                return reason  # before the wait for a quiet machine
             quiet_checks[spec.block] = _check_quiet(context, spec.block, limits.most_wait_seconds)
         if context.stop.is_asked:
             return ""
-        if why := limits.enough(spec):
-            return why
+        if reason := limits.enough(spec):
+            return reason
         wanted = (spec.block, spec.topology.name, spec.ray_settings)
-        stood_up: float | None = None
+        start_seconds: float | None = None
         if cluster is None or wanted != deployed:
-            begun = time.monotonic()
-            cluster, deployed = _stand_up(context, spec), wanted
-            stood_up = round(time.monotonic() - begun, 3)
+            started_at = time.monotonic()
+            cluster, deployed = _start_cluster(context, spec), wanted
+            start_seconds = round(time.monotonic() - started_at, 3)
         context.listener.run_begun(spec)
-        result = run_one(context, spec, cluster, quiet_checks[spec.block], stood_up)
+        result = run_one(context, spec, cluster, quiet_checks[spec.block], start_seconds)
         context.listener.run_ended(spec, result)
         if result.status != "ok" or spec.breaks_cluster:
-            cluster = None  # what broke the run may have broken its cluster
+            cluster = None  # the fault may have damaged the cluster too
         if result.status != "stopped" and (following is None or following.block != spec.block):
             context.listener.block_ended(spec.block)
     return ""
 
 
 def _check_quiet(context: SessionContext, block: int, most_seconds: float) -> QuietCheck:
-    """Wait for a quiet machine, before a block begins."""
+    """Wait for a quiet machine before a block."""
     return wait_for_quiet(
         context.stop.event,
         partial(context.listener.host_is_busy, block),
@@ -99,8 +99,8 @@ def _check_quiet(context: SessionContext, block: int, most_seconds: float) -> Qu
     )
 
 
-def _stand_up(context: SessionContext, spec: Spec) -> Cluster:
-    """Start a fresh cluster for `spec`; Ctrl-C interrupts this at once."""
+def _start_cluster(context: SessionContext, spec: Spec) -> Cluster:
+    """Start a fresh cluster for `spec`. Ctrl-C interrupts it at once."""
     context.listener.cluster_wanted(spec.topology, spec.block)
     context.stop.may_interrupt = True
     steps = Steps(started=context.listener.cluster_step_started, finished=context.listener.cluster_step_finished)

@@ -1,4 +1,4 @@
-"""Locks a deployment for the session that runs on it or the command that changes it, until its process ends."""
+"""Locks a deployment while a session runs on it or a command changes it; the lock ends with the process."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from bench.errors import BadInput, DoesNotFit
 from bench.model import Session, from_json, to_json
 from bench.record import store
 
-PATIENCE_SECONDS = 1.0  # `running` holds the lock for a moment
-_LOCK, _HOLDER = ".session.lock", ".session"  # the ends of two files' names
+PATIENCE_SECONDS = 1.0  # wait for the lock: `running` holds it for a moment
+_LOCK, _HOLDER = ".session.lock", ".session"  # file name suffixes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Holder:
-    """The process that holds a deployment, as it was recorded when the lock was taken."""
+    """The process that holds a deployment, as recorded when it took the lock."""
 
     pid: int
     command: str
     since: str
-    session: str = ""  # its id; empty: no session, the deployment is being changed
+    session: str = ""  # its id; empty: a command changes the deployment
     folder: str = ""  # of that session
 
 
@@ -42,7 +42,7 @@ def describe(holder: Holder | None) -> str:
 
 @contextmanager
 def alone(session: Session, folder: Path, command: str) -> Iterator[None]:
-    """Hold the deployment of `session`: another session would take its clusters away. Raises DoesNotFit."""
+    """Lock the deployment of `session`: another session would replace its clusters. Raises DoesNotFit."""
     holder = _holder(command, session=session.id, folder=str(folder.resolve()))
     fix = "Wait for it, or use another deployment with --name."
     with _held(session.target, _name(session), holder, fix=fix):
@@ -51,46 +51,46 @@ def alone(session: Session, folder: Path, command: str) -> Iterator[None]:
 
 @contextmanager
 def changing(target: str, name: str, command: str, *, force: bool = False) -> Iterator[str]:
-    """Hold the deployment `name` while it is stood up or taken down. Raises DoesNotFit where a session runs on it.
+    """Lock the deployment `name` while it is started or taken down. Raises DoesNotFit if a session runs on it.
 
-    By `force` nothing is raised: the deployment is not held, and why not is what this yields, else an empty text.
+    With `force` nothing is raised. Yields an empty text, or with `force` the reason why the deployment is not locked.
     """
     fix = "Wait for it or end it with Ctrl-C; --force does not wait."
-    with ExitStack() as held:
-        unheld = ""
+    with ExitStack() as stack:
+        reason = ""
         try:
-            held.enter_context(_held(target, name, _holder(command), fix=fix))
+            stack.enter_context(_held(target, name, _holder(command), fix=fix))
         except DoesNotFit as error:
             if not force:
                 raise
-            unheld = error.what
-        yield unheld
+            reason = error.what
+        yield reason
 
 
 @contextmanager
 def at_rest(session: Session) -> Iterator[None]:
-    """Keep `session` from being run while it is removed. Raises BadInput where it is running."""
+    """Prevent `session` from being run while it is removed. Raises BadInput if it is running."""
     lock, path = _files(session.target, _name(session))
     try:
-        held = FileLock(lock, timeout=PATIENCE_SECONDS).acquire()
-    except Timeout:  # a holder that has not said yet which session it is may be this one
+        file_lock = FileLock(lock, timeout=PATIENCE_SECONDS).acquire()
+    except Timeout:  # a holder that has not written its session's id yet may be this session
         holder = _read(path)
         if holder is None or holder.session == session.id:
             raise BadInput(f"{session.id} is running: {describe(holder)}.", "End it with Ctrl-C first.") from None
         yield
         return
-    with held:
+    with file_lock:
         yield
 
 
 def running() -> dict[str, Holder]:
-    """The sessions that run now, by their resolved folders. Changes nothing."""
-    found = {}
+    """Return the holders of the sessions that run now, by the sessions' resolved folders. Changes nothing."""
+    holders = {}
     for path in user_state_path("raymeter").glob(f"*{_HOLDER}"):
         holder = _read(path)
         if holder and holder.session and _is_held(path.with_name(path.name.removesuffix(_HOLDER) + _LOCK)):
-            found[holder.folder] = holder
-    return found
+            holders[holder.folder] = holder
+    return holders
 
 
 def _is_held(lock: Path) -> bool:
@@ -107,12 +107,12 @@ def _is_held(lock: Path) -> bool:
 def _held(target: str, name: str, holder: Holder, *, fix: str) -> Iterator[None]:
     lock, path = _files(target, name)
     try:
-        held = FileLock(lock, timeout=PATIENCE_SECONDS).acquire()
+        file_lock = FileLock(lock, timeout=PATIENCE_SECONDS).acquire()
     except Timeout:
         raise DoesNotFit(
             f"The deployment {name} on target {target} is in use by {describe(_read(path))}.", fix
         ) from None
-    with held:
+    with file_lock:
         store.write_whole(path, to_json(holder))
         try:
             yield
@@ -133,7 +133,7 @@ def _read(path: Path) -> Holder | None:
 
 
 def _files(target: str, name: str) -> tuple[Path, Path]:
-    """The lock of a deployment, and the file with its holder."""
+    """Return the paths of a deployment's lock and of the file with its holder."""
     base = user_state_path("raymeter", ensure_exists=True) / f"{target}-{name}"
     return base.with_name(base.name + _LOCK), base.with_name(base.name + _HOLDER)
 

@@ -1,4 +1,4 @@
-"""Ends a run whose cluster cannot start workers. Ray waits a minute for each of them, and tries again and again."""
+"""Ends a run whose cluster cannot start workers: Ray waits a minute for each of them, and retries without end."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from bench.targets import Target
 
 @dataclass(frozen=True)
 class WorkerStarts:
-    """The failed worker starts of one run; those from before the run began do not count."""
+    """The failed worker starts of one run, without those from before it began."""
 
     target: Target
     collector: Collector
     before: str
 
     def failed(self) -> str:
-        """Why workers did not start, as the raylets report it; empty where all did."""
+        """Return why workers did not start, as the raylets report it; empty if all did."""
         reason = self.target.failed_starts()
         return "" if reason == self.before else reason
 
     def check(self) -> None:
-        """Raise TargetFailed where workers did not start and the run has recorded nothing yet: it waits for them."""
+        """Raise TargetFailed if workers did not start and the run has recorded nothing yet, so that it waits for them."""
         if not self.collector.offset and (reason := self.failed()):
             raise TargetFailed(f"The cluster cannot start workers: {reason}.", "Correct that, then `bench resume`.")

@@ -51,7 +51,7 @@ def test_what_the_deployment_uses_at_rest_is_told_recorded_and_not_waited_for(mo
     assert not wait_for_quiet(Event(), lambda _line: None, deployment=Deployment()).is_quiet
     found = wait_for_quiet(Event(), lambda _line: None, deployment=Deployment(cpus_at_rest=0.4))
     assert (found.is_quiet, found.busy, found.deployment_cpus) == (True, 0.3, 0.4)
-    assert Look(0.6, 0.3, deployment=0.2).words == (
+    assert Look(0.6, 0.3, deployment=0.2).description == (
         "40% of all CPUs are busy beyond the 20% of the deployment itself (less than 15% is quiet),"
         " tasks wait for a CPU 20% of the time (less than 5%)"
     )
@@ -149,5 +149,5 @@ def test_a_deployment_that_ends_in_a_look_hides_nothing_of_others(
 @pytest.mark.parametrize("said", ["soon", "-1", "inf", "nan"])
 def test_a_time_to_wait_that_cannot_be_meant_is_refused(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
     monkeypatch.setenv(quiet_check.WAIT_VARIABLE, said)
-    with pytest.raises(BadInput, match="is no time to wait"):
+    with pytest.raises(BadInput, match="must be a number of seconds from 0"):
         quiet_check.longest_wait()

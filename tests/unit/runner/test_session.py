@@ -394,7 +394,7 @@ def test_a_head_that_does_not_answer_for_a_while_is_waited_for_and_its_run_is_wh
     (run,) = store.load_runs(folder, session)
     assert (run.status, [sample.value for sample in run.samples]) == ("ok", [1.0, 2.0])
     assert heard.silences
-    assert all("has not answered for" in each for each in heard.silences)
+    assert all("has not responded for" in each for each in heard.silences)
     assert len(target.ups) == 1
 
 
@@ -414,7 +414,7 @@ def test_a_cluster_that_does_not_come_back_fails_the_run_at_its_deadline(
     head.driver = lambda spec, folder: time.sleep(9) or "FAILED"  # type: ignore[func-returns-value]
     (run,) = do(tmp_path, target)
     assert run.status == "failed"
-    assert "deadline of 3 s: the cluster has not answered for" in run.reasons[0]
+    assert "deadline of 3 s: the cluster has not responded for" in run.reasons[0]
 
 
 def test_a_cluster_whose_head_has_ended_fails_the_run_before_its_deadline(
@@ -426,7 +426,7 @@ def test_a_cluster_whose_head_has_ended_fails_the_run_before_its_deadline(
     target.why_ended = "Ray on head has ended"
     (run,) = do(tmp_path, target, (replace(SPECS[0], deadline_seconds=600.0),))
     assert run.status == "failed"
-    assert run.reasons[0].startswith("Ray on head has ended; the cluster has not answered for")
+    assert run.reasons[0].startswith("Ray on head has ended; the cluster has not responded for")
 
 
 RAISED = {"name": "bad", "end_time_ms": 2, "error_message": "User exception:\n  File x\nValueError: no such thing\n"}
