@@ -46,7 +46,8 @@ def show(as_json: AsJson = False, out: Out = DEFAULT_OUT) -> None:
     names = baselines.known(out)
     if as_json:
         say_json(
-            "baselines", [{"name": name, "session": of, "here": (out / of).is_dir()} for name, of in names.items()]
+            "baselines",
+            [{"name": name, "session": session, "here": (out / session).is_dir()} for name, session in names.items()],
         )
         return
     for name, session in names.items():

@@ -60,10 +60,10 @@ def command(
     baseline: Baseline,
     candidate: Candidate = "latest",
     everything: All = False,
-    changed: Changed = [],  # noqa: B006, as below
+    changed: Changed = [],  # noqa: B006, typer reads it and never changes it
     allow_unequal: AllowUnequal = False,
     confirm: Confirm = False,
-    fail_at: FailOn = [],  # noqa: B006, typer reads it and never changes it
+    fail_at: FailOn = [],  # noqa: B006, as above
     format: Format = "text",
     output: Output = None,
     as_json: AsJson = False,
@@ -80,12 +80,17 @@ def command(
             f"{did_you_mean(format, reports.OF_TWO_SESSIONS)}Choose from: {', '.join(reports.OF_TWO_SESSIONS)}.",
         )
     conditions = fail_on.parse(fail_at)
-    there, here = _stored(baselines.find(out, baseline)), _stored(baselines.find(out, candidate))
-    comparison = two_sessions.compare(there, here, everything=everything, changed=changed)
+    baseline_session, candidate_session = (
+        _stored(baselines.find(out, baseline)),
+        _stored(baselines.find(out, candidate)),
+    )
+    comparison = two_sessions.compare(baseline_session, candidate_session, everything=everything, changed=changed)
     _check(comparison, changed, allow_unequal=allow_unequal)
-    fresh = _confirm(here, comparison, out=out) if confirm else None
+    fresh = _confirm(candidate_session, comparison, out=out) if confirm else None
     if fresh is not None:
-        again = two_sessions.compare(there, fresh, everything=everything, changed=changed, level=confirming.LEVEL)
+        again = two_sessions.compare(
+            baseline_session, fresh, everything=everything, changed=changed, level=confirming.LEVEL
+        )
         comparison = two_sessions.confirmed(comparison, again)
     if as_json:
         say_json("comparison", comparison)
@@ -105,16 +110,16 @@ def _stored(folder: Path) -> Stored:
 
 
 def _check(comparison: TwoSessions, changed: Sequence[str], *, allow_unequal: bool) -> None:
-    """Raise NotComparable where the two were not measured alike, the differing facts first; BadInput at a fact that is the same."""
-    differ = {difference.what for difference in comparison.differences}
-    if same := [name for name in changed if name not in differ]:
+    """Raise NotComparable if the sessions were not measured alike, and BadInput for a --changed fact that is the same in both."""
+    different = {difference.what for difference in comparison.differences}
+    if same := [name for name in changed if name not in different]:
         raise BadInput(
             f"--changed {same[0]}: this fact is the same in both sessions.",
-            f"{did_you_mean(same[0], differ)}Facts that differ: {', '.join(sorted(differ)) or 'none'}.",
+            f"{did_you_mean(same[0], different)}Facts that different: {', '.join(sorted(different)) or 'none'}.",
         )
-    if other := [difference.text for difference in comparison.confounders if difference.is_data]:
+    if data_differences := [difference.text for difference in comparison.confounders if difference.is_data]:
         raise NotComparable(
-            f"{'; '.join(other)}. So {comparison.candidate.session} and {comparison.baseline.session} did different work.",
+            f"{'; '.join(data_differences)}. So {comparison.candidate.session} and {comparison.baseline.session} did different work.",
             "Measure both with the same data; --allow-unequal does not cover data.",
         )
     named = "; ".join(difference.text for difference in comparison.confounders)
@@ -130,25 +135,27 @@ def _check(comparison: TwoSessions, changed: Sequence[str], *, allow_unequal: bo
         )
 
 
-def _confirm(here: Stored, comparison: TwoSessions, *, out: Path) -> Stored | None:
-    """The fresh session of the cells of an alarm, done; None where there is no alarm."""
+def _confirm(candidate_session: Stored, comparison: TwoSessions, *, out: Path) -> Stored | None:
+    """Measure the alarmed cells again in a fresh session, and return it; None if there is no alarm."""
     from bench.analysis import two_sessions
 
     if not comparison.alarms:
         say("No alarm to confirm.")
         return None
-    confirming.check_code(here.session, list(here.runs))
-    session = confirming.fresh(here.session, here.runs, comparison.alarms, command=typed_command())
+    confirming.check_code(candidate_session.session, list(candidate_session.runs))
+    session = confirming.fresh(
+        candidate_session.session, candidate_session.runs, comparison.alarms, command=typed_command()
+    )
     target = create(session.target, session.options)
     note = f"Confirming on target {target.name}. Session {session.id}, kept in {out / session.id}."
     result = measure_new(out, session, target, note)
     result.write_report()
     fresh = two_sessions.Stored(session=result.session, runs=result.runs)
-    unlike = two_sessions.unlike(here, fresh)
-    if unlike:
+    differences = two_sessions.unlike(candidate_session, fresh)
+    if differences:
         raise NotComparable(
-            f"{'; '.join(difference.text for difference in unlike)}. So the new session {session.id} does not repeat the candidate.",
-            f"Run --confirm on the machine that measured {here.session.id}.",
+            f"{'; '.join(difference.text for difference in differences)}. So the new session {session.id} does not repeat the candidate.",
+            f"Run --confirm on the machine that measured {candidate_session.session.id}.",
         )
     return fresh
 
@@ -161,7 +168,7 @@ def _write(text: str, output: Path | None) -> None:
 
 
 def _fail_on(comparison: TwoSessions, conditions: tuple[Condition, ...], *, confirmed: bool) -> None:
-    """Raise RegressionFound where a number is what a condition names."""
+    """Raise RegressionFound if a condition names a row's verdict."""
     from bench.reports.two_sessions import describe_row, format_ratio, format_row_verdict
 
     failing = list(fail_on.failing(conditions, comparison.rows, confirmed=confirmed))

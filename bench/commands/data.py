@@ -50,8 +50,8 @@ def list_sets(as_json: AsJson = False) -> None:
 def seed(name: Name, path: From, as_json: AsJson = False) -> None:
     """Import downloaded files as a data set.
 
-    They are checked against pinned SHA-256 checksums. mnist takes train-images-idx3-ubyte.gz and the three files beside it, or mnist.npz; cifar10 takes cifar-10-binary.tar.gz or
-    cifar-10-python.tar.gz. Nothing is downloaded.
+    The files are checked against pinned SHA-256 checksums. mnist takes train-images-idx3-ubyte.gz and the three files beside it,
+    or mnist.npz; cifar10 takes cifar-10-binary.tar.gz or cifar-10-python.tar.gz. Nothing is downloaded.
 
     Example: bench data seed mnist ~/Downloads
     """

@@ -26,14 +26,14 @@ def command(
     name = str(deployment.get("name", targets.Options.name))
     names = targets.NAMES if target == "auto" else (target,)
 
-    def down(on_target: targets.Target) -> tuple[str, ...]:
-        with session_lock.changing(on_target.name, name, typed_command(), force=force) as unheld:
-            if unheld:
-                say(f"{unheld} --force ignores it.")
-            return on_target.down()
+    def down(chosen: targets.Target) -> tuple[str, ...]:
+        with session_lock.changing(chosen.name, name, typed_command(), force=force) as reason:
+            if reason:
+                say(f"{reason} --force ignores it.")
+            return chosen.down()
 
     ended_by_target, troubles = targets.ask_each(names, deployment, down)
-    ended = [f"{target_name}: {what}" for target_name, things in ended_by_target.items() for what in things]
+    ended = [f"{target_name}: {item}" for target_name, items in ended_by_target.items() for item in items]
     if as_json:
         say_json("ended", ended)
     elif ended or not troubles:

@@ -54,18 +54,18 @@ def _lines(measured: list[Number]) -> list[str]:
         is_ratio = "/" in topology
         scale = scale_for(numbers[0].metric, [] if is_ratio else [number.value for number in numbers])
         lines += ["", f"{experiment} {params} on {topology}{'' if is_ratio else f', in {scale.unit}'}"]
-        for each in numbers:
-            estimate = Estimate(value=each.value, low=each.low, high=each.high, level=each.level, n=each.n)
+        for number in numbers:
+            estimate = Estimate(value=number.value, low=number.low, high=number.high, level=number.level, n=number.n)
             value = with_interval(estimate, decimals=3) if is_ratio else with_interval(estimate, scale)
-            if each.changed:
-                lines.append(f"  ^ {_describe_change(each, each.changed, scale)}")
-            lines.append(f"  {each.created[:16]}  {value:26}  n {each.n:<3} {each.verdict:12} {each.session}")
+            if number.changed:
+                lines.append(f"  ^ {_describe_change(number, number.changed, scale)}")
+            lines.append(f"  {number.created[:16]}  {value:26}  n {number.n:<3} {number.verdict:12} {number.session}")
         lines.append(f"  {_how_many(numbers)}")
     return lines[1:]
 
 
 def _describe_change(number: Number, changed: Change, scale: Scale) -> str:
-    """From what to what, by how much, and between which sessions."""
+    """Describe a change: between which sessions, from which level to which, by how much."""
     from bench.analysis.number_format import percent, plain
 
     size = ""
@@ -83,5 +83,5 @@ def _how_many(numbers: list[Number]) -> str:
 
     if len(numbers) < FEWEST:
         return f"not enough history to detect changes: {len(numbers)} of {FEWEST} sessions"
-    changes = sum(each.changed is not None for each in numbers)
+    changes = sum(number.changed is not None for number in numbers)
     return f"{plural(changes, 'change') if changes else 'no changes'} of level in {len(numbers)} sessions"

@@ -84,7 +84,7 @@ def command(
 
 
 def _experiments(what: str) -> Sequence[str]:
-    """All of them, or the one that was named. Raises BadInput."""
+    """Return the names of all experiments, or the one that `what` names. Raises BadInput."""
     from bench.experiments import NAMES
 
     if what != "experiments" and what not in NAMES:
@@ -96,7 +96,7 @@ def _experiments(what: str) -> Sequence[str]:
 
 
 def about(name: str) -> dict[str, object]:
-    """An experiment as a JSON value, with the content of `describe`."""
+    """Return an experiment's declarations as a JSON value, with the content of `describe`."""
     from bench import experiments
     from bench.params import declared
 
@@ -154,7 +154,7 @@ def _profile(name: str, profile: ExperimentProfile) -> Iterator[str]:
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Rows whose columns begin where the longest word of the column before allows."""
+    """Yield the rows as indented lines with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield ("    " + "  ".join(f"{word:{width}}" for word, width in zip(row, widths, strict=True))).rstrip()

@@ -35,7 +35,7 @@ Save = Annotated[
 
 
 def _say_schema(wanted: bool) -> None:
-    """Print it before an experiment is missed: it is that of all."""
+    """Print the schema of plan files and exit, before a missing experiment is reported: the schema needs none."""
     if wanted:
         from bench.planning import plan_schema
 
@@ -47,7 +47,7 @@ Schema = Annotated[
     bool,
     typer.Option("--schema", is_eager=True, callback=_say_schema, help="Print the JSON schema of plan files."),
 ]
-SPREADS = (0.02, 0.05, 0.1)  # of pairs' log-ratios, where none are known
+SPREADS = (0.02, 0.05, 0.1)  # of pairs' log-ratios, if no earlier session has them
 
 
 def command(
@@ -72,21 +72,21 @@ def command(
     for twin in plan.twins(request):
         say(twin)
     if as_json:
-        say_json("plan", {"why": chosen.why, **vars(estimate.estimate(session, known)), "session": session})
+        say_json("plan", {"why": chosen.reason, **vars(estimate.estimate(session, known)), "session": session})
         return
-    lines = describe(session, known, why=chosen.why)
+    lines = describe(session, known, reason=chosen.reason)
     if len(plan.topologies(request)) > 1:
         lines += ["", *smallest_effects(session, past_runs.spreads(out))]
     typer.echo("\n".join(lines))
 
 
-def describe(session: Session, known: plan.Known, *, why: str) -> list[str]:
-    """The plan as lines of text."""
+def describe(session: Session, known: plan.Known, *, reason: str) -> list[str]:
+    """Return the plan as lines of text."""
     specs = session.specs
     first = [spec for spec in specs if spec.block == 1 and spec.topology.name == specs[0].topology.name]
     topologies = {spec.topology.name: spec.topology for spec in specs}
     blocks = max(spec.block for spec in specs)
-    because = f" ({why})" if why else ""
+    because = f" ({reason})" if reason else ""
     lines = [f"Target {session.target}{because}, profile {session.profile}, seed {session.seed}.", "", "Topologies"]
     lines += [
         f"  {t.name:8} {plural(t.nodes, 'node')}, each {plural(t.cpus_per_node, 'CPU')}, {plural(t.threads_per_node, 'native thread')},"
@@ -115,7 +115,7 @@ def describe(session: Session, known: plan.Known, *, why: str) -> list[str]:
         lines.append(f"The budget is {plan.format_duration(session.budget_seconds)}.")
     if session.precision_share is not None:
         lines.append(
-            f"It ends sooner where every headline's interval is within {percent(session.precision_share)}"
+            f"It ends earlier if every headline's interval is within {percent(session.precision_share)}"
             f" and rests on {FEWEST_PAIRS} pairs or more."
         )
     if blocks < 6:
@@ -126,25 +126,25 @@ def describe(session: Session, known: plan.Known, *, why: str) -> list[str]:
 
 
 def smallest_effects(session: Session, known: Mapping[str, PairSpread]) -> Iterator[str]:
-    """What each cell's headline could show with the planned blocks, if pairs spread as they did in earlier sessions."""
+    """Yield the smallest difference that each cell's headline shows with the planned blocks, for the spread of earlier sessions."""
     blocks = max(spec.block for spec in session.specs)
     if blocks == 1:
-        yield "One pair shows no difference of any size: two or more pairs are needed."
+        yield "One pair cannot show a difference of any size: two or more pairs are needed."
         return
     yield f"Smallest difference that {plural(blocks, 'pair')} would show in 4 of 5 sessions"
     keys = {(spec.experiment, spec.cell): plan.run_key(spec) for spec in session.specs}
     cells = budget.cells_of(session)
-    seen = [(cell, earlier) for cell in cells if (earlier := known.get(keys[cell])) is not None]
-    for (experiment, cell), earlier in seen:
+    cells_with_spread = [(cell, earlier) for cell in cells if (earlier := known.get(keys[cell])) is not None]
+    for (experiment, cell), earlier in cells_with_spread:
         yield (
             f"  {experiment} {cell}  {_effect(earlier.deviation, blocks)}, with a spread of"
             f" {percent(earlier.deviation)} as in {plural(earlier.pairs, 'pair')} of"
             f" {plural(earlier.sessions, 'earlier session')}"
         )
-    if len(seen) < len(cells):
+    if len(cells_with_spread) < len(cells):
         effects = [f"{_effect(share, blocks)} if pairs spread by {percent(share)}" for share in SPREADS]
-        whose = "every other cell" if seen else "every cell" if len(cells) > 1 else " ".join(cells[0])
-        yield f"  {whose}  {', '.join(effects)}: no earlier session to take the spread from"
+        others = "every other cell" if cells_with_spread else "every cell" if len(cells) > 1 else " ".join(cells[0])
+        yield f"  {others}  {', '.join(effects)}: no earlier session has their spread"
 
 
 def _effect(deviation: float, pairs: int) -> str:
@@ -152,14 +152,14 @@ def _effect(deviation: float, pairs: int) -> str:
     return "none" if smallest is None else percent(smallest)
 
 
-def _minutes(session: Session, of: Spec, known: plan.Known) -> str:
-    """How long all runs of one cell will take, without clusters."""
-    own = [spec for spec in session.specs if (spec.experiment, spec.cell) == (of.experiment, of.cell)]
+def _minutes(session: Session, cell: Spec, known: plan.Known) -> str:
+    """Return the duration of all runs of one cell, without starting clusters."""
+    own = [spec for spec in session.specs if (spec.experiment, spec.cell) == (cell.experiment, cell.cell)]
     return plan.format_duration(sum(plan.run_seconds(spec, known) for spec in own))
 
 
 def _oversubscribed(spec: Spec) -> str:
-    """That a cell will have more workers than CPUs, before it is run."""
+    """Return a note if a cell will have more busy workers than CPUs."""
     workers, cpus = spec.busy_workers or 0, spec.topology.totals["CPUs"]
     return f" (oversubscribed: {plural(workers, 'worker')} on {plural(cpus, 'CPU')})" if workers > cpus else ""
 

@@ -52,7 +52,7 @@ def command(
             f"Check out revision {verified.manifest.git_revision}, or use --other-code.",
         )
     rate = verified.session.options.get("link_rate")
-    network = {"link_rate": rate} if isinstance(rate, str) else {}  # it makes the network what it was
+    network = {"link_rate": rate} if isinstance(rate, str) else {}  # the link of the replay gets the same bandwidth
     chosen = choose(target, {**network, **given})
     results, reproduced = [], []
     for _ in range(times):
@@ -75,36 +75,43 @@ def command(
         judge(result.session, result.runs)
 
 
-def _say(there: Report, reports: list[Report], reproduced: list[bool]) -> None:
+def _say(original: Report, reports: list[Report], reproduced: list[bool]) -> None:
     """Print the verdicts of the last replay, and for every replay whether it reproduced the capsule."""
-    here = reports[-1]
-    agreements = replaying.agreements(there, here)
+    replayed = reports[-1]
+    agreements = replaying.agreements(original, replayed)
     verdicts = [
-        {"about": it.about, "there": it.there, "here": it.here, "agrees": it.agrees, "overlap": it.overlap}
-        for it in agreements
+        {
+            "about": agreement.about,
+            "there": agreement.there,
+            "here": agreement.here,
+            "agrees": agreement.agrees,
+            "overlap": agreement.overlap,
+        }
+        for agreement in agreements
     ]
-    differs = replaying.changed_versions(there, here)
-    summary = {"capsule": there.session, "differs": differs, "reproduced": reproduced[-1]}
+    differs = replaying.changed_versions(original, replayed)
+    summary = {"capsule": original.session, "differs": differs, "reproduced": reproduced[-1]}
     replays = [
-        {"session": report.session, "reproduced": is_so} for report, is_so in zip(reports, reproduced, strict=True)
+        {"session": report.session, "reproduced": is_reproduced}
+        for report, is_reproduced in zip(reports, reproduced, strict=True)
     ]
     badge = {"replays": replays, "badge": replaying.has_badge(reproduced)}
-    say_json("replay", {**summary, **badge, "verdicts": verdicts, "report": here})
+    say_json("replay", {**summary, **badge, "verdicts": verdicts, "report": replayed})
 
 
 def _badge(reproduced: list[bool]) -> str:
-    """The line about the reproducibility badge after these replays."""
+    """Return the line about the reproducibility badge after these replays."""
     counted = f"{sum(reproduced)} of {len(reproduced)} replays reproduced it"
     if replaying.has_badge(reproduced):
         return f"Reproducibility badge: {counted}."
     return f"No reproducibility badge: {counted}, and all of {replaying.BADGE_REPLAYS} or more must."
 
 
-def _compare(there: Report, here: Report) -> None:
+def _compare(original: Report, replayed: Report) -> None:
     """Print each verdict of the capsule beside the one of the replay."""
-    for line in replaying.changed_versions(there, here):
+    for line in replaying.changed_versions(original, replayed):
         typer.echo(f"differs: {line}")
-    agreements = replaying.agreements(there, here)
+    agreements = replaying.agreements(original, replayed)
     for agreement in agreements:
         sign = "same  " if agreement.agrees else "other " if agreement.there and agreement.here else "none  "
         apart = ", intervals do not overlap" if agreement.overlap is False else ""
@@ -113,7 +120,7 @@ def _compare(there: Report, here: Report) -> None:
         )
     judged = [agreement for agreement in agreements if agreement.there]
     agreed = sum(agreement.agrees for agreement in judged)
-    typer.echo(f"{agreed} of {len(judged)} verdicts of {there.session} agree with those of {here.session}.")
+    typer.echo(f"{agreed} of {len(judged)} verdicts of {original.session} agree with those of {replayed.session}.")
     is_reproduced = replaying.is_reproduced(agreements)
     typer.echo(
         "Reproduced."

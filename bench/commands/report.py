@@ -102,13 +102,13 @@ def command(
         return
     text = reports.render(format, report, with_timelines(folder, report, runs, format=format), **layout)
     if output is None:
-        typer.echo(text, nl=not text.endswith("\n"))  # OpenMetrics ends where it says so
+        typer.echo(text, nl=not text.endswith("\n"))  # OpenMetrics must end in its last line
     else:
         store.write_whole(output, text.encode())
 
 
 def _layout(format: str, delimiter: str, *, decimal_comma: bool) -> dict[str, object]:
-    """How the CSV is written. Raises BadInput."""
+    """Return the options of the CSV format. Raises BadInput."""
     from bench.reports.as_csv import DELIMITERS
 
     if not delimiter and not decimal_comma:

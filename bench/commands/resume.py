@@ -36,8 +36,8 @@ def command(session: SessionName, as_json: AsJson = False, out: Out = DEFAULT_OU
         precision = "" if is_precise(folder, planned) else planned.precision
         work = replace(work, session=replace(planned, ended="", precision=precision))
     say(f"This adds {describe(work)}.")
-    if differ := changed.since(store.load_runs(folder, planned), is_local=planned.target == "local"):
-        say(f"Changed since the earlier runs: {'; '.join(differ)}. To compare like with like, start a new session.")
+    if changes := changed.since(store.load_runs(folder, planned), is_local=planned.target == "local"):
+        say(f"Changed since the earlier runs: {'; '.join(changes)}. To compare like with like, start a new session.")
     target = create(planned.target, planned.options)
     check_nodes(work.todo, target)
     with session_lock.alone(planned, folder, typed_command()):

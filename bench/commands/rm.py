@@ -34,7 +34,7 @@ def command(sessions: Names, yes: Yes = False, as_json: AsJson = False, out: Out
     folders = list(dict.fromkeys(store.find(out, name) for name in sessions))
     for folder in folders:
         with _at_rest(folder):
-            pass  # refused before the question
+            pass  # a running session is refused before the question
     for folder in folders:
         typer.echo(
             f"{folder}: {plural(sum((run / 'samples.jsonl').is_file() for run in _runs(folder)), 'run')}", err=True
@@ -58,12 +58,12 @@ def _runs(folder: Path) -> list[Path]:
 
 @contextmanager
 def _at_rest(folder: Path) -> Iterator[None]:
-    """Keep the session in `folder` from being run. Raises BadInput where it is, or where `folder` is a link."""
+    """Prevent the session in `folder` from being run. Raises BadInput if it is running, or if `folder` is a link."""
     if folder.is_symlink():
         raise BadInput(f"{folder} is a symbolic link.", "Name the folder that it points to.")
     try:
         session = store.load_session(folder)
-    except RecordDamaged:  # it cannot run
+    except RecordDamaged:  # a damaged session cannot run
         yield
         return
     with session_lock.at_rest(session):
@@ -71,7 +71,7 @@ def _at_rest(folder: Path) -> Iterator[None]:
 
 
 def _remove(folder: Path) -> None:
-    """Rename it first, so that what is left of it, if this is cut off, is no session."""
+    """Delete a session's folder. It is renamed first, so that an interrupted deletion leaves nothing that looks like a session."""
     gone = folder.with_name(f".removed-{folder.name}")
     try:
         folder.rename(gone)

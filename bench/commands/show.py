@@ -65,8 +65,8 @@ def _ending(run: Run, in_progress: Collection[str]) -> dict[str, object]:
 
 
 def _line(run: Run, in_progress: Collection[str]) -> str:
-    status, why = ("running", "") if run.spec.folder in in_progress else (run.status, "; ".join(run.reasons[:1]))
-    return f"{run.spec.folder:36} {status:8} {plural(len(run.samples), 'sample'):>12}  {why}".rstrip()
+    status, reason = ("running", "") if run.spec.folder in in_progress else (run.status, "; ".join(run.reasons[:1]))
+    return f"{run.spec.folder:36} {status:8} {plural(len(run.samples), 'sample'):>12}  {reason}".rstrip()
 
 
 def _whole(run: Run, in_progress: Collection[str]) -> list[str]:

@@ -28,8 +28,8 @@ def _lines(target: str, target_status: targets.TargetStatus) -> list[str]:
     if target_status.cluster is None and not target_status.remains:
         return [f"{target}: nothing is up{f'. {target_status.not_ready}' if target_status.not_ready else ''}"]
     if target_status.cluster is None:
-        why = f" ({target_status.not_ready})" if target_status.not_ready else ""
-        return [f"{target}: nothing answers{why}, and this is left (end it with `bench down`):"] + [
+        reason = f" ({target_status.not_ready})" if target_status.not_ready else ""
+        return [f"{target}: nothing answers{reason}, and this is left (end it with `bench down`):"] + [
             f"  {remainder}" for remainder in target_status.remains
         ]
     cluster = target_status.cluster

@@ -59,11 +59,11 @@ def isolation() -> Iterator[Finding]:
     """Check whether local nodes can have network namespaces and control groups."""
     is_root, ip = os.geteuid() == 0, shutil.which("ip")
     can = is_root and ip is not None
-    lacking = "root" if not is_root else "the command ip (package iproute2)"
+    missing = "root" if not is_root else "the command ip (package iproute2)"
     yield Finding(
         "network namespaces",
         "good" if can else "note",
-        "each local node gets its own; bytes are counted" if can else f"not possible without {lacking}",
+        "each local node gets its own; bytes are counted" if can else f"not possible without {missing}",
         "" if can else "Local nodes share loopback, and no bytes are counted.",
     )
     shaping = shutil.which("tc") is not None

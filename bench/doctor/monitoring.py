@@ -24,12 +24,12 @@ class Empty:
 
     query: Query
     unknown: tuple[str, ...]
-    asked: str  # with the variables filled in
+    expr: str  # with the variables filled in
 
     def __str__(self) -> str:
         metrics = ", ".join(self.unknown or self.query.metrics)
-        why = "Prometheus has no metric" if self.unknown else "no data of"
-        return f"{self.query}: {why} {metrics}"
+        problem = "Prometheus has no metric" if self.unknown else "no data of"
+        return f"{self.query}: {problem} {metrics}"
 
 
 def findings(
@@ -53,13 +53,13 @@ def findings(
 
 def targets(prometheus: Prometheus, pages: Sequence[Page]) -> Iterator[Finding]:
     """Check that Prometheus scrapes every page successfully."""
-    found = {
+    known_targets = {
         (target.labels.get("job"), target.labels.get("instance"), target.labels.get("endpoint")): target
         for target in prometheus.targets()
     }
     missing = 0
     for page in pages:
-        target = found.get((page.job, page.instance, page.endpoint))
+        target = known_targets.get((page.job, page.instance, page.endpoint))
         if target is None:
             missing += 1
             yield Finding(f"page {page}", "bad", "Prometheus does not know it", _NOT_FOUND)
@@ -77,13 +77,13 @@ def intervals(prometheus: Prometheus, pages: Sequence[Page], shortest_sample_sec
         (target.interval_seconds for target in prometheus.targets() if target.labels.get("job") in jobs), default=0.0
     )
     if slowest > SCRAPE_SECONDS:
-        seen = f"a page is scraped every {slowest:g} s, and checks and boards expect {SCRAPE_SECONDS:g} s"
+        observed = f"a page is scraped every {slowest:g} s, and checks and boards expect {SCRAPE_SECONDS:g} s"
         fix = f"Set scrape_interval to {SCRAPE_SECONDS:g}s in Prometheus' configuration, or run `bench up` again."
-        yield Finding("scrape interval", "bad", seen, fix)
+        yield Finding("scrape interval", "bad", observed, fix)
     elif slowest > shortest_sample_seconds:
-        seen = f"{slowest:g} s, and the shortest samples of a profile last {shortest_sample_seconds:g} s"
+        observed = f"{slowest:g} s, and the shortest samples of a profile last {shortest_sample_seconds:g} s"
         fix = "Boards may miss such samples; the record and its reports have every one."
-        yield Finding("scrape interval", "note", seen, fix)
+        yield Finding("scrape interval", "note", observed, fix)
     elif slowest:
         yield Finding("scrape interval", "good", f"{slowest:g} s, no longer than the shortest samples")
 
@@ -103,15 +103,15 @@ def boards(grafana: Grafana, chosen: Mapping[str, str]) -> Iterator[Finding]:
     if not prometheus.label_values("run", "bench_run_status", begin=end - RANGE_SECONDS, end=end):
         yield Finding("panels", "note", "no run in the last hour, so there is no data", "Run `bench run` once.")
         return
-    asked = 0
+    checked = 0
     bad = 0
     for board in provisioned.values():
-        asked += len(queries(board))
+        checked += len(queries(board))
         for empty in empty_panels(prometheus, board, chosen=chosen, begin=end - RANGE_SECONDS, end=end):
             bad += 1
             yield Finding(f"panel {empty.query}", "bad" if empty.unknown else "note", str(empty), _EMPTY)
     if not bad:
-        yield Finding("panels", "good", f"all {asked} queries of {len(provisioned)} boards have data")
+        yield Finding("panels", "good", f"all {checked} queries of {len(provisioned)} boards have data")
 
 
 _EMPTY = "Check that its page is scraped. What cannot be counted here stays empty."
@@ -139,7 +139,7 @@ def empty_panels(
         expr = fill(query.expr, values, range_seconds=end - begin, scrape_seconds=SCRAPE_SECONDS)
         if not _has_data(prometheus, query, expr, begin=begin, end=end):
             unknown = tuple(name for name in query.metrics if name not in known)
-            yield Empty(query=query, unknown=unknown, asked=expr)
+            yield Empty(query=query, unknown=unknown, expr=expr)
 
 
 def _has_data(prometheus: Prometheus, query: Query, expr: str, *, begin: float, end: float) -> bool:

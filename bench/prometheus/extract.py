@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MOST_SERIES = 5_000
 MOST_POINTS = 400_000  # of all series together: about 40 MB as text, and 3 MB compressed
 MOST_BYTES = 128 * 2**20  # as text
-SLICE_SECONDS = 600.0  # of one request
+SLICE_SECONDS = 600.0  # time range of one request
 SHOWN = ("bench_sample_value", "bench_run_samples")  # the record has the same values
 
 Labels: TypeAlias = "tuple[tuple[str, str], ...]"
@@ -44,8 +44,8 @@ def extract(url: str, spec: Spec, span: Span | None) -> tuple[Extract, bytes]:
     return packed(points_by_labels, every=every)
 
 
-def _missing(why: str) -> tuple[Extract, bytes]:
-    return Extract(missing=why), b""
+def _missing(reason: str) -> tuple[Extract, bytes]:
+    return Extract(missing=reason), b""
 
 
 def board_metrics() -> tuple[str, ...]:
@@ -55,9 +55,9 @@ def board_metrics() -> tuple[str, ...]:
 
 
 def scraped(prometheus: Prometheus, spec: Spec, span: Span) -> tuple[Mapping[Labels, Points], int]:
-    """The points of the run's own series and of its cluster's, by labels; and of how many points one is kept.
+    """Return the points of the run's own series and of its cluster's, by labels, and n, if only every nth point is kept.
 
-    They go on until now: what agrees with the record may have been scraped at the last moment.
+    The range ends now: the points that agree with the record may have been scraped last.
     """
     names, cluster = "|".join(board_metrics()), span.labels.get("cluster", "")
     selectors = (
@@ -91,7 +91,7 @@ def thinned(points: Points, every: int) -> Points:
 
 
 def packed(points_by_labels: Mapping[Labels, Points], *, every: int) -> tuple[Extract, bytes]:
-    """The series as a reproducible file. Of too many series the first are kept."""
+    """Write the series into a reproducible file. If there are more than MOST_SERIES, the first ones are kept."""
     from prometheus_client.utils import floatToGoString
 
     chosen = sorted(
@@ -150,8 +150,8 @@ def check(path: Path, run: Run) -> None:
             series, _, value = line.rpartition(" ")[0].rpartition(" ")
             last[series] = value
             points += 1
-    counted = (hashlib.sha256(file).hexdigest(), len(last), points)
-    if counted != (extract.sha256, extract.series, extract.points) or lines[-1:] != ["# EOF"]:
+    found_in_file = (hashlib.sha256(file).hexdigest(), len(last), points)
+    if found_in_file != (extract.sha256, extract.series, extract.points) or lines[-1:] != ["# EOF"]:
         raise RecordDamaged(
             f"{name} differs from run.json: {len(last):,} of {extract.series:,} series, {points:,} of {extract.points:,} points."
         )
@@ -177,9 +177,9 @@ def _unpacked(file: bytes) -> bytes:
 def describe(runs: Sequence[Run]) -> str:
     """Describe the extracts of a session, such as `series of 12 of 12 runs: 3,456 series, 98,765 points`."""
     extracts = [run.extract for run in runs if run.extract and not run.extract.missing]
-    lacking = {run.extract.missing if run.extract else "its raymeter kept none" for run in runs} - {""}
-    why = f"; {'; '.join(sorted(lacking))}" if lacking else ""
+    missing = {run.extract.missing if run.extract else "its raymeter kept none" for run in runs} - {""}
+    reasons = f"; {'; '.join(sorted(missing))}" if missing else ""
     if not extracts:
-        return f"no series of Prometheus{why}"
+        return f"no series of Prometheus{reasons}"
     counts = f"{sum(extract.series for extract in extracts):,} series, {sum(extract.points for extract in extracts):,} points"
-    return f"series of Prometheus of {len(extracts)} of {len(runs)} runs: {counts}{why}"
+    return f"series of Prometheus of {len(extracts)} of {len(runs)} runs: {counts}{reasons}"

@@ -13,9 +13,9 @@ Key = tuple[str, str, str, str]
 
 
 def key_of(sample: Sample) -> Key | None:
-    """The series of `sample`: one for the curves of all trials; None for a trial's row in a table.
+    """Return the series of `sample`, None for a trial's row in a table. The curves of all trials share one series.
 
-    So ten times the trials make no more series.
+    So the number of series does not grow with the number of trials.
     """
     if sample.of_many and sample.step is None:
         return None
@@ -42,10 +42,10 @@ def differences(spec: Spec, samples: Iterable[Sample], page: str) -> list[str]:
             elif series.name == "bench_run_samples":
                 count = series.value
     texts = [
-        f"{metric} of {' '.join(filter(None, where))}: the record has {expected.get(key)}, Prometheus {shown.get(key)}"
+        f"{metric} of {' '.join(filter(None, labels))}: the record has {expected.get(key)}, Prometheus {shown.get(key)}"
         for key in sorted(expected.keys() | shown.keys())
         if expected.get(key) != shown.get(key)
-        for metric, *where in [key]
+        for metric, *labels in [key]
     ]
     if count != len(samples):
         texts.append(f"the record has {len(samples)} samples, Prometheus {count:.0f}")

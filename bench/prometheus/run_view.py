@@ -18,8 +18,8 @@ from bench.prometheus.reconcile import differences
 
 SETTLE_SECONDS = 5 * scraping.SCRAPE_SECONDS  # until the last samples have been scraped
 MEMORY = "1h"  # how old the last value of a run may be
-DISAGREE = "RecordAndPrometheusDisagree"  # the name of the alert rule for it
-MOST_DIFFERENCES = 3  # that are named; the rest is counted
+DISAGREE = "RecordAndPrometheusDisagree"  # the name of its alert rule
+MOST_DIFFERENCES = 3  # are named; the others are counted
 IDENTITY = ("session", "run", "cluster")  # a series with other values of these labels belongs to another run
 
 
@@ -44,15 +44,15 @@ class Span:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class RunView:
     """Prometheus' view of a run."""
 
     reconciled: bool | None  # None: Prometheus did not answer
-    alerts: tuple[str, ...] = ()  # a rule's name and what held, and where Prometheus and the record differ
+    alerts: tuple[str, ...] = ()  # name and summary of each rule that held, and where Prometheus and the record differ
     span: Span | None = None  # None: Prometheus does not know the run
 
 
-def look(url: str, spec: Spec, samples: Sequence[Sample]) -> Seen:
+def look(url: str, spec: Spec, samples: Sequence[Sample]) -> RunView:
     """Wait until Prometheus has scraped the run's end, compare, and evaluate the alert rules over its time."""
     prometheus = Prometheus(url)
     try:
@@ -60,9 +60,9 @@ def look(url: str, spec: Spec, samples: Sequence[Sample]) -> Seen:
         span = span_of(prometheus, spec)
         alerts = tuple(alerts_of(prometheus, span, rules()))
     except (http_client.RequestException, TargetFailed):
-        return Seen(reconciled=None)
+        return RunView(reconciled=None)
     alerts = (*alerts, *(f"{DISAGREE}: {text}" for text in shortened(texts)))
-    return Seen(reconciled=not texts, alerts=alerts, span=span)
+    return RunView(reconciled=not texts, alerts=alerts, span=span)
 
 
 def settled_differences(
@@ -97,8 +97,8 @@ def _line(series: Series) -> str:
 
 def named(labels: Mapping[str, str]) -> str:
     """A series in the format of metrics pages: `name{label="value"}`."""
-    inside = ",".join(f'{key}="{_escaped(value)}"' for key, value in labels.items() if key != "__name__")
-    return f"{labels['__name__']}{{{inside}}}"
+    pairs = ",".join(f'{key}="{_escaped(value)}"' for key, value in labels.items() if key != "__name__")
+    return f"{labels['__name__']}{{{pairs}}}"
 
 
 def _escaped(text: str) -> str:
@@ -125,8 +125,8 @@ def _rule(rule: Mapping[str, Any]) -> Rule:
 def alerts_of(prometheus: Prometheus, span: Span | None, rules: Sequence[Rule]) -> Iterator[str]:
     """The rules that held during the run of `span`, one sentence each, with the worst value that held long enough.
 
-    They are evaluated here and not read from Prometheus' own alerts: so they need no rules in a Prometheus of
-    of another run, and a run that is shorter than two evaluations is not missed.
+    They are evaluated here, not read from Prometheus' own alerts: so Prometheus needs no rules of its own, and a run that is
+    shorter than two evaluations is not missed.
     """
     if span is None:
         yield f"{DISAGREE}: Prometheus does not know this run, and no alert rule could be evaluated on it"

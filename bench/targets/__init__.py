@@ -88,7 +88,7 @@ class Cluster:
 
 @dataclass(frozen=True, kw_only=True)
 class TargetStatus:
-    """The present state of a deployment. `cluster` is None if it does not answer."""
+    """The present state of a deployment. `cluster` is None if it does not respond."""
 
     cluster: Cluster | None
     remains: tuple[str, ...] = ()  # what `down` would remove: processes, namespaces, links, folders
@@ -235,18 +235,18 @@ class Choice:
 
     target: Target
     options: Options
-    why: str  # empty: the user named it
+    reason: str  # empty: the user named it
 
     def describe(self, then: str = "") -> str:
         """The target and why it was chosen, unless the user named it; what it does differently on this machine; `then`."""
-        chosen_for = f"Target {self.target.name}: {self.why}." if self.why else ""
+        chosen_for = f"Target {self.target.name}: {self.reason}." if self.reason else ""
         return " ".join(filter(None, (chosen_for, self.target.note(), then)))
 
 
 def choose(name: str, given: Given, otherwise: Callable[[Given], Choice] | None = None) -> Choice:
     """The target `name`, or for `auto` the one that is up; if none is, `local` or the choice of `otherwise`.
 
-    What is up keeps the options that it was stood up with, but for those that are given anew. Raises BadInput for an option
+    A deployment that is up keeps the options that it was made with, except those given now. Raises BadInput for an option
     that the target does not take.
     """
     for candidate in NAMES if name == "auto" else (name,):
@@ -259,13 +259,13 @@ def choose(name: str, given: Given, otherwise: Callable[[Given], Choice] | None 
     return otherwise(given) if otherwise else chosen("local", given, NOTHING_IS_UP)
 
 
-def chosen(name: str, given: Given, why: str) -> Choice:
-    """The target `name`, chosen because of `why`. Raises BadInput for an option that it does not take."""
+def chosen(name: str, given: Given, reason: str) -> Choice:
+    """The target `name`, chosen because of `reason`. Raises BadInput for an option that it does not take."""
     kind = options_of(name)
     if foreign := given.keys() - declared(kind).keys():
-        named = ", ".join(f"--{option.replace('_', '-')}" for option in sorted(foreign))
+        listed = ", ".join(f"--{option.replace('_', '-')}" for option in sorted(foreign))
         takers = [target for target in NAMES if foreign <= declared(options_of(target)).keys()]
         hint = f", or use --target {' or '.join(takers)}" if takers else ", or use another --target"
-        raise BadInput(f"The target {name} does not take {named}.", f"Leave it out{hint}.")
+        raise BadInput(f"The target {name} does not take {listed}.", f"Leave it out{hint}.")
     options = msgspec.convert(dict(given), kind)
-    return Choice(target=_make(name, options), options=options, why=why)
+    return Choice(target=_make(name, options), options=options, reason=reason)

@@ -12,8 +12,8 @@ def find(given: Given) -> Choice:
     """The first target that can be used. Its options name the context, as the current one may be another."""
     context = given.get("context") or _laptop_context()
     if context:
-        why = f"--context {context} was given" if given.get("context") else f"kubectl knows the context {context}"
-        return chosen("k8s", {**given, "context": context}, why)
+        reason = f"--context {context} was given" if given.get("context") else f"kubectl knows the context {context}"
+        return chosen("k8s", {**given, "context": context}, reason)
     if not (missing := _missing_engine()):
         return chosen("docker", given, "a Docker engine answers, and kubectl knows no context of kind or minikube")
     return chosen(

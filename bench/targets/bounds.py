@@ -7,7 +7,7 @@ import re
 from bench.errors import BadInput
 from bench.model import Topology
 
-# An RFC 1123 label, as namespaces have; shorter, as it is part of the names of nodes and networks.
+# An RFC 1123 label, as a namespace's name must be; shorter, because names of nodes and networks contain it.
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
 _RESERVED = re.compile(r"default|kube-.*|kuberay-.*")  # namespaces of Kubernetes and of KubeRay's operator
 _SMALLEST_OBJECT_STORE_BYTES = 75 * 2**20  # Ray refuses less
@@ -34,9 +34,9 @@ def check_sizes(topology: Topology) -> None:
         "CPUs per node": topology.cpus_per_node,
         "threads per node": topology.threads_per_node,
     }
-    for what, number in numbers.items():
+    for name, number in numbers.items():
         if number < 1:
-            raise BadInput(f"Topology {topology.name!r} has {number} {what}.", "Use at least 1.")
+            raise BadInput(f"Topology {topology.name!r} has {number} {name}.", "Use at least 1.")
     if topology.nodes > _MOST_NODES:
         raise BadInput(f"{topology.nodes} nodes are too many for one machine.", f"Use at most {_MOST_NODES}.")
     store, memory = topology.object_store_bytes_per_node, topology.memory_bytes_per_node

@@ -43,14 +43,14 @@ def start(
 
 def find(deployment: str, deployment_id: str) -> list[psutil.Process]:
     """All living processes of one deployment, without the caller and its parents."""
-    everyone = {process.pid: process for process in psutil.process_iter(["name", "ppid", "environ", "status"])}
-    marked = {pid for pid, process in everyone.items() if _is_marked(process, deployment, deployment_id)}
+    processes = {process.pid: process for process in psutil.process_iter(["name", "ppid", "environ", "status"])}
+    marked = {pid for pid, process in processes.items() if _is_marked(process, deployment, deployment_id)}
     sessions = set(_sessions(marked))
-    ours = marked | {pid for pid, process in everyone.items() if _hides(process) and _session(pid) in sessions}
-    while children := {pid for pid, process in everyone.items() if process.info["ppid"] in ours} - ours:
+    ours = marked | {pid for pid, process in processes.items() if _hides(process) and _session(pid) in sessions}
+    while children := {pid for pid, process in processes.items() if process.info["ppid"] in ours} - ours:
         ours |= children
     spared = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
-    return [everyone[pid] for pid in sorted(ours - spared) if everyone[pid].info["status"] != psutil.STATUS_ZOMBIE]
+    return [processes[pid] for pid in sorted(ours - spared) if processes[pid].info["status"] != psutil.STATUS_ZOMBIE]
 
 
 def cpu_seconds(deployment: str, deployment_id: str) -> float:
@@ -81,7 +81,7 @@ def end_all(deployment: str, deployment_id: str, *, grace_seconds: float = 0.5, 
         alive = _wait(processes, grace_seconds)
         _signal(alive, "kill")
         _wait(alive, seconds=5.0)
-        grace_seconds = 0.0  # those found now were started meanwhile, by a process that has ended
+        grace_seconds = 0.0  # processes found from now on were started by one that has ended: they need no grace period
     for path in shared_memory:
         with suppress(OSError):
             Path(path).unlink()

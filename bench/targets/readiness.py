@@ -1,4 +1,4 @@
-"""Waits until a Ray cluster, or the monitoring beside it, answers: one loop and one list of checks for every target."""
+"""Waits until a Ray cluster, or the monitoring beside it, responds: one loop and one list of checks for every target."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.model import Topology
 from bench.targets.steps import Steps
 
 EXPORTER = "exporter"
-TOLERANCE = 0.01  # of a node's resources: Ray takes the store's headers off, and rounds
+TOLERANCE = 0.01  # of a node's resources: Ray subtracts the object store's headers, and rounds
 HEALTH = {"prometheus": "/-/ready", "grafana": "/api/health"}
 MONITORING_ASK_SECONDS = 2.0
 
@@ -23,7 +23,7 @@ Late = TypeVar("Late", bound=Sequence[str])
 
 
 def get(url: str, token: str = "", timeout_seconds: float = 10.0) -> tuple[int, bytes]:
-    """Status and body of `url`; status 0 where nothing answers."""
+    """Return status and body of `url`; status 0 if nothing responds."""
     try:
         answer = http_client.get(url, token=token, timeout_seconds=timeout_seconds)
     except http_client.RequestException:
@@ -40,10 +40,10 @@ def wait_until_ready(
     until: float,
     poll_seconds: float,
 ) -> Observation:
-    """Observe until nothing is missing, and return that last observation; at `until`, of the monotonic clock, raise.
+    """Observe until nothing is missing, and return that observation. Raises at `until`, a time of the monotonic clock.
 
-    One observation a poll serves everything: what is missing in it, the failures in it that do not end by waiting, and the error at
-    the deadline.
+    The observation of each poll is passed to everything: to `missing`, to `raise_for_failure`, which raises for failures that do not
+    end by waiting, and to `timeout_error`.
     """
     while late := missing(observation := observe()):
         raise_for_failure(observation, late)
@@ -64,7 +64,7 @@ def missing_nodes(
 ) -> list[str]:
     """Nodes of `addresses` that are not ready, and the exporter, by name. Raises TargetFailed for a node of another size.
 
-    Until a node's agent listens, a submission is answered "No available agent": `agent_answers` says whether it does.
+    Until a node's agent listens, submissions fail with "No available agent": `agent_answers` says whether it does.
     """
     alive = _alive(dashboard_url, token)
     late = []
@@ -88,13 +88,13 @@ def missing_monitoring(urls: Mapping[str, str | None]) -> list[str]:
 
 
 def describe(late: Sequence[str]) -> str:
-    """A sentence on what does not answer; empty where all do."""
+    """Say in a sentence which names do not answer; empty if all do."""
     return f"{', '.join(late)} {'does' if len(late) == 1 else 'do'} not answer" if late else ""
 
 
 @contextmanager
 def registering(topology: Topology, steps: Steps) -> Iterator[Callable[[Late], Late]]:
-    """The step in which the nodes register. Gives what reports the names that are late, and hands them back."""
+    """Report the step in which the nodes register. Yields a function that reports the late names and returns them."""
     with steps.step("waiting for the nodes to register,", "nodes registered") as report_progress:
 
         def report(late: Late) -> Late:
@@ -105,12 +105,12 @@ def registering(topology: Topology, steps: Steps) -> Iterator[Callable[[Late], L
 
 
 def describe_registered(topology: Topology, late: Sequence[str]) -> str:
-    """How many nodes have registered where `late` have not."""
+    """Say how many nodes have registered if `late` have not."""
     return f"{topology.nodes - sum(name != EXPORTER for name in late)} of {topology.nodes}"
 
 
 def _alive(dashboard_url: str, token: str) -> dict[str, Mapping[str, float]]:
-    """Resources of the nodes that have registered, by address; none where the Jobs API does not answer."""
+    """Return the resources of the registered nodes, by address; none if the Jobs API does not respond."""
     if not dashboard_url or get(f"{dashboard_url}/api/jobs/", token)[0] != 200:
         return {}
     status, body = get(f"{dashboard_url}/api/v0/nodes", token)
@@ -120,12 +120,12 @@ def _alive(dashboard_url: str, token: str) -> dict[str, Mapping[str, float]]:
     return {node["node_ip"]: node["resources_total"] for node in nodes if node["state"] == "ALIVE"}
 
 
-def _check_size(topology: Topology, name: str, has: Mapping[str, float]) -> None:
+def _check_size(topology: Topology, name: str, registered: Mapping[str, float]) -> None:
     wanted = {
         "CPU": ("CPUs", topology.cpus_per_node),
         "memory": ("bytes of memory", topology.memory_bytes_per_node),
         "object_store_memory": ("bytes of object store", topology.object_store_bytes_per_node),
     }
     for resource, (unit, amount) in wanted.items():
-        if abs(has.get(resource, 0) - amount) > TOLERANCE * amount:
-            raise TargetFailed(f"{name} has {has.get(resource, 0):.0f} {unit}, and not {amount}.")
+        if abs(registered.get(resource, 0) - amount) > TOLERANCE * amount:
+            raise TargetFailed(f"{name} has {registered.get(resource, 0):.0f} {unit}, and not {amount}.")

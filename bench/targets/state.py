@@ -32,7 +32,7 @@ class StateFolder(Generic[S]):
     target: str
     deployment: str
     kind: type[S]  # of its state
-    fix: str  # what to do where the state cannot be read
+    fix: str  # what the user can do if the state cannot be read
 
     @property
     def path(self) -> Path:

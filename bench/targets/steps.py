@@ -21,9 +21,9 @@ class Steps:
 
     @contextmanager
     def step(self, doing: str, done: str) -> Iterator[Callable[[str], None]]:
-        """One step, such as "making the cluster", "cluster made". Gives what reports progress within it, as "1 of 2".
+        """Report one step, such as "making the cluster", "cluster made". Yields a function that reports progress, such as "1 of 2".
 
-        A step that raises is not reported as done. Progress is part of both reports, the last one of the second.
+        A step that raises is not reported as done. The latest progress is part of both reports.
         """
         start = time.monotonic()
         latest = ""

@@ -39,8 +39,8 @@ def failed(logs: Path, is_alive: Callable[[int], bool] = _is_alive) -> str:
     late = _LATE.findall(text)
     if not ended and not late:
         return ""
-    who = f"worker process {ended[-1]} ended before it had registered" if ended else late[-1].strip()
-    return f"{who}: {error_in_output(_tail(logs / 'raylet.err')) or 'its raylet logged no reason'}"
+    cause = f"worker process {ended[-1]} ended before it had registered" if ended else late[-1].strip()
+    return f"{cause}: {error_in_output(_tail(logs / 'raylet.err')) or 'its raylet logged no reason'}"
 
 
 def describe(by_node: Mapping[str, str]) -> str:

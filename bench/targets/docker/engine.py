@@ -144,10 +144,10 @@ def start(
     return container
 
 
-def cpus(has: Mapping[str, Any]) -> tuple[Cpu, ...]:
+def cpus(info: Mapping[str, Any]) -> tuple[Cpu, ...]:
     """The CPUs of the engine's machine, from its own description; with their cores if it is this machine."""
-    count, here = int(has["NCPU"]), effective_cpus().allowed
-    if has.get("KernelVersion") != platform.release() or count not in (len(here), os.cpu_count()):
+    count, here = int(info["NCPU"]), effective_cpus().allowed
+    if info.get("KernelVersion") != platform.release() or count not in (len(here), os.cpu_count()):
         return tuple(Cpu(number=number, siblings=(number,)) for number in range(count))
     return read_cpus(here if count == len(here) else range(count))
 
@@ -162,8 +162,8 @@ def running(client: DockerClient, labels: Mapping[str, str]) -> list[Container]:
 def cpu_seconds(containers: Sequence[Container]) -> float:
     """CPU time of containers since they were started. Raises TargetFailed."""
     with translate_errors("the CPU time of its containers"):
-        counted: list[Any] = [stats.stats(stream=False, one_shot=True) for stats in containers]
-    return math.fsum(stats["cpu_stats"]["cpu_usage"]["total_usage"] for stats in counted) / 1e9
+        all_stats: list[Any] = [stats.stats(stream=False, one_shot=True) for stats in containers]
+    return math.fsum(stats["cpu_stats"]["cpu_usage"]["total_usage"] for stats in all_stats) / 1e9
 
 
 def read_file(container: Container, path: str) -> bytes:
@@ -194,9 +194,9 @@ def remains(client: DockerClient, labels: Mapping[str, str]) -> list[tuple[str, 
         volumes = client.volumes.list(filters=wanted)
         networks = client.networks.list(filters=wanted)
     return [
-        *((f"container {each.name}", each) for each in containers),
-        *((f"volume {each.name}", each) for each in volumes),
-        *((f"network {each.name}", each) for each in networks),
+        *((f"container {container.name}", container) for container in containers),
+        *((f"volume {volume.name}", volume) for volume in volumes),
+        *((f"network {network.name}", network) for network in networks),
     ]
 
 

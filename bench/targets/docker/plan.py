@@ -23,7 +23,7 @@ OPTIONS = "io.raymeter.options"
 LINK = "docker bridge"
 
 DASHBOARD_PORT, EXPORTER_PORT, AGENT_PORT, METRICS_PORT, GCS_PORT = 8265, 8090, 52365, 8080, 6379
-TOKEN_PATH = "/run/raymeter/token"  # noqa: S105, where it lies, and not what it is
+TOKEN_PATH = "/run/raymeter/token"  # noqa: S105, the path of a secret, not a secret
 RECORDS = "/records"  # a folder of the image, which its user may write to
 LOCAL_CODE = "/opt/raymeter-local"
 

@@ -68,14 +68,14 @@ class DockerTarget:
                 if engine.remains(client, labels := plan.labels(self.options.name, "cluster")):
                     with steps.step("ending the previous cluster", "previous cluster ended"):
                         engine.remove(client, labels)
-                return self._stand_up(client, planned, steps)
+                return self._start_cluster(client, planned, steps)
             except BaseException:
                 self._end(client)
                 raise
 
     def down(self) -> tuple[str, ...]:
         """Remove everything that this deployment ever started. Returns what was removed."""
-        client = self._engine_that_has_it()
+        client = self._used_engine()
         if client is None:
             return ()
         with self._state_folder.lock():
@@ -84,7 +84,7 @@ class DockerTarget:
     def status(self) -> TargetStatus:
         """The present state; nothing is changed."""
         try:
-            client = self._engine_that_has_it()
+            client = self._used_engine()
         except BenchError as error:
             unknown = f"the containers of {self.options.name}: {error.what.rstrip('.')}"
             return TargetStatus(cluster=None, remains=(unknown,))
@@ -113,7 +113,7 @@ class DockerTarget:
     def cpu_seconds(self) -> float | None:
         """CPU time of all its containers: nodes, exporter and monitoring."""
         with suppress(BenchError):
-            client = self._engine_that_has_it()
+            client = self._used_engine()
             return engine.cpu_seconds(engine.running(client, plan.labels(self.options.name))) if client else 0.0
         return None
 
@@ -139,14 +139,14 @@ class DockerTarget:
         return outputs
 
     def _nodes(self) -> dict[str, Container]:
-        client = self._engine_that_has_it()
+        client = self._used_engine()
         if client is None:
             return {}
         containers = Watch(client, self.options.name, "").containers()
         return {name: container for name, container in containers.items() if name != "exporter"}
 
-    def _engine_that_has_it(self) -> DockerClient | None:
-        """The engine, if it has anything of this deployment, whatever state folder that was started with.
+    def _used_engine(self) -> DockerClient | None:
+        """Return the engine if it has anything of this deployment, even if that was started with another state folder.
 
         Raises TargetFailed if an engine was used before and does not answer.
         """
@@ -202,7 +202,7 @@ class DockerTarget:
             cpus=_check_room(client, topology),
         )
 
-    def _stand_up(self, client: DockerClient, planned: Plan, steps: Steps) -> Cluster:
+    def _start_cluster(self, client: DockerClient, planned: Plan, steps: Steps) -> Cluster:
         token = secrets.token_hex(32)
         watch = Watch(client, planned.deployment, token)
         try:
@@ -219,7 +219,7 @@ class DockerTarget:
 
     def _start(self, client: DockerClient, planned: Plan, token: str) -> None:
         files = plan.files(planned, token)
-        _have_network(client, planned.deployment)
+        _ensure_network(client, planned.deployment)
         with engine.translate_errors("a volume"):
             client.volumes.create(
                 name=plan.resource_name(planned.deployment, "records"),
@@ -258,7 +258,7 @@ class DockerTarget:
 
 def _cluster(client: DockerClient, containers: dict[str, Container], topology: Topology, token: str) -> Cluster:
     head = containers["head"]
-    where = monitoring.urls(monitoring.find(client, head.labels[engine.DEPLOYMENT]))
+    urls = monitoring.urls(monitoring.find(client, head.labels[engine.DEPLOYMENT]))
     return Cluster(
         topology=topology,
         dashboard_url=plan.published_url(head.attrs, plan.DASHBOARD_PORT),
@@ -266,13 +266,13 @@ def _cluster(client: DockerClient, containers: dict[str, Container], topology: T
         token=token,
         nodes=tuple(name for name in containers if name != "exporter"),
         link=LINK,
-        prometheus_url=where["prometheus_url"],
-        grafana_url=where["grafana_url"],
+        prometheus_url=urls["prometheus_url"],
+        grafana_url=urls["grafana_url"],
     )
 
 
-def _have_network(client: DockerClient, deployment: str) -> None:
-    """The deployment's own network: it stays while clusters come and go, as Prometheus is on it."""
+def _ensure_network(client: DockerClient, deployment: str) -> None:
+    """Create the deployment's network if it is missing. It outlives clusters, because Prometheus is on it."""
     name = plan.resource_name(deployment)
     wanted = engine.by_label(plan.labels(deployment, "network"))
     with engine.translate_errors(f"the network {name}"):
@@ -283,8 +283,8 @@ def _have_network(client: DockerClient, deployment: str) -> None:
 def _check_room(client: DockerClient, topology: Topology) -> tuple[Cpu, ...]:
     """The CPUs of the engine's machine. Raises DoesNotFit if they or the memory are too few."""
     with engine.translate_errors("the resources of its machine"):
-        has = client.info()
-    wanted, cpus, memory_bytes = topology.totals, int(has["NCPU"]), int(has["MemTotal"])
+        info = client.info()
+    wanted, cpus, memory_bytes = topology.totals, int(info["NCPU"]), int(info["MemTotal"])
     if wanted["CPUs"] > cpus:
         raise DoesNotFit(
             f"Topology {topology.name!r} needs {wanted['CPUs']} CPUs"
@@ -297,4 +297,4 @@ def _check_room(client: DockerClient, topology: Topology) -> tuple[Cpu, ...]:
             f" and the Docker engine has {mib(memory_bytes)}.",
             "Use less memory (--memory-mib), or give the engine more.",
         )
-    return engine.cpus(has)
+    return engine.cpus(info)

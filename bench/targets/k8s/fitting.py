@@ -36,9 +36,9 @@ def places(nodes: Iterable[Object], pods: Iterable[Object]) -> list[Place]:
     for pod in pods:
         node = pod["spec"].get("nodeName")
         if node and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
-            so_far = used.setdefault(node, dict.fromkeys(RESOURCES, 0.0))
+            requested = used.setdefault(node, dict.fromkeys(RESOURCES, 0.0))
             for name, amount in requests(pod["spec"]).items():
-                so_far[name] += amount
+                requested[name] += amount
     return [_place(node, used.get(node["metadata"]["name"], {})) for node in nodes]
 
 

@@ -1,8 +1,8 @@
 """Measures the CPUs that a deployment uses at rest, if the Kubernetes nodes are containers of this machine's engine.
 
 kind's nodes are, and those of minikube with its docker driver: such a container holds kubelet, containerd, the API server and
-all pods. The engine counts each container's CPU time, so that nothing else of this machine is in the figure. Nodes on other
-machines are not seen, and nothing is taken off there.
+all pods. The engine counts each container's CPU time, so that other load of this machine is not included. If the nodes are on
+other machines, nothing is measured, and nothing is subtracted.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class Kubectl:
     def apply(self, objects: Iterable[Object], timeout_seconds: float = 60.0) -> None:
         """Apply server-side, as some definitions are too large for client-side apply.
 
-        As kubectl itself, so that who applies the same files by hand changes their fields and not another's.
+        As kubectl itself, so that users who apply the same files by hand own the same fields.
         """
         self.run(
             *("apply", "--server-side", "--force-conflicts", "--filename=-"),

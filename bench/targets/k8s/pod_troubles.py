@@ -50,9 +50,9 @@ def restart(pods: Sequence[Object]) -> Trouble | None:
         for container in pod.get("status", {}).get("containerStatuses", []):
             if times := container.get("restartCount", 0):
                 end = container.get("lastState", {}).get("terminated") or {}
-                why = f" after {end.get('reason', '')}, exit code {end['exitCode']}" if "exitCode" in end else ""
+                reason = f" after {end.get('reason', '')}, exit code {end['exitCode']}" if "exitCode" in end else ""
                 where = pod["spec"].get("nodeName", "no node")
-                what = f"{name_of(pod)}: its container {container['name']} was restarted on {where}{why}"
+                what = f"{name_of(pod)}: its container {container['name']} was restarted on {where}{reason}"
                 return Trouble(what=what + (f", {times} times" if times > 1 else ""))
     return None
 
@@ -82,8 +82,8 @@ def _of_pod(pod: Object, nodes: Sequence[Place]) -> Iterator[Trouble]:
     status, name = pod.get("status", {}), name_of(pod)
     where = pod["spec"].get("nodeName", "no node")
     if status.get("phase") == "Failed":
-        why = f"{status.get('reason', '')} {_flat(status.get('message', ''))}".strip()
-        yield Trouble(what=f"{name} was ended on {where}: {why}")
+        reason = f"{status.get('reason', '')} {_flat(status.get('message', ''))}".strip()
+        yield Trouble(what=f"{name} was ended on {where}: {reason}")
     scheduled = _conditions(pod).get("PodScheduled", {})
     if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
         free = "".join(f"{_room(place)}; " for place in nodes)

@@ -72,9 +72,9 @@ class RayPods:
         """The pods, once nothing is missing of them."""
         pods, _events = readiness.wait_until_ready(
             self._look,
-            missing=lambda seen: missing(seen[0]),
-            raise_for_failure=lambda seen, _late: self._raise_for_trouble(*seen, until=until),
-            timeout_error=lambda seen, late: _timeout_error(*seen, late=late),
+            missing=lambda pods_and_events: missing(pods_and_events[0]),
+            raise_for_failure=lambda pods_and_events, _late: self._raise_for_trouble(*pods_and_events, until=until),
+            timeout_error=lambda pods_and_events, late: _timeout_error(*pods_and_events, late=late),
             until=until,
             poll_seconds=POLL_SECONDS,
         )

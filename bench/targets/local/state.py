@@ -1,7 +1,6 @@
 """Describes everything that a local deployment makes; written to disk before any of it exists.
 
-Every name in a state follows from its id, so that `down` finds all that there can be, whatever moment the one who
-wrote it died at.
+Every name in a state follows from its id, so that `down` finds everything that was made, even if `up` was killed at any moment.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class LocalTarget:
                 self._end()
             _check_room(topology)
             try:
-                return self._stand_up(topology, isolation, ray_settings, steps)
+                return self._start_cluster(topology, isolation, ray_settings, steps)
             except BaseException:
                 self._end()
                 raise
@@ -99,8 +99,8 @@ class LocalTarget:
         not_ready = self._why_not_ready(state)
         if not not_ready:
             options = replace(self._options, isolation=state.isolation, link_rate=state.link_rate)
-            return TargetStatus(cluster=self._cluster(state), remains=self._there(state), options=options)
-        return TargetStatus(cluster=None, remains=self._there(state), not_ready=not_ready)
+            return TargetStatus(cluster=self._cluster(state), remains=self._remains(state), options=options)
+        return TargetStatus(cluster=None, remains=self._remains(state), not_ready=not_ready)
 
     def _why_not_ready(self, state: State) -> str:
         if state.boot_id != boot_id():
@@ -152,7 +152,7 @@ class LocalTarget:
         return run_folders.choose().note
 
     def ask_nodes(self, command: Sequence[str]) -> Mapping[str, str]:  # noqa: ARG002, the contract has it
-        """Nothing: nodes are processes of this machine, which doctor checks by itself."""
+        """Nothing: nodes are processes of this machine, which `bench doctor` checks directly."""
         return {}
 
     def _isolation(self) -> Literal["namespace", "loopback"]:
@@ -170,7 +170,7 @@ class LocalTarget:
             raise BadInput(f"--link-rate needs network namespaces: {reason}.", "Run as root, or leave --link-rate out.")
         return "loopback"
 
-    def _stand_up(
+    def _start_cluster(
         self,
         topology: Topology,
         isolation: Literal["namespace", "loopback"],
@@ -310,7 +310,7 @@ class LocalTarget:
         if state is None:
             self._state_folder.remove()
             return running.end_orphans(self._options.name)
-        ended = self._there(state)
+        ended = self._remains(state)
         processes.end_all(state.deployment, state.id)
         for process in self._started.values():
             process.poll()  # reaps them: they were children of this process
@@ -324,7 +324,7 @@ class LocalTarget:
         self._state_folder.remove()
         return ended
 
-    def _there(self, state: State) -> tuple[str, ...]:
+    def _remains(self, state: State) -> tuple[str, ...]:
         running_processes = [
             f"process {process.pid} ({process.info['name']})" for process in processes.find(state.deployment, state.id)
         ]

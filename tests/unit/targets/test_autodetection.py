@@ -41,7 +41,7 @@ def test_the_fullest_deployment_that_is_at_hand_is_taken(
     monkeypatch.setattr(autodetection, "_missing_engine", lambda: "" if engine else "it does not answer")
     choice = autodetection.find(given)
     assert choice.target.name == expected[0]
-    assert expected[1] in choice.why
+    assert expected[1] in choice.reason
 
 
 def test_the_context_that_was_found_is_used_and_not_whichever_is_current(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,13 +41,13 @@ def up(monkeypatch: pytest.MonkeyPatch) -> dict[str, Options]:
 
 def test_nothing_is_up_and_it_is_local(up: dict[str, Options]) -> None:
     choice = choose("auto", {})
-    assert (choice.target.name, choice.why) == ("local", "no deployment is up")
+    assert (choice.target.name, choice.reason) == ("local", "no deployment is up")
 
 
 def test_what_is_up_is_used_as_it_was_stood_up(up: dict[str, Options]) -> None:
     up["local"] = local.Options(link_rate="100mbit", isolation="namespace")
     choice = choose("auto", {})
-    assert (choice.why, choice.options.given()["link_rate"]) == ("it is up", "100mbit")
+    assert (choice.reason, choice.options.given()["link_rate"]) == ("it is up", "100mbit")
     assert choice.target.options.link_rate == "100mbit"  # type: ignore[attr-defined]
 
 
@@ -59,7 +59,7 @@ def test_what_is_said_anew_counts_more(up: dict[str, Options]) -> None:
 def test_a_named_target_is_that_one_whatever_is_up(up: dict[str, Options]) -> None:
     up["local"] = local.Options()
     choice = choose("docker", {})
-    assert (choice.target.name, choice.why) == ("docker", "")
+    assert (choice.target.name, choice.reason) == ("docker", "")
 
 
 @pytest.mark.parametrize(

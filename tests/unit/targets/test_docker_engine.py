@@ -27,11 +27,11 @@ def test_cpu_time_of_a_deployment_is_that_of_all_its_running_containers(monkeypa
 
     client = SimpleNamespace(containers=SimpleNamespace(list=running))
     target = DockerTarget(Options(name="mine"))
-    monkeypatch.setattr(DockerTarget, "_engine_that_has_it", lambda _: client)
+    monkeypatch.setattr(DockerTarget, "_used_engine", lambda _: client)
     assert target.cpu_seconds() == 1.75
     assert "all" not in asked[0]
     assert any("mine" in label for label in asked[0]["filters"]["label"])
-    monkeypatch.setattr(DockerTarget, "_engine_that_has_it", lambda _: None)
+    monkeypatch.setattr(DockerTarget, "_used_engine", lambda _: None)
     assert target.cpu_seconds() == 0.0
 
 
@@ -40,7 +40,7 @@ def test_an_engine_that_does_not_answer_counts_nothing(monkeypatch: pytest.Monke
         raise docker.errors.DockerException("gone")
 
     client = SimpleNamespace(containers=SimpleNamespace(list=refuse))
-    monkeypatch.setattr(DockerTarget, "_engine_that_has_it", lambda _: client)
+    monkeypatch.setattr(DockerTarget, "_used_engine", lambda _: client)
     assert DockerTarget(Options()).cpu_seconds() is None
     with pytest.raises(TargetFailed):
         engine.running(client, {})  # type: ignore[arg-type]  # a fake
