@@ -1,1 +1,1 @@
-"""What several experiments are made with: places for actors, load, percentiles, parts of the time, chaos."""
+"""Shared parts of experiments: placement of actors, worker pool, load, percentiles, time breakdown, fault injection."""

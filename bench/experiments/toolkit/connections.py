@@ -1,4 +1,4 @@
-"""Opens TCP connections of the experiments' own, past Ray, and fills buffers from them."""
+"""Opens TCP connections that bypass Ray, and fills buffers from them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from contextlib import suppress
 from threading import Thread
 from typing import Any
 
-WAITING_CONNECTIONS = 128  # before they are accepted
+WAITING_CONNECTIONS = 128  # longest queue of connections that are not accepted yet
 
 
 class ConnectionListener:
-    """Accepts connections at a free port of `host`. Each has a thread, in which `serve` is called with it."""
+    """Accepts connections at a free port of `host`. `serve` is called with each of them, in a thread of its own."""
 
     def __init__(self, host: str, serve: Callable[[socket.socket], None]) -> None:
         self._serve = serve
@@ -21,30 +21,30 @@ class ConnectionListener:
         Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
-        """Accept no more; connections that there are go on."""
+        """Stop accepting connections; accepted ones stay open."""
         self._socket.close()
 
     def _accept(self) -> None:
-        with suppress(OSError):  # closed: the only way to end a wait for a connection
+        with suppress(OSError):  # `close` raises it in the waiting `accept`, which nothing else ends
             while True:
                 connection, _ = self._socket.accept()
                 Thread(target=self._run, args=(connection,), daemon=True).start()
 
     def _run(self, connection: socket.socket) -> None:
-        with connection, suppress(ConnectionError):  # the other end has gone: if that was too early, it reports it
-            _send_short_messages_at_once(connection)
+        with connection, suppress(ConnectionError):  # if the other end closed too early, it reports that itself
+            _disable_nagle(connection)
             self._serve(connection)
 
 
 def connect(host: str, port: int, timeout_seconds: float | None = None) -> socket.socket:
-    """A connection to a `ConnectionListener`."""
+    """Connect to a `ConnectionListener`."""
     connection = socket.create_connection((host, port), timeout=timeout_seconds)
-    _send_short_messages_at_once(connection)
+    _disable_nagle(connection)
     return connection
 
 
 def receive_into(connection: socket.socket, buffer: Any, flags: int = 0) -> None:
-    """Fill `buffer`. Raises ConnectionError where the other end stops before."""
+    """Fill `buffer`. Raises ConnectionError if the other end closes before it is full."""
     rest = memoryview(buffer).cast("B")
     while rest:
         count = connection.recv_into(rest, 0, flags)
@@ -54,11 +54,12 @@ def receive_into(connection: socket.socket, buffer: Any, flags: int = 0) -> None
 
 
 def receive(connection: socket.socket, size: int) -> bytearray:
-    """The next `size` bytes. Raises ConnectionError where the other end stops before."""
-    taken = bytearray(size)
-    receive_into(connection, taken)
-    return taken
+    """Return the next `size` bytes. Raises ConnectionError if the other end closes before."""
+    buffer = bytearray(size)
+    receive_into(connection, buffer)
+    return buffer
 
 
-def _send_short_messages_at_once(connection: socket.socket) -> None:
+def _disable_nagle(connection: socket.socket) -> None:
+    """Send short messages at once, instead of waiting for more to send."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

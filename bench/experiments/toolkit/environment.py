@@ -1,4 +1,4 @@
-"""Sets environment variables for a while: for libraries that read their settings there, and for new processes."""
+"""Sets environment variables temporarily: for libraries that read their settings from them, and for new processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Set `values` in this process, which new processes inherit, and put back what was there."""
+    """Set `values` in this process, which new processes inherit, and restore the old values at the end."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:

@@ -1,10 +1,10 @@
-"""Injects faults into a run on purpose. Which process or node fails when is drawn from the seed, by the share of work that is done.
+"""Injects faults into a run. The seed draws which process or node fails, and at which share of the work.
 
-An experiment that tolerates some kinds declares `tolerates=ToleratedFaults(kinds=..., workers=...)`, and in `faults=` where its
-params have the plan: a param `chaos` of the type `Choice`. It calls `context.progress` in the midst of its subject's work.
+An experiment that tolerates some kinds of faults declares `tolerates=ToleratedFaults(kinds=..., workers=...)` and, in `faults=`, how
+to get the plan from its params (a param `chaos` of the type `Choice`). It calls `context.progress` during its subject's work.
 
-A fault that was injected is not injected again when the run is resumed: what is done by then is kept, and so is past it; and each
-attempt at the run but the last was ended by a fault that ends runs.
+A resumed run does not inject a fault again: the work done before is kept, and faults up to that share are skipped. Of the faults
+that end the run, each earlier attempt has used one.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Choice = Annotated[str, Meta(description="Faults to inject, e.g. worker:5+driver
 KINDS: tuple[Kind, ...] = get_args(Kind)
 ENDS_THE_RUN = ("driver", "head", "fill-disk")
 JOIN_TARGET = "local"  # the target where a node can be added from inside a run
-MAX_FAULTS = 100  # of one kind
+MAX_FAULTS = 100  # per kind
 PAUSE_SECONDS = 15.0
 EARLIEST, LATEST = 0.05, 0.9  # share of the work at which faults are injected
 READY_SECONDS = 60.0
-LATE = 0.05  # share of the work: if no worker was busy for that long, an idle one is killed
+LATE = 0.05  # share of the work: if no worker was busy for so long, an idle one is killed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +41,7 @@ class ToleratedFaults:
     """The faults that an experiment tolerates."""
 
     kinds: Sequence[Kind]
-    workers: (
-        str  # the actors that the kind `worker` kills: of this class, or CLASS.METHOD, while they are in that method
-    )
+    workers: str  # the actors that the kind `worker` kills: CLASS, or CLASS.METHOD for those that execute that method
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,45 +50,45 @@ class Fault:
 
     kind: Kind
     share: float
-    draw: float  # from 0 to 1: which of the possible victims
+    draw: float  # from 0 to 1; chooses the victim
 
 
 def read_plan(text: str, kinds: Sequence[Kind] = KINDS) -> list[tuple[Kind, int]]:
-    """`worker:5+driver:3` as kinds, of those that are allowed, and how often. Raises BadInput."""
+    """Parse a plan like `worker:5+driver:3` into kinds, of the allowed `kinds`, and counts. Raises BadInput."""
     plan: list[tuple[Kind, int]] = []
     for item in filter(None, text.split("+")):
         name, _, times = item.strip().partition(":")
-        kind = next((each for each in kinds if each == name), None)
+        kind = next((allowed for allowed in kinds if allowed == name), None)
         if kind is None or not (times or "1").isdecimal() or not 0 < int(times or "1") <= MAX_FAULTS:
             raise BadInput(
-                f"{item.strip()} is no part of a chaos plan.",
-                f"Give kinds and how often, as in worker:5+driver:3. Kinds: {', '.join(kinds)}.",
+                f"{item.strip()} is not valid in a chaos plan.",
+                f"Use kinds and counts, e.g. worker:5+driver:3. Kinds: {', '.join(kinds)}.",
             )
         plan.append((kind, int(times or "1")))
     return plan
 
 
 def changes_nodes(text: str) -> bool:
-    """Whether the plan removes or adds whole nodes, or may: one that is paused for long is given up."""
+    """Whether the plan removes or adds whole nodes, or may: Ray gives up a node that is paused for long."""
     return any(kind in ("raylet", "pause", "head", "join") for kind, _ in read_plan(text))
 
 
 def needs_other_nodes(text: str) -> bool:
-    """Whether the plan needs nodes besides the head."""
+    """Whether the plan needs nodes other than the head."""
     return any(kind in ("raylet", "pause") for kind, _ in read_plan(text))
 
 
 def check_target(text: str, target: str) -> None:
-    """Raise BadInput where the plan cannot be done on a target."""
+    """Raise BadInput if the plan cannot be carried out on a target."""
     if target != JOIN_TARGET and any(kind == "join" for kind, _ in read_plan(text)):
         raise BadInput(
-            f"No node can join during a run on {target}: the run cannot have a container or pod made.",
-            f"Take --target {JOIN_TARGET}, or another plan.",
+            f"No node can join during a run on {target}: a run cannot start a container or pod.",
+            f"Use --target {JOIN_TARGET}, or another plan.",
         )
 
 
 def draw_faults(text: str, seed: int) -> list[Fault]:
-    """All faults of a plan, in order: the same for the same seed."""
+    """Draw all faults of a plan, in the order of their shares: the same for the same seed."""
     draw = random.Random(f"chaos/{seed}/{text}")
     drawn = [
         Fault(kind=kind, share=draw.uniform(EARLIEST, LATEST), draw=draw.random())
@@ -101,13 +99,13 @@ def draw_faults(text: str, seed: int) -> list[Fault]:
 
 
 def ended_last_attempt(plan: Sequence[Fault], attempt: int) -> Kind | None:
-    """What ended the attempt before this one, of which the first is 1."""
+    """Return the kind of fault that ended the attempt before `attempt`; None for the first attempt, which is 1."""
     ends = [fault.kind for fault in plan if fault.kind in ENDS_THE_RUN]
     return ends[attempt - 2] if 2 <= attempt <= len(ends) + 1 else None
 
 
 def still_to_come(plan: Sequence[Fault], attempt: int, done: float) -> list[Fault]:
-    """The faults of a plan that earlier attempts have not been through. `done`: share of the work that they did."""
+    """Return the faults that earlier attempts have not used. `done`: share of the work that they did."""
     ends = [fault for fault in plan if fault.kind in ENDS_THE_RUN][attempt - 1 :]
     others = [fault for fault in plan if fault.kind not in ENDS_THE_RUN and fault.share > done]
     return sorted([*ends, *others], key=lambda fault: fault.share)
@@ -115,22 +113,22 @@ def still_to_come(plan: Sequence[Fault], attempt: int, done: float) -> list[Faul
 
 @dataclass(kw_only=True)
 class FaultInjector:
-    """Injects the faults of one run: those of its plan, anew in each interval."""
+    """Injects the faults of a run's plan, in each timed interval anew."""
 
     plan: str
     workers: str  # as in ToleratedFaults
     seed: int
-    attempt: int  # at the run, from 1
+    attempt: int  # of the run, from 1
     nodes: Sequence[NodeSlot]  # the head first
-    on_fault: Callable[[Kind, str], None] = lambda _kind, _node: None  # is called at each fault, with its node
-    fill_disk: Callable[[], None] = lambda: None  # from then on, what is done cannot be written down
+    on_fault: Callable[[Kind, str], None] = lambda _kind, _node: None  # called before each fault, with its node
+    fill_disk: Callable[[], None] = lambda: None  # makes all later writes of done work fail
     _agents: dict[str, Any] = field(default_factory=dict)  # by the name of the node
     _left: list[Fault] | None = None  # None: no interval is in progress
-    _is_new: bool = False  # the interval's first progress is what earlier attempts did
+    _is_new: bool = False  # until the interval's first progress, which is what earlier attempts did
     _killed: set[tuple[str, int]] = field(default_factory=set)  # (node, process id)
 
     def begin(self) -> None:
-        """An interval begins."""
+        """Begin a timed interval."""
         import ray
 
         from bench.experiments.toolkit.node_faults import NodeAgent
@@ -138,11 +136,11 @@ class FaultInjector:
         if not self._agents:
             make = ray.remote(num_cpus=0, max_restarts=0)(NodeAgent)
             self._agents = {node.name: make.options(scheduling_strategy=on(node)).remote() for node in self.nodes}
-            get_in_time([each.ready.remote() for each in self._agents.values()], READY_SECONDS, "Fault agents")
+            get_in_time([agent.ready.remote() for agent in self._agents.values()], READY_SECONDS, "Fault agents")
         self._left, self._is_new = draw_faults(self.plan, self.seed), True
 
     def progress(self, done: float, total: float) -> None:
-        """So much of the interval's work is done: inject what is due."""
+        """Inject the faults that are due when `done` of `total` work in the interval is done."""
         if self._left is None:
             return
         share = done / total
@@ -152,19 +150,19 @@ class FaultInjector:
             self._left.pop(0)
 
     def end(self) -> Iterator[str]:
-        """The interval is over: the reasons why its numbers are not what the plan asked for."""
+        """End the interval; yield the reasons why the plan was not carried out."""
         left, self._left = self._left, None
         if left is None:
             return
         if left:
             kinds = ", ".join(fault.kind for fault in left)
-            yield f"faults that were not injected, as there was nothing to inject them into: {kinds}"
+            yield f"faults that were not injected, because no process or node could take them: {kinds}"
         if any(kind == "join" for kind, _ in read_plan(self.plan)):
             for lines in self._ask("failed_joins"):
                 yield from (f"a node that was to join did not: {line}" for line in lines)
 
     def _inject(self, fault: Fault, share: float) -> bool:
-        """Whether there was something to inject it into."""
+        """Inject a fault. Returns False if no process or node can take it now."""
         head = next(iter(self._agents), "")
         if fault.kind == "driver":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -172,7 +170,7 @@ class FaultInjector:
             return self._kill_worker(fault, share)
         elif fault.kind == "fill-disk":
             if share >= 1:
-                return False  # nothing more is written: a full disk would stop nothing
+                return False  # nothing more is written, so a full disk would have no effect
             self.fill_disk()
         elif fault.kind == "join":
             self.on_fault("join", "")
@@ -185,7 +183,7 @@ class FaultInjector:
 
     def _kill_worker(self, fault: Fault, share: float) -> bool:
         alive = self._living(self.workers)
-        if not alive and share - fault.share >= LATE:  # jobs so short that each look finds all workers idle
+        if not alive and share - fault.share >= LATE:  # calls so short that workers are idle whenever they are listed
             alive = self._living(self.workers.partition(".")[0], "idle")
         if not alive:
             return False
@@ -196,8 +194,10 @@ class FaultInjector:
         return True
 
     def _stop_node(self, fault: Fault, head: str) -> bool:
-        up = self._nodes_up()
-        others = [name for name in self._agents if name in up and name != head]  # the kind "head" is for the head
+        running = self._nodes_up()
+        others = [
+            name for name in self._agents if name in running and name != head
+        ]  # only the kind "head" stops the head
         if not others:
             return False
         name = _chosen(others, fault)
@@ -206,25 +206,25 @@ class FaultInjector:
         agent.kill_raylet.remote() if fault.kind == "raylet" else agent.pause.remote(PAUSE_SECONDS)
         return True
 
-    def _living(self, of: str, state: Literal["any", "idle"] = "any") -> list[tuple[str, int]]:
-        """The worker processes without those that were killed: they are listed until Ray has noticed."""
-        return [each for each in self._worker_processes(of, state) if each not in self._killed]
+    def _living(self, title: str, state: Literal["any", "idle"] = "any") -> list[tuple[str, int]]:
+        """Return the worker processes without those that were killed, which Ray lists until it has noticed."""
+        return [worker for worker in self._worker_processes(title, state) if worker not in self._killed]
 
-    def _worker_processes(self, of: str, state: Literal["any", "idle"] = "any") -> list[tuple[str, int]]:
-        """Node and process id of each actor of a class, or at a method of it."""
-        up = self._nodes_up()
-        names = [name for name in self._agents if name in up]
-        answers = self._ask("workers", of, state, names=names)
+    def _worker_processes(self, title: str, state: Literal["any", "idle"] = "any") -> list[tuple[str, int]]:
+        """Return node and process id of each actor of the class CLASS, or that executes CLASS.METHOD, as `title` says."""
+        running = self._nodes_up()
+        names = [name for name in self._agents if name in running]
+        answers = self._ask("workers", title, state, names=names)
         return [(name, process) for name, processes in zip(names, answers, strict=True) for process in processes]
 
     def _nodes_up(self) -> set[str]:
         import ray
 
-        alive = {each["NodeID"] for each in ray.nodes() if each["Alive"]}
+        alive = {node["NodeID"] for node in ray.nodes() if node["Alive"]}
         return {node.name for node in self.nodes if node.node_id in alive}
 
     def _ask(self, method: str, *arguments: Any, names: Sequence[str] | None = None) -> list[list[Any]]:
-        """What each agent answers: nothing, where its node is lost or paused."""
+        """Call `method` of each agent and return the results: an empty list for a node that is lost or paused."""
         import ray
         from ray.exceptions import GetTimeoutError, RayActorError
 

@@ -1,4 +1,4 @@
-"""Joins processes over gloo, torch.distributed's transport, by the network interface of an address of theirs."""
+"""Connects processes over gloo, torch.distributed's transport, on the network interface of their addresses."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from datetime import timedelta
 
 
 def free_meeting(address: str) -> str:
-    """Where processes can meet: a free port of this node's `address`, as `join` takes it."""
-    with socket.create_server((address, 0)) as taken:
-        return f"tcp://{address}:{taken.getsockname()[1]}"
+    """Return a URL at a free port of this node's `address`, at which processes can meet by `join`."""
+    with socket.create_server((address, 0)) as probe:
+        return f"tcp://{address}:{probe.getsockname()[1]}"
 
 
 def join(meeting: str, *, own_address: str, rank: int, processes: int, seconds: float) -> None:
-    """Meet the other processes. Raises ImportError without torch. A group that this process was in before is left."""
+    """Join the group of processes that meet at `meeting`, and leave an earlier group. Raises ImportError without torch."""
     import torch.distributed as dist
 
     if dist.is_initialized():
-        dist.destroy_process_group()  # one of those that met has died
-    os.environ["GLOO_SOCKET_IFNAME"] = interface_of(own_address)  # else gloo looks up the host's name
+        dist.destroy_process_group()  # a member of the earlier group has died
+    os.environ["GLOO_SOCKET_IFNAME"] = interface_of(own_address)  # otherwise gloo resolves the host's name
     dist.init_process_group(
         "gloo", init_method=meeting, rank=rank, world_size=processes, timeout=timedelta(seconds=seconds)
     )
 
 
 def interface_of(address: str) -> str:
-    """The interface that has `address`. Raises OSError where none has.
+    """Return the network interface that has `address`. Raises OSError if none has.
 
-    The loopback interface has all addresses of its network, and lists the first: 127.0.0.2 is its own too.
+    The loopback interface has all addresses of its network, but lists the first only: 127.0.0.2 belongs to it too.
     """
     import psutil
 
@@ -47,5 +47,5 @@ def interface_of(address: str) -> str:
 def _is_loopback(text: str) -> bool:
     try:
         return ipaddress.ip_address(text).is_loopback
-    except ValueError:  # an address of the link layer
+    except ValueError:  # a link-layer address
         return False

@@ -1,4 +1,4 @@
-"""Seconds in HDR histograms of three significant digits: what is added up where percentiles must not be averaged."""
+"""Collects seconds in HDR histograms of three significant digits, which can be added up where averages of percentiles are wrong."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ DIGITS = 3
 
 
 def histogram(seconds: Iterable[float] = ()) -> Any:
-    """An HdrHistogram of nanoseconds; what is below one or above an hour counts as that."""
+    """Return an HdrHistogram of nanoseconds. Values are limited to the range from a nanosecond to an hour."""
     from hdrh.histogram import HdrHistogram
 
     longest = round(LONGEST_SECONDS * NANOSECONDS)
-    found = HdrHistogram(1, longest, DIGITS)
+    result = HdrHistogram(1, longest, DIGITS)
     for value in seconds:
-        found.record_value(min(max(1, round(value * NANOSECONDS)), longest))
-    return found
+        result.record_value(min(max(1, round(value * NANOSECONDS)), longest))
+    return result
 
 
 def added(histograms: Iterable[Any]) -> Any:
-    """One of all that was counted in any of them."""
-    found = histogram()
-    for each in histograms:
-        found.add(each)
-    return found
+    """Return a histogram of all values in any of `histograms`."""
+    total = histogram()
+    for part in histograms:
+        total.add(part)
+    return total
 
 
-def encoded(found: Any) -> str:
-    """HdrHistogram V2, compressed, in base64: what the tools of other languages read too."""
-    return bytes(found.encode()).decode("ascii")
+def encoded(values: Any) -> str:
+    """Encode a histogram as HdrHistogram V2, compressed, in base64, which tools of other languages can read."""
+    return bytes(values.encode()).decode("ascii")
 
 
 def decoded(text: str) -> Any:
-    """The histogram that `encoded` wrote."""
+    """Decode the text that `encoded` returned."""
     from hdrh.histogram import HdrHistogram
 
     return HdrHistogram.decode(text)
 
 
-def seconds_at(found: Any, per_mille: int) -> float:
-    """The value that so many of 1,000 do not exceed."""
-    return float(found.get_value_at_percentile(per_mille / 10)) / NANOSECONDS
+def seconds_at(values: Any, per_mille: int) -> float:
+    """Return the value in seconds that `per_mille` of 1,000 values do not exceed."""
+    return float(values.get_value_at_percentile(per_mille / 10)) / NANOSECONDS
 
 
 def calls_needed(per_mille: int) -> int:
-    """How many values a percentile takes: ten beyond it."""
+    """Return how many values a percentile needs, so that ten lie beyond it."""
     return 10 * 1000 // (1000 - per_mille)

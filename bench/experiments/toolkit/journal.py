@@ -1,7 +1,7 @@
-"""Writes down what is done of a run, so that the next attempt does only the rest: one row for each item, durable when written.
+"""Records the done items of a run, one row each, so that the next attempt does only the rest. A row is on disk when `append` returns.
 
-A row is one line with its own checksum; a line that was cut short or damaged is no row, and its item is done again. A row holds
-the item's results too: they survive a head that is lost together with its disk, for the file is copied out as it grows.
+A row is a line with a checksum of its own. A line that was cut short or damaged is ignored, and its item is done again. A row also
+holds the item's results: the file is transferred while it grows, so that they survive the loss of the head's disk.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ HALF_A_ROW_BYTES = 100
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One item that is done, and what it is a part of."""
+    """One done item, and the work and group that it belongs to."""
 
     work: str
-    group: str  # turn and pass, as in "2/1"
+    group: str  # turn and pass, e.g. "2/1"
     item: msgspec.Raw
 
 
 class Journal(Generic[Item]):
-    """The items of type `item` that this attempt and earlier ones did.
+    """The items of type `item` that this attempt and earlier ones have done.
 
-    `work` names the whole work: rows of other work do not count. Items with the same `identity` are the same, and one of them counts.
+    `work` identifies the whole work: rows of other work are refused. Of items with the same `identity`, the first counts.
 
         with Journal(context.folder, context.earlier, work=..., item=Trial, identity=lambda trial: trial.number) as journal:
             reused = list(journal.done("1"))  # if there are any: context.reuses_work()
@@ -59,28 +59,28 @@ class Journal(Generic[Item]):
         self._work = work
         self._item = item
         self._identity = identity
-        self._file: BinaryIO = io.BytesIO()  # until it is opened
+        self._file: BinaryIO = io.BytesIO()  # replaced when the journal is opened
         self._max_bytes: int | None = None
         self.seconds = 0.0  # spent on writing and reading
 
     def __enter__(self) -> Self:
-        """Open the journal. Raises RunFailed where an earlier attempt did other work."""
+        """Open the journal. Raises RunFailed if an earlier attempt did other work."""
         self._refuse_other_work()
         is_cut_short = _ends_in_partial_line(self._path)
         self._file = self._path.open("ab")
         if is_cut_short:
-            self._file.write(b"\n")  # a row appended to a partial row would be lost with it
+            self._file.write(b"\n")  # otherwise the next row would continue the partial one and be lost with it
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # What could not be written before cannot be written now either.
+        # After an error, the rest of the buffer cannot be written either.
         with suppress(OSError) if error else nullcontext(), _file_size_limit(self._max_bytes):
             self._file.close()
 
     def done(self, group: str) -> Iterator[Item]:
-        """The items of a group that earlier attempts, then this one, have done: each once."""
+        """Yield each item of a group that earlier attempts or this one have done, once."""
         seen: set[Hashable] = set()
         begin = perf_counter()
         for item in self._items(group):
@@ -93,7 +93,7 @@ class Journal(Generic[Item]):
         self.seconds += perf_counter() - begin
 
     def append(self, group: str, items: Sequence[Item]) -> None:
-        """Write down that `items` are done. They are on the disk when this returns. Raises RunFailed where they cannot be."""
+        """Record that `items` are done. They are on disk when this returns. Raises RunFailed if they cannot be written."""
         begin = perf_counter()
         rows = [Row(work=self._work, group=group, item=msgspec.Raw(to_json(item))) for item in items]
         try:
@@ -103,13 +103,13 @@ class Journal(Generic[Item]):
             os.fsync(self._file.fileno())
         except OSError as error:
             raise RunFailed(
-                f"The journal of done work could not be written: {error.strerror}. Its earlier rows are whole.",
-                "Make room on the head's disk, and go on with `bench resume`.",
+                f"The journal of done work could not be written: {error.strerror}. Its earlier rows are complete.",
+                "Make room on the head's disk, then `bench resume`.",
             ) from error
         self.seconds += perf_counter() - begin
 
     def fill_disk(self) -> None:
-        """From now on leave room for half a row. The limit is this process's own: the disk itself is not filled."""
+        """Leave room for half a row from now on. The limit applies to this process only: the disk itself is not filled."""
         self._max_bytes = self._path.stat().st_size + HALF_A_ROW_BYTES
 
     def _items(self, group: str) -> Iterator[Item]:
@@ -131,7 +131,7 @@ class Journal(Generic[Item]):
 
 @contextmanager
 def _file_size_limit(size: int | None) -> Iterator[None]:
-    """Let no file that this process writes grow beyond `size` bytes: a longer write is cut off there (`setrlimit(2)`)."""
+    """Limit the files that this process writes to `size` bytes: a longer write is cut off there (`setrlimit(2)`)."""
     if size is None:
         yield
         return
@@ -159,7 +159,7 @@ def _line(row: Row) -> bytes:
 
 
 def _rows(path: Path) -> Iterator[Row]:
-    """The whole rows of a journal, read a line at a time: there may be more of them than memory holds."""
+    """Yield the complete rows of a journal, a line at a time: it may be larger than memory."""
     if not path.is_file():
         return
     with path.open("rb") as file:

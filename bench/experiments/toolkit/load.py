@@ -1,8 +1,8 @@
-"""Generates load: calls at times set beforehand, whether or not answers come, or in a closed loop.
+"""Generates load: an open loop, which sends calls at fixed times, and a closed loop, which waits for answers.
 
-A closed loop sends its next call when one is answered: while a server stands still it is asked nothing, and the wait that
-others would have had is in none of its latencies. Here a call has a time at which it is due, and its response time counts
-from then. The closed loop stands beside it, because its maximum is what the load is a share of.
+A closed loop sends its next call after an answer. While the server stalls, it sends nothing, so the waits of the calls that others
+would have sent are missing from its latencies. In an open loop each call is due at a time set before, whether or not answers have
+come, and its response time counts from then. The closed loop is measured too, because open-loop loads are shares of its maximum.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from bench.errors import RunFailed
 
 Schedule = Literal["poisson", "constant"]
 
-ANSWER_SECONDS = 120.0  # without a single answer, while some are due
-SPIN_SECONDS = 100e-6  # a sleep ends about that much too late
+ANSWER_SECONDS = 120.0  # longest wait for any answer while calls are unanswered
+SPIN_SECONDS = 100e-6  # a sleep ends later by about this time
 
 
 class Answer(NamedTuple):
-    """What a call gave, or the exception that it raised, and when it was in the driver's hand."""
+    """The result of a call, or the exception that it raised, and when it arrived at the driver."""
 
     number: int
     came: float
@@ -32,11 +32,11 @@ class Answer(NamedTuple):
 
 
 class Calls(Protocol):
-    """The way to those who answer, and the clock: Ray's and the wall's, or a test's."""
+    """Sends calls to slots, and has the clock: Ray's calls and the monotonic clock, or a test's."""
 
     @property
     def slots(self) -> int:
-        """How many answer."""
+        """The number of slots that answer calls."""
         ...
 
     def now(self) -> float: ...
@@ -44,31 +44,31 @@ class Calls(Protocol):
     def sleep_until(self, moment: float) -> None: ...
 
     def send(self, slot: int, number: int) -> None:
-        """Hand call `number` to `slot`, and wait for nothing."""
+        """Send call `number` to `slot`, without waiting."""
         ...
 
     def answers(self, seconds: float) -> Sequence[Answer]:
-        """Those that came and were not given before; none after `seconds` without one."""
+        """Return the answers that arrived since the last call; wait up to `seconds` for the first."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """What became of the calls of one go, by number: every one that was sent was answered."""
+    """The calls of one pass of a load, by number; all of them were answered."""
 
     begin: float
-    end: float  # the last answer
+    end: float  # when the last answer arrived
     response_seconds: Sequence[float]  # from when a call was due
     late_seconds: Sequence[float]  # from when it was due until it was sent
     slots: Sequence[int]
     values: Sequence[Any]
-    overloaded: str = ""  # why sending ended early
+    overloaded: str = ""  # the reason if sending ended early
 
 
 def due_seconds(schedule: Schedule, rate_per_second: float, calls: int, seed: str) -> list[float]:
-    """When each call is due, in seconds from the start.
+    """Return when each call is due, in seconds from the start.
 
-    Of one seed the times are the same at every rate, but for the scale: two topologies have the same bursts.
+    With the same seed the times at another rate are the same but for the scale, so that both topologies get the same bursts.
     """
     draw = random.Random(seed)
     moments, now = [], 0.0
@@ -79,35 +79,35 @@ def due_seconds(schedule: Schedule, rate_per_second: float, calls: int, seed: st
 
 
 def open_loop(calls: Calls, due: Sequence[float], most_outstanding: int) -> Load:
-    """Send each call when it is due. With `most_outstanding` unanswered it ends and says so: it never slows down."""
-    book = _Book(calls)
+    """Send each call when it is due. It never slows down: with `most_outstanding` unanswered calls it ends, and says why."""
+    log = _CallLog(calls)
     for offset in due:
-        moment = book.begin + offset
+        moment = log.begin + offset
         calls.sleep_until(moment)
-        book.take(calls.answers(0.0))
-        if book.outstanding >= most_outstanding:
-            book.overloaded = (
-                f"overloaded: {book.outstanding} calls were unanswered {calls.now() - book.begin:.3g} s after the start"
+        log.take(calls.answers(0.0))
+        if log.outstanding >= most_outstanding:
+            log.overloaded = (
+                f"overloaded: {log.outstanding} calls were unanswered {calls.now() - log.begin:.3g} s after the start"
             )
             break
-        book.send(moment)
-    return book.closed()
+        log.send(moment)
+    return log.finish()
 
 
 def closed_loop(calls: Calls, seconds: float, in_flight: int) -> Load:
-    """Have each slot answer `in_flight` calls at a time for `seconds`: the most that this way of calling gets."""
-    book = _Book(calls)
-    while (now := calls.now()) - book.begin < seconds:
-        if book.outstanding < in_flight * calls.slots:
-            book.send(now)
+    """Let each slot have `in_flight` calls at a time for `seconds`, which gives the maximum rate of such calls."""
+    log = _CallLog(calls)
+    while (now := calls.now()) - log.begin < seconds:
+        if log.outstanding < in_flight * calls.slots:
+            log.send(now)
         else:
-            book.wait()
-    return book.closed()
+            log.wait()
+    return log.finish()
 
 
 @dataclass
-class _Book:
-    """Who has what in hand, and when each call was due, sent and answered."""
+class _CallLog:
+    """The calls of one pass: when each was due, sent and answered, and how many each slot has in flight."""
 
     calls: Calls
     begin: float = 0.0
@@ -124,9 +124,9 @@ class _Book:
         self.begin = self.calls.now()
 
     def send(self, moment: float) -> None:
-        """To the slot with the fewest calls in hand; of those, to the one whose turn was longest ago."""
+        """Send a call to the slot with the fewest calls in flight; among equals, to the one that was used longest ago."""
         number = len(self.due)
-        slot = min(range(len(self.busy)), key=lambda each: (self.busy[each], self.last[each]))
+        slot = min(range(len(self.busy)), key=lambda candidate: (self.busy[candidate], self.last[candidate]))
         self.due.append(moment)
         self.late.append(self.calls.now() - moment)
         self.slots.append(slot)
@@ -142,17 +142,17 @@ class _Book:
         self.answers += answers
 
     def wait(self) -> None:
-        """Until one more is answered. Raises RunFailed if none is."""
-        found = self.calls.answers(ANSWER_SECONDS)
-        if not found:
+        """Wait for one more answer at least. Raises RunFailed if none arrives in ANSWER_SECONDS."""
+        answers = self.calls.answers(ANSWER_SECONDS)
+        if not answers:
             raise RunFailed(f"No answer in {ANSWER_SECONDS:g} s to {self.outstanding} calls.", "Look at the job's log.")
-        self.take(found)
+        self.take(answers)
 
-    def closed(self) -> Load:
-        """All that was sent, once all of it is answered."""
+    def finish(self) -> Load:
+        """Wait for all answers, and return the load."""
         while self.outstanding:
             self.wait()
-        self.answers.sort()  # by number, which no two share
+        self.answers.sort()  # by number, which is unique
         return Load(
             begin=self.begin,
             end=max((answer.came for answer in self.answers), default=self.begin),
@@ -165,19 +165,19 @@ class _Book:
 
 
 class RayCalls:
-    """Calls of Ray: `call(slot, number)` gives a reference, and an answer is timed in the thread that receives it."""
+    """Calls of Ray: `call(slot, number)` returns an object reference; an answer is timed in the thread that receives it."""
 
     def __init__(self, call: Callable[[int, int], Any], slots: int) -> None:
         self.slots = slots
         self._call = call
-        self._came: SimpleQueue[Answer] = SimpleQueue()
+        self._answers: SimpleQueue[Answer] = SimpleQueue()
 
     def now(self) -> float:
         return monotonic()
 
     def sleep_until(self, moment: float) -> None:
         while (left := moment - monotonic()) > 0:
-            sleep(max(0.0, left - SPIN_SECONDS))  # a sleep of nothing lets answers in
+            sleep(max(0.0, left - SPIN_SECONDS))  # a sleep of 0 s lets the receiving thread run
 
     def send(self, slot: int, number: int) -> None:
         self._call(slot, number).future().add_done_callback(partial(self._keep, number))
@@ -187,13 +187,13 @@ class RayCalls:
 
     def _arrived(self, seconds: float) -> Iterator[Answer]:
         try:
-            yield self._came.get(block=seconds > 0, timeout=seconds or None)
+            yield self._answers.get(block=seconds > 0, timeout=seconds or None)
             while True:
-                yield self._came.get_nowait()
+                yield self._answers.get_nowait()
         except Empty:
             return
 
     def _keep(self, number: int, future: Any) -> None:
         came = monotonic()
         error = future.exception()
-        self._came.put(Answer(number, came, future.result() if error is None else error))
+        self._answers.put(Answer(number, came, future.result() if error is None else error))

@@ -1,4 +1,4 @@
-"""Injects faults from inside a node: an actor that ends, stops or adds processes there."""
+"""Injects faults on a node: an actor there ends, stops or adds processes."""
 
 from __future__ import annotations
 
@@ -19,39 +19,40 @@ class NodeAgent:
     """An actor on a node; its parent is the node's raylet."""
 
     def __init__(self) -> None:
-        self._raylet = os.getppid()  # once it is gone, the parent is another process
-        self._joins: list[tuple[subprocess.Popen[bytes], Path]] = []  # and its log
+        self._raylet = os.getppid()  # read now: after the raylet's end the parent is another process
+        self._joins: list[tuple[subprocess.Popen[bytes], Path]] = []  # started nodes, with their logs
 
     def ready(self) -> None:
         """Return when the agent has started."""
 
-    def workers(self, of: str, state: Literal["any", "idle"] = "any") -> list[int]:
-        """The process ids of this node's actors of a class, or at a method of it: Ray writes both into their titles.
+    def workers(self, title: str, state: Literal["any", "idle"] = "any") -> list[int]:
+        """Return the process ids of this node's actors of CLASS, or that execute CLASS.METHOD: Ray writes both into process titles.
 
-        `idle`: only those that are at no method.
+        `idle`: only actors of CLASS that execute no method.
         """
         import psutil
 
-        found = []
-        for each in psutil.Process(self._raylet).children():
+        pids = []
+        for process in psutil.Process(self._raylet).children():
             try:
-                title, *_ = [*each.cmdline(), ""]
-            except psutil.Error:  # it has just ended
+                words = process.cmdline()
+            except psutil.Error:  # the process has just ended
                 continue
-            if title == f"ray::{of}" or (state == "any" and title.startswith(f"ray::{of}.")):
-                found.append(each.pid)
-        return sorted(found)
+            shown = words[0] if words else ""
+            if shown == f"ray::{title}" or (state == "any" and shown.startswith(f"ray::{title}.")):
+                pids.append(process.pid)
+        return sorted(pids)
 
     def kill(self, process: int) -> None:
-        """End a process of this node at once."""
+        """Kill a process of this node."""
         os.kill(process, signal.SIGKILL)
 
     def kill_raylet(self) -> None:
-        """End this node's raylet, and so the node: its processes end themselves when it is gone."""
+        """Kill this node's raylet, which ends the node: its other processes end themselves then."""
         os.kill(self._raylet, signal.SIGKILL)
 
     def kill_head(self) -> None:
-        """End the server that knows all nodes, and this node's raylet."""
+        """Kill the GCS server, which knows all nodes, and this node's raylet."""
         import psutil
         import ray
 
@@ -62,10 +63,10 @@ class NodeAgent:
         self.kill_raylet()
 
     def join(self) -> None:
-        """Start another node beside this one, with as many CPUs and a folder of its own; it ends with the cluster."""
+        """Start another node beside this one, with as many CPUs and its own folder. It ends with the cluster."""
         import ray
 
-        own = {each["NodeID"]: each["Resources"] for each in ray.nodes()}[ray.get_runtime_context().get_node_id()]
+        own = {node["NodeID"]: node["Resources"] for node in ray.nodes()}[ray.get_runtime_context().get_node_id()]
         session = Path(ray._private.worker.global_worker.node.get_session_dir_path())  # noqa: SLF001, there is no public way
         command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"]
         options = {
@@ -73,10 +74,11 @@ class NodeAgent:
             "node-ip-address": ray.util.get_node_ip_address(),
             "num-cpus": int(own["CPU"]),
             "object-store-memory": JOINED_STORE_BYTES,
-            "temp-dir": session.parents[1] / f"j{_free_port()}",  # two raylets that share one spoil each other's files
+            "temp-dir": session.parents[1]
+            / f"j{_free_port()}",  # raylets that share a folder overwrite each other's files
             "dashboard-agent-listen-port": _free_port(),
             "metrics-export-port": _free_port(),
-            "min-worker-port": 0,  # any: those of a range may be the other raylet's
+            "min-worker-port": 0,  # any free port: a range may overlap with the other raylet's
             "max-worker-port": 0,
         }
         log_path = session / "logs" / f"joined-{len(self._joins)}-{os.getpid()}.txt"
@@ -90,7 +92,7 @@ class NodeAgent:
         self._joins.append((process, log_path))
 
     def failed_joins(self) -> list[str]:
-        """Why each node that was to join has ended."""
+        """Return the reason for each joining node that has ended."""
         ended = [(process, log_path) for process, log_path in self._joins if process.poll() is not None]
         return [
             error_in_log(log_path) or f"exit code {process.returncode}, and its log is empty"
@@ -98,16 +100,16 @@ class NodeAgent:
         ]
 
     def pause(self, seconds: float) -> None:
-        """Stop all of this node's processes but this one, its raylet too, and let them go on after so many seconds."""
+        """Stop all of this node's processes except this one, including its raylet, and continue them after `seconds`."""
         import psutil
 
         raylet = psutil.Process(self._raylet)
-        ids = [raylet.pid, *(each.pid for each in raylet.children(recursive=True) if each.pid != os.getpid())]
-        # Another process wakes them: this one may be ended while they sleep.
-        wake = f"sleep {seconds:g}; kill -CONT {' '.join(map(str, ids))}"
+        pids = [raylet.pid, *(child.pid for child in raylet.children(recursive=True) if child.pid != os.getpid())]
+        # In another process, because this one may be killed before the time is over.
+        wake = f"sleep {seconds:g}; kill -CONT {' '.join(map(str, pids))}"
         subprocess.Popen(["sh", "-c", wake], start_new_session=True)
-        for each in ids:
-            os.kill(each, signal.SIGSTOP)
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
 
 
 def _free_port() -> int:

@@ -1,7 +1,7 @@
-"""What the time of an experiment went into: the metrics that the network breakdown of a report is made of.
+"""Metrics of the parts of an experiment's time, from which a report makes its network breakdown.
 
-An experiment that yields them for its subject has a breakdown that says more; the report shows them nowhere else. Each
-is in seconds of the interval that was timed, and what is not yielded is called not measured.
+An experiment that yields them for its subject gets a more detailed breakdown; the report shows them nowhere else. Each is in
+seconds of the timed interval. Parts that are not yielded are reported as not measured.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ WORK_METRICS = (BUSY, COMPUTE, STRAGGLER)
 
 @dataclass(frozen=True, kw_only=True)
 class WorkDone:
-    """What one worker did in an interval, or in one round between two barriers."""
+    """The work of one worker in an interval, or in one round between two barriers."""
 
     node: str
     busy_seconds: float
-    units: float  # of work; 1 each where all have the same
+    units: float  # of work; 1 each if all workers have the same
 
 
 def compute_and_straggler(workers: Sequence[WorkDone]) -> tuple[float, float]:
-    """How long the work takes workers that are all as good as the middle one; how much longer it took the busiest.
+    """Return the seconds that the work takes if all workers are as fast as the median one, and the seconds that the busiest took more.
 
-    The middle one is the lower median of seconds a unit, so that of two the quicker one counts, and a worker that is
-    held up is a straggler even where the others take work off it.
+    The median is the lower one of seconds per unit. So of two workers the faster one counts, and a worker that is delayed is a
+    straggler even if the others take over part of its work.
     """
     busiest = max((worker.busy_seconds for worker in workers), default=0.0)
     paces = [worker.busy_seconds / worker.units for worker in workers if worker.units > 0]
@@ -68,9 +68,9 @@ def compute_and_straggler(workers: Sequence[WorkDone]) -> tuple[float, float]:
 
 
 def work_samples(measured: Measured[Any], rounds: Iterable[Sequence[WorkDone]]) -> Iterator[Sample]:
-    """WORK_METRICS of an interval: of its rounds, each of which ended when the last worker had done its part.
+    """Yield WORK_METRICS of an interval, from its rounds, each of which ends when the last worker has done its part.
 
-    A pool whose workers take the next item as they become free has one round.
+    A pool whose workers take the next item as soon as they are free has one round.
     """
     compute = straggler = 0.0
     by_node: dict[str, list[float]] = {}
@@ -89,6 +89,6 @@ def work_samples(measured: Measured[Any], rounds: Iterable[Sequence[WorkDone]]) 
 
 
 def jain(amounts: Sequence[float]) -> float:
-    """Jain's index: 1 where all have as much, 1/n where one has everything."""
+    """Return Jain's fairness index: 1 if all amounts are equal, 1/n if one of n has everything."""
     squares = sum(amount * amount for amount in amounts)
     return sum(amounts) ** 2 / (len(amounts) * squares) if squares else 1.0

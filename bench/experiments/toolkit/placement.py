@@ -1,4 +1,4 @@
-"""Where actors and peers sit: which node, how much of it, and a wait for them that ends."""
+"""Places actors and peers on nodes, with their share of CPUs, and waits for them with a deadline."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from bench.context import NodeSlot
 from bench.errors import RunFailed
 
-Span = tuple[int, int]  # inputs from the first, up to and without the second
+Span = tuple[int, int]  # a range of inputs: the first, and the one after the last
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where an actor sits, and what it may use there."""
+    """The node of an actor, and what it may use there."""
 
     node: NodeSlot
     cpus: float
@@ -23,23 +23,23 @@ class Place:
 
 
 def places(actors: int, nodes: Sequence[NodeSlot]) -> list[Place]:
-    """A place for each actor, the nodes in turn. Those of one node share its CPUs and its native threads evenly."""
+    """Return a place for each actor, on the nodes in turn. Actors on one node share its CPUs evenly."""
     first, *others = _usable(nodes)
-    usable = [*others, first]  # the driver's node last: a single actor is one that is reached over the network
+    usable = [*others, first]  # the driver's node last: a single actor is then reached over the network
     count = {node.name: len(range(index, actors, len(usable))) for index, node in enumerate(usable)}
     return [
         Place(
             node=node,
-            # Ray counts ten-thousandths of a CPU: rounded up, the last actor of a node would wait for ever.
+            # Ray counts ten-thousandths of a CPU. If they were rounded up, the last actor of a node would wait for ever.
             cpus=math.floor(min(1.0, node.cpus / count[node.name]) * 10_000) / 10_000,
-            threads=1,  # an actor has at most one CPU, on both topologies alike
+            threads=1,  # an actor has at most one CPU, on both topologies
         )
         for node in (usable[number % len(usable)] for number in range(actors))
     ]
 
 
 def shares(inputs: int, nodes: Sequence[NodeSlot]) -> list[tuple[NodeSlot, Span]]:
-    """The part of all inputs that is each node's, by its CPUs."""
+    """Divide all inputs among the nodes, in proportion to their CPUs."""
     usable = _usable(nodes)
     total = sum(node.cpus for node in usable)
     result, cpus = [], 0
@@ -51,19 +51,19 @@ def shares(inputs: int, nodes: Sequence[NodeSlot]) -> list[tuple[NodeSlot, Span]
 
 
 def spans(start: int, stop: int, batch: int) -> list[Span]:
-    """`start` to `stop` in batches; the last one may be smaller."""
+    """Divide `start` to `stop` into batches; the last one may be smaller."""
     return [(begin, min(begin + batch, stop)) for begin in range(start, stop, batch)]
 
 
 def on(node: NodeSlot) -> Any:
-    """Ray's strategy for "there and nowhere else"."""
+    """Return Ray's scheduling strategy that allows `node` only."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     return NodeAffinitySchedulingStrategy(node.node_id, soft=False)
 
 
 def get_in_time(references: Sequence[Any], seconds: float, what: str) -> list[Any]:
-    """The values of `references`. Raises RunFailed, which names `what`, if they are not there after `seconds`."""
+    """Return the values of `references`. Raises RunFailed, which names `what`, if not all are there after `seconds`."""
     import ray
     from ray.exceptions import GetTimeoutError
 

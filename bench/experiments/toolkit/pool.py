@@ -1,8 +1,8 @@
-"""Runs items on a pool of Ray actors: few calls in flight, retries, replacement of dead workers, and a deadline for a stall.
+"""Runs items on a pool of Ray actors: limits calls in flight, retries, replaces dead workers, and ends a run that stalls.
 
-The first answer to an item counts; a second one is kept apart. A failed item is retried on another worker. A worker that dies, or
-fails often, is replaced while its node is up, and a node that joins gets workers. With `speculation` an overdue item is given to a
-second worker too. From one run to the next a pool keeps its workers and nothing else.
+The first answer to an item counts; later ones are duplicates. A failed item is retried on another worker. A worker that dies or
+fails often is replaced if its node is alive, and a node that joins gets workers. With `speculation` an overdue item is also sent to
+a second worker. Between runs a pool keeps only its workers.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from bench.experiments.toolkit.placement import Place
 
 Item = TypeVar("Item")
 
-TICK_SECONDS = 0.5  # between two checks of the nodes, and of overdue items
-MAX_FAILURES = 4  # of one item, after which the item is held to be the cause
-MAX_ERRORS = 3  # raised by one worker, after which it is replaced
-MAX_REPLACEMENTS_PER_WORKER = 3  # for errors that it raised
-OVERDUE_TIMES = 10.0  # the median time of a call
+TICK_SECONDS = 0.5  # between checks for new nodes and overdue items
+MAX_FAILURES = 4  # of one item; then the item itself is taken for the cause
+MAX_ERRORS = 3  # raised by one worker; then it is replaced
+MAX_REPLACEMENTS_PER_WORKER = 3  # because of errors that it raised
+OVERDUE_TIMES = 10.0  # multiple of the median duration of a call
 OVERDUE_SECONDS = 10.0  # at least
 STALL_SECONDS = 60.0  # without any answer
 
 
 @dataclass(eq=False, kw_only=True)
 class Worker:
-    """An actor in its slot."""
+    """An actor in its place."""
 
     name: str  # NODE/NUMBER
     place: Place
@@ -42,16 +42,16 @@ class Worker:
 class Answer(NamedTuple):
     """The first answer to an item."""
 
-    number: int  # of the item, in their order
+    number: int  # of the item, in the items' order
     value: Any
     worker: Worker
-    seconds: float  # from the call's submission until it was seen to be ready
-    failures: int  # calls for the same item that had failed before
+    seconds: float  # from the call's submission until the driver saw the answer
+    failures: int  # earlier calls for this item that failed
 
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """A worker that was lost, and when the last item that it had in hand was done elsewhere."""
+    """A lost worker, and when the last item that it had in flight was done by another one."""
 
     worker: str
     at: float  # monotonic clock
@@ -60,26 +60,26 @@ class Loss:
 
 @dataclass(kw_only=True)
 class Counts:
-    """What a run took."""
+    """What a run of the pool needed: calls, failures, losses, and time."""
 
     calls: int = 0
-    failures: int = 0  # calls that gave no answer
-    duplicates: list[Any] = field(default_factory=list)  # second answers, which do not count
+    failures: int = 0  # calls without an answer
+    duplicates: list[Any] = field(default_factory=list)  # later answers to an item, which do not count
     losses: list[Loss] = field(default_factory=list)  # workers that were lost, or replaced for their errors
-    driver_seconds: float = 0.0  # to submit calls, and to take their answers out
-    last_answer: dict[str, float] = field(default_factory=dict)  # by worker: seconds from the beginning
+    driver_seconds: float = 0.0  # spent on submitting calls and on fetching their answers
+    last_answer: dict[str, float] = field(default_factory=dict)  # seconds from the begin of the run, by worker
     seconds: float = 0.0
 
 
 @dataclass(eq=False, slots=True)
 class _Task:
-    """An item that was handed over."""
+    """An item that was taken from the items, with its failures."""
 
     number: int
     item: Any
     is_done: bool = False
     failures: int = 0
-    avoid: set[Worker] = field(default_factory=set)  # where it failed, or is overdue
+    avoid: set[Worker] = field(default_factory=set)  # workers where it failed or is overdue
 
 
 class _Call(NamedTuple):
@@ -90,7 +90,7 @@ class _Call(NamedTuple):
 
 @dataclass(eq=False, kw_only=True)
 class _Outage:
-    """A lost worker, and which of its tasks are not done yet."""
+    """A lost worker, and its tasks that are not done yet."""
 
     worker: Worker
     at: float
@@ -98,7 +98,7 @@ class _Outage:
 
 
 class WorkerPool:
-    """`slots()` says where workers ought to be now; `spawn(place, name)` gives an actor for one of them."""
+    """Actors in the places that `slots()` returns at the moment. `spawn(place, name)` starts one of them."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class WorkerPool:
         max_failures: int = MAX_FAILURES,
         speculation: bool = False,
     ) -> None:
-        """Spawn a worker in every slot. `max_failures`: calls for one item that may raise, with the last one ending the run."""
+        """Spawn a worker in every slot. `max_failures`: how many calls for one item may raise; the last of them ends the run."""
         self.workers: list[Worker] = []
         self.in_flight = in_flight
         self.stall_seconds = stall_seconds
@@ -127,16 +127,16 @@ class WorkerPool:
         items: Iterable[Item],
         on_answers: Callable[[Sequence[Answer]], None],
     ) -> Counts:
-        """`call(actor, item)` for each item until it is answered; `on_answers` is given the answers as they come.
+        """Call `call(actor, item)` for each item until it is answered, and `on_answers` with the answers as they come.
 
-        While none comes, `on_answers` is called with none, twice a second. Raises RunFailed where an item or all workers keep failing.
+        Without answers, `on_answers` gets an empty list every TICK_SECONDS. Raises RunFailed if an item or all workers keep failing.
         """
         for worker in self.workers:
             worker.calls = worker.errors = 0
         return _Run(self, call, items, on_answers).run()
 
     def spawn_missing(self) -> None:
-        """Spawn a worker in every slot that has none."""
+        """Spawn a worker in every slot without one."""
         free = list(self._slots())
         for worker in self.workers:
             if worker.place in free:
@@ -147,7 +147,7 @@ class WorkerPool:
             self.workers.append(Worker(name=name, place=place, actor=self._spawn(place, name)))
 
     def remove(self, worker: Worker) -> None:
-        """End a worker, and spawn another where its slot is still there."""
+        """Kill a worker, and spawn another one if its slot still exists."""
         import ray
 
         if worker in self.workers:
@@ -156,7 +156,7 @@ class WorkerPool:
         self.spawn_missing()
 
     def close(self) -> None:
-        """End the workers."""
+        """Kill all workers."""
         import ray
 
         for worker in self.workers:
@@ -165,7 +165,7 @@ class WorkerPool:
 
 
 class _Run(Generic[Item]):
-    """One run over all items, with all its state, so that none of that outlives it."""
+    """One run over all items, with the state that ends with it."""
 
     def __init__(
         self,
@@ -178,14 +178,14 @@ class _Run(Generic[Item]):
         self._call = call
         self._items = enumerate(items)
         self._on_answers = on_answers
-        self._is_exhausted = False  # whether a worker with room found no item left
-        self._open = 0  # tasks that were handed over and are not done
+        self._is_exhausted = False  # whether all items were taken
+        self._open = 0  # tasks that were taken and are not done
         self._calls: dict[Any, _Call] = {}
         self._retries: deque[_Task] = deque()
         self._outages: list[_Outage] = []
-        self._took: deque[float] = deque(maxlen=101)  # seconds of the last calls
-        self._replaced = 0  # workers, for their errors
-        self._begin = self._heard = monotonic()
+        self._took: deque[float] = deque(maxlen=101)  # seconds of the latest calls
+        self._replaced = 0  # workers replaced because of their errors
+        self._begin = self._last_answer_at = monotonic()
         self._counts = Counts(last_answer=dict.fromkeys((worker.name for worker in pool.workers), 0.0))
 
     def run(self) -> Counts:
@@ -197,23 +197,23 @@ class _Run(Generic[Item]):
                 self._pool.spawn_missing()
                 self._retry_overdue()
                 checked = monotonic()
-            self._fill()  # before the answers are handled: no worker waits for that
+            self._fill()  # before the answers are handled, so that no worker waits for that
             self._on_answers(answers)
         self._counts.seconds = monotonic() - self._begin
         self._cancel_late_calls()
         return self._counts
 
     def _fill(self) -> None:
-        """Give every worker what it has room for, one each in turn."""
+        """Submit to every worker as many tasks as it has room for, one each in turn."""
         for level in range(self._pool.in_flight):
             for worker in self._pool.workers:
                 if worker.calls <= level and (task := self._next_for(worker)):
                     self._submit(task, worker)
 
     def _next_for(self, worker: Worker) -> _Task | None:
-        """A retry that failed elsewhere, or on every worker; else the next item."""
+        """Return a retry that failed on another worker (or on every one), else the next item; None if there is neither."""
         for task in list(self._retries):
-            if task.is_done:  # meanwhile, by an overdue call
+            if task.is_done:  # by an overdue call, meanwhile
                 self._retries.remove(task)
             elif worker not in task.avoid or task.avoid.issuperset(self._pool.workers):
                 self._retries.remove(task)
@@ -234,7 +234,7 @@ class _Run(Generic[Item]):
         worker.calls += 1
 
     def _take_answers(self) -> list[Answer]:
-        """Wait for the first call that is ready, and take all that are. Raises RunFailed where none has been for too long."""
+        """Wait for the first answer, and take all that have arrived. Raises RunFailed after `stall_seconds` without any."""
         references = self._ready()
         begin = monotonic()
         results = list(zip(references, _results(references), strict=True))
@@ -244,11 +244,11 @@ class _Run(Generic[Item]):
             if not isinstance(value, Exception) and (answer := self._keep(self._calls.pop(reference), value, begin)):
                 answers.append(answer)
         for reference, error in results:
-            if reference in self._calls and isinstance(error, Exception):  # else its worker was removed a moment ago
+            if reference in self._calls and isinstance(error, Exception):  # otherwise its worker was just removed
                 self._handle_failure(self._calls.pop(reference), error)
         if answers:
-            self._heard = begin
-        elif begin - self._heard > self._pool.stall_seconds:
+            self._last_answer_at = begin
+        elif begin - self._last_answer_at > self._pool.stall_seconds:
             raise RunFailed(
                 f"No answer in {self._pool.stall_seconds:g} s from {len(self._pool.workers)} workers"
                 f" with {len(self._calls)} calls in flight.",
@@ -260,7 +260,7 @@ class _Run(Generic[Item]):
         import ray
 
         calls = list(self._calls)
-        if not calls:  # there is no worker: one may come
+        if not calls:  # there are no workers; a joining node may bring some
             sleep(TICK_SECONDS)
             return []
         timeout = min(TICK_SECONDS, self._pool.stall_seconds)
@@ -270,7 +270,7 @@ class _Run(Generic[Item]):
         return list(ready)
 
     def _keep(self, call: _Call, value: Any, now: float) -> Answer | None:
-        """Count a call that was answered; None where its task was done before."""
+        """Count an answered call and return the answer; None if its task was done before."""
         task, worker, seconds = call.task, call.worker, now - call.submitted
         worker.calls -= 1
         self._took.append(seconds)
@@ -286,7 +286,7 @@ class _Run(Generic[Item]):
         return Answer(task.number, value, worker, seconds, task.failures)
 
     def _handle_failure(self, call: _Call, error: Exception) -> None:
-        """Retry the task of a call that gave no answer, and replace its worker if need be."""
+        """Retry the task of a call without an answer, and replace its worker if necessary."""
         from ray.exceptions import (
             ActorUnschedulableError,
             NodeDiedError,
@@ -305,7 +305,7 @@ class _Run(Generic[Item]):
         if isinstance(error, (RayActorError, ActorUnschedulableError, NodeDiedError)):
             self._count_failure(call, error, MAX_FAILURES)
             self._replace(worker, task)
-        elif isinstance(error, ObjectLostError):  # its node was lost after the answer, before it was fetched
+        elif isinstance(error, ObjectLostError):  # its node was lost after the answer, but before the fetch
             self._retry([task])
         else:
             self._count_failure(call, error, self._pool.max_failures)
@@ -335,42 +335,44 @@ class _Run(Generic[Item]):
             ) from error
 
     def _replace(self, worker: Worker, task: _Task) -> None:
-        """Remove a worker: what it had in hand is retried, `task` and the oldest first."""
+        """Remove a worker, and retry its tasks: first `task`, then the oldest."""
         lost = {reference: call.task for reference, call in self._calls.items() if call.worker is worker}
         for reference in lost:
             del self._calls[reference]
         self._counts.failures += len(lost)
         tasks = [task, *lost.values()]
         self._retry(tasks)
-        self._outages.append(_Outage(worker=worker, at=monotonic(), left={each for each in tasks if not each.is_done}))
+        self._outages.append(
+            _Outage(worker=worker, at=monotonic(), left={other for other in tasks if not other.is_done})
+        )
         self._pool.remove(worker)
         self._close_outages(monotonic())
 
     def _retry(self, tasks: Sequence[_Task]) -> None:
-        """Put tasks that are not done before all others, in their order."""
+        """Put the tasks that are not done in front of all others, in their order."""
         waiting = set(self._retries)
         self._retries.extendleft(task for task in reversed(tasks) if not task.is_done and task not in waiting)
 
     def _close_outages(self, now: float) -> None:
-        for outage in [each for each in self._outages if not each.left]:
+        for outage in [outage for outage in self._outages if not outage.left]:
             self._outages.remove(outage)
             self._counts.losses.append(Loss(worker=outage.worker.name, at=outage.at, recovered_at=now))
 
     def _retry_overdue(self) -> None:
-        """Give tasks that are long overdue to another worker too."""
+        """Send tasks that are overdue to a second worker too."""
         if not self._pool.speculation or not self._took:
             return
         limit = max(OVERDUE_SECONDS, OVERDUE_TIMES * median(self._took))
-        in_hand = Counter(call.task for call in self._calls.values())
+        calls_by_task = Counter(call.task for call in self._calls.values())
         now = monotonic()
         for worker, task, submitted in self._calls.values():
             is_overdue = now - submitted > limit and not task.is_done
-            if is_overdue and in_hand[task] == 1 and task not in self._retries:
+            if is_overdue and calls_by_task[task] == 1 and task not in self._retries:
                 task.avoid.add(worker)
                 self._retries.append(task)
 
     def _cancel_late_calls(self) -> None:
-        """Cancel the calls that are still in flight: another worker answered their tasks first."""
+        """Cancel the calls in flight: other workers have answered their tasks first."""
         import ray
 
         for reference, call in self._calls.items():
@@ -380,12 +382,12 @@ class _Run(Generic[Item]):
 
 
 def _results(references: Sequence[Any]) -> list[Any]:
-    """The value of each call, or the exception that it raised."""
+    """Return the value of each call, or the exception that it raised."""
     import ray
 
     try:
         return list(ray.get(list(references)))
-    except Exception:  # noqa: BLE001, an actor raises what it likes: each call is then judged by itself
+    except Exception:  # noqa: BLE001, an actor may raise anything: each call is then fetched separately
         return [_result(reference) for reference in references]
 
 
@@ -394,11 +396,11 @@ def _result(reference: Any) -> Any:
 
     try:
         return ray.get(reference)
-    except Exception as error:  # noqa: BLE001, an actor raises what it likes
+    except Exception as error:  # noqa: BLE001, an actor may raise anything
         return error
 
 
 def _last_line(error: Exception) -> str:
-    """The last line of an error's text: what Ray puts before it is a traceback."""
+    """Return the last line of an error's text: Ray puts a traceback before it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__

@@ -1,7 +1,7 @@
-"""Starts, feeds, watches and ends what Ray is compared with: an actor on each node, and plain processes under it.
+"""Starts, calls, watches and ends the processes that Ray is compared with: an actor on each node, and plain processes under it.
 
-Ray places one peer process on each node and carries the calls to it and their results. The work itself is done without
-Ray: in the peer process, or in a `ProcessPool` of new processes that it starts.
+Ray only places one peer process on each node, and transfers its calls and results. The work itself is done without Ray: in the
+peer process, or in a `ProcessPool` of new processes that it starts.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from bench.experiments.toolkit.environment import environment
 from bench.experiments.toolkit.placement import get_in_time, on
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-WATCH_SECONDS = 1.0  # between two looks at whether the processes of a pool live
+WATCH_SECONDS = 1.0  # between checks that the processes of a pool are alive
 END_SECONDS = 10.0
 
 
 class ProcessPool:
-    """New processes of this node, each with `threads` native threads and a worker of its own, made by `make(*arguments)`.
+    """New processes on this node, each with `threads` native threads and its own worker, made by `make(*arguments)`.
 
-    `make` is the worker's class, or a function, that a new process can import.
+    `make` is the worker's class or a function; a new process must be able to import it.
     """
 
     def __init__(self, make: Callable[..., Any], *arguments: Any, processes: int, threads: int = 1) -> None:
@@ -38,9 +38,9 @@ class ProcessPool:
         self.processes = _children() - before  # their ids
 
     def results(self, method: str, tasks: Iterable[Any], *, seconds: float) -> Iterator[Any]:
-        """What the workers' `method` returns for each task, as it is done. Whichever process is free takes the next task.
+        """Yield the results of the workers' `method` for each task, in the order of completion. A free process takes the next task.
 
-        Raises RunInvalid where a process was lost, and RunFailed where no task was done for `seconds`.
+        Raises RunInvalid if a process was lost, and RunFailed if no task was done for `seconds`.
         """
         done = self._pool.imap_unordered(_call_worker, ((method, task) for task in tasks))
         while True:
@@ -50,7 +50,7 @@ class ProcessPool:
                 return
 
     def on_each(self, method: str, *, seconds: float) -> list[Any]:
-        """What `method` of each process's worker returns, called without arguments. Raises TimeoutError after `seconds`."""
+        """Return the result of `method` of each process's worker, called without arguments. Raises TimeoutError after `seconds`."""
         calls = self._pool.map_async(_call_each, [(method, seconds)] * len(self.processes), chunksize=1)
         results: list[Any] = calls.get(timeout=seconds)
         return results
@@ -69,7 +69,7 @@ class ProcessPool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # A process that was killed may have held a lock that this would wait for without end.
+        # `terminate` waits for a lock, which a killed process may hold for ever: so do not wait for it longer than END_SECONDS.
         ending = threading.Thread(target=self._pool.terminate, daemon=True)
         ending.start()
         ending.join(END_SECONDS)
@@ -86,7 +86,7 @@ class PeerProcesses:
     def start(
         cls, peer: type, nodes: Sequence[NodeSlot], arguments: Callable[[NodeSlot], Sequence[Any]], **options: Any
     ) -> Self:
-        """A `peer`, made of its `arguments`, on each of `nodes`, with Ray's `options`; they are not ready yet."""
+        """Start a `peer` with its `arguments` on each of `nodes`, with Ray's `options`, without waiting until they are ready."""
         import ray
 
         make = ray.remote(num_cpus=0, max_restarts=0, **options)(peer)
@@ -94,17 +94,17 @@ class PeerProcesses:
         return cls(actors=actors, nodes=nodes)
 
     def call(self, method: str, arguments: Sequence[Sequence[Any] | None], *, seconds: float) -> list[Any]:
-        """What `method` of the peers returns: each of them is called with its own `arguments`, where these are not None.
+        """Return the results of `method` of the peers, each called with its own `arguments`. Peers with None are not called.
 
-        A list that is shorter calls the first peers alone. Raises RunInvalid where a peer was lost, and RunFailed where
-        not all have answered in `seconds`.
+        A shorter list calls only the first peers. Raises RunInvalid if a peer was lost, and RunFailed if not all have answered in
+        `seconds`.
         """
         from ray.exceptions import RayActorError
 
         calls = [
-            getattr(actor, method).remote(*each)
-            for actor, each in zip(self.actors, arguments, strict=False)
-            if each is not None
+            getattr(actor, method).remote(*peer_arguments)
+            for actor, peer_arguments in zip(self.actors, arguments, strict=False)
+            if peer_arguments is not None
         ]
         try:
             return get_in_time(calls, seconds, f"Peer processes at `{method}`")
@@ -112,21 +112,21 @@ class PeerProcesses:
             raise RunInvalid("A peer process was lost in the midst of its work, by itself or with its node.") from error
 
     def close(self) -> None:
-        """End the peer processes; those of their pools end with them."""
+        """End the peer processes; the processes of their pools end with them."""
         import ray
 
         for actor in self.actors:
             ray.kill(actor)
 
 
-# In a process of a pool: what its initializer made, and where all processes of the pool meet.
+# In a process of a pool: the worker that the initializer made, and the barrier of all processes of the pool.
 _worker: Any = None
-_all_here: Any = None
+_barrier: Any = None
 
 
 def _make_worker(barrier: Any, make: Callable[..., Any], arguments: Sequence[Any]) -> None:
-    global _worker, _all_here
-    _worker, _all_here = make(*arguments), barrier
+    global _worker, _barrier
+    _worker, _barrier = make(*arguments), barrier
 
 
 def _call_worker(task: tuple[str, Any]) -> Any:
@@ -137,7 +137,7 @@ def _call_worker(task: tuple[str, Any]) -> Any:
 def _call_each(task: tuple[str, float]) -> Any:
     method, seconds = task
     result = getattr(_worker, method)()
-    _all_here.wait(seconds)  # so that no process takes the call of another one
+    _barrier.wait(seconds)  # so that no process takes another one's call
     return result
 
 
@@ -147,7 +147,7 @@ def _children() -> set[int]:
 
 @contextmanager
 def _without_main_script() -> Iterator[None]:
-    """Keep new processes from running this one's main script first: it is Ray's worker, and takes a second to import."""
+    """Prevent new processes from running this one's main script: it is Ray's worker, and takes a second to import."""
     main = sys.modules["__main__"]
     script = getattr(main, "__file__", None)
     main.__file__ = None

@@ -1,7 +1,7 @@
-"""Measures response times of an experiment's calls under open-loop load, at shares of what its closed loop did in the same turn.
+"""Measures response times under open-loop load, at shares of the rate that a closed loop reached in the same turn.
 
-Each load is a point of a sweep. Percentiles are of all calls of an invocation: histograms of its turns are added up, and
-each percentile has enough calls or the reason that it is missing. The histograms are in the run's `response_times.jsonl`.
+Each load is a point of a sweep. Percentiles are over all calls of an invocation: the histograms of its turns are added up, and a
+percentile with too few calls is missing with that reason. The run's `response_times.jsonl` has the histograms.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ SCHEDULES: Mapping[str, tuple[Schedule, ...]] = {
     "both": ("poisson", "constant"),
 }
 CLOSED_LOOP = "closed loop"
-FEWEST_CALLS = 10  # of one load, however slow it is
+FEWEST_CALLS = 10  # of one load, even at a low rate
 MOST_OUTSTANDING = 1000
 LATE_PER_MILLE = 900
-LATE_SHARE = 0.1  # of a response time: what the generator may have added to it
+LATE_SHARE = 0.1  # of a response time: the largest part of it that the generator may cause
 FILE = "response_times.jsonl"
 
 MAXIMUM = rate(
@@ -64,7 +64,7 @@ OFFERED = rate(
 RESPONSES = {
     per_mille: seconds(
         f"response_time_{name}_seconds",
-        f"Time from when a call was due until its answer was there, percentile {per_mille / 10:g}; open loop.",
+        f"Time from when a call was due until its answer arrived, percentile {per_mille / 10:g}; open loop.",
         load=OFFERED.name,
         distribution="response time",
         percentile=per_mille / 10,
@@ -80,32 +80,32 @@ METRICS = (MAXIMUM, OFFERED, *RESPONSES.values(), LATE)
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """Whose response times they are, and how its calls are made, bounded and checked."""
+    """What is measured: its arm, and how its calls are sent, limited and checked."""
 
     arm: Arm
     calls: Calls
-    in_flight: int  # calls a slot in the closed loop
-    is_right: Callable[[int, Any], bool]  # whether call number so-and-so gave the right answer
-    by_node: Callable[[Sequence[int]], Mapping[str, float]]  # work of each node, of the calls' slots
+    in_flight: int  # calls per slot in the closed loop
+    is_right: Callable[[int, Any], bool]  # whether the answer to a call, given by its number, is right
+    by_node: Callable[[Sequence[int]], Mapping[str, float]]  # work of each node, from the slots of all calls
     most_outstanding: int = MOST_OUTSTANDING
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
-    """One load in one turn: when it was measured, its histograms, and what is wrong with it."""
+class LoadResult:
+    """One load in one turn: its interval, its histograms, and what is wrong with it."""
 
     timed: Measured[Load]
     response: Any
     late: Any
-    problem: str  # "": nothing
+    problem: str  # empty if there is none
 
     @property
     def turn(self) -> int:
         return self.timed.turn
 
     @classmethod
-    def of(cls, timed: Measured[Load], wrong: str) -> Told:
-        """Every call of every go."""
+    def of(cls, timed: Measured[Load], wrong: str) -> LoadResult:
+        """Make the histograms of all calls in all passes."""
         return cls(
             timed=timed,
             response=histogram(seconds for load in timed.results for seconds in load.response_seconds),
@@ -114,7 +114,7 @@ class Told:
         )
 
     def line(self) -> str:
-        """What is kept of it: enough to add it to those of other turns and runs."""
+        """Return the line for the file: with it, results of other turns and runs can be added up."""
         fields = {
             "arm": self.timed.arm,
             "point": self.timed.point,
@@ -133,30 +133,30 @@ class ResponseTimes:
 
     context: Context
     subject: Subject
-    choice: str  # of when calls come
+    choice: str  # of the schedules
     seconds: float
-    _done: Counter[str] = field(default_factory=Counter)  # goes, by point
-    _kept: dict[str, list[Told]] = field(default_factory=dict)  # by point, warm-ups left out
+    _done: Counter[str] = field(default_factory=Counter)  # passes, by point
+    _kept: dict[str, list[LoadResult]] = field(default_factory=dict)  # by point, without warm-ups
 
     def measure(self, turn: Turn) -> Iterator[Sample]:
-        """The closed loop, then every load at its share of that."""
+        """Measure the closed loop, then every load at its share of that."""
         for schedule in SCHEDULES[self.choice]:
             closed = turn.measure(self.subject.arm, self._closed, self._by_node, point=CLOSED_LOOP)
             maximum = _rate(closed.results)
             wrong = self._wrong(closed)
-            whole = replace(closed, point="")
-            yield whole.missing(MAXIMUM, wrong) if wrong else whole.sample(MAXIMUM, maximum)
+            of_turn = replace(closed, point="")
+            yield of_turn.missing(MAXIMUM, wrong) if wrong else of_turn.sample(MAXIMUM, maximum)
             for share in SHARES:
                 point, rate = f"{share} % {schedule}", maximum * share / 100
-                go = partial(self._open, schedule, rate, point)
-                timed = turn.measure(self.subject.arm, go, self._by_node, point=point)
+                send = partial(self._open, schedule, rate, point)
+                timed = turn.measure(self.subject.arm, send, self._by_node, point=point)
                 yield timed.sample(OFFERED, rate)
-                self._keep(Told.of(timed, self._wrong(timed)), turn)
+                self._keep(LoadResult.of(timed, self._wrong(timed)), turn)
 
     def percentiles(self) -> Iterator[Sample]:
-        """Of all calls of the invocation, at each point."""
-        for told in self._kept.values():
-            yield from over_turns(told, percentiles)
+        """Yield the percentiles of all calls of the invocation, at each point."""
+        for results in self._kept.values():
+            yield from over_turns(results, percentiles)
 
     def _closed(self) -> Load:
         return closed_loop(self.subject.calls, self.seconds, self.subject.in_flight)
@@ -170,47 +170,51 @@ class ResponseTimes:
     def _by_node(self, load: Load) -> Mapping[str, float]:
         return self.subject.by_node(load.slots)
 
-    def _keep(self, told: Told, turn: Turn) -> None:
+    def _keep(self, result: LoadResult, turn: Turn) -> None:
         with (self.context.folder / FILE).open("a") as file:
-            file.write(told.line())
+            file.write(result.line())
         if not turn.warmup:
-            self._kept.setdefault(told.timed.point, []).append(told)
+            self._kept.setdefault(result.timed.point, []).append(result)
 
     def _wrong(self, timed: Measured[Load]) -> str:
         values = [answer for load in timed.results for answer in enumerate(load.values)]
         wrong = sum(not self.subject.is_right(number, value) for number, value in values)
-        reason = f"{timed.point}: {wrong} of {len(values)} calls gave no right answer" if wrong else ""
+        reason = f"{timed.point}: {wrong} of {len(values)} calls gave a wrong answer" if wrong else ""
         if reason:
             self.context.invalid(reason)
         return reason
 
 
 def guess_pass_seconds(choice: str, seconds: float) -> tuple[float, ...]:
-    """Of the closed loop and of each load."""
+    """Return the seconds of one pass of the closed loop, and of each load."""
     return (seconds,) * (len(SCHEDULES[choice]) * (1 + len(SHARES)))
 
 
-def percentiles(told: Sequence[Told]) -> Iterator[Sample]:
-    """Of one point, over its turns: histograms are added up, and no percentile is averaged."""
-    response, late = (added(getattr(each, name) for each in told) for name in ("response", "late"))
-    first, last = told[0].timed.interval, told[-1].timed.interval
-    whole = replace(told[-1].timed, interval=Interval(first.begin, last.end))
-    problem = next((each.problem for each in told if each.problem), "")
+def percentiles(results: Sequence[LoadResult]) -> Iterator[Sample]:
+    """Yield the percentiles of one point over its turns, from added histograms: percentiles are never averaged."""
+    response, late = (added(getattr(result, name) for result in results) for name in ("response", "late"))
+    first, last = results[0].timed.interval, results[-1].timed.interval
+    of_all_turns = replace(results[-1].timed, interval=Interval(first.begin, last.end))
+    problem = next((result.problem for result in results if result.problem), "")
     for per_mille, metric in RESPONSES.items():
         reason = problem or few(response, per_mille) or too_late(response, late, per_mille)
-        yield whole.missing(metric, reason) if reason else whole.sample(metric, seconds_at(response, per_mille))
+        yield (
+            of_all_turns.missing(metric, reason)
+            if reason
+            else of_all_turns.sample(metric, seconds_at(response, per_mille))
+        )
     reason = few(late, LATE_PER_MILLE)
-    yield whole.missing(LATE, reason) if reason else whole.sample(LATE, seconds_at(late, LATE_PER_MILLE))
+    yield of_all_turns.missing(LATE, reason) if reason else of_all_turns.sample(LATE, seconds_at(late, LATE_PER_MILLE))
 
 
-def few(found: Any, per_mille: int) -> str:
-    """Why there are too few calls for a percentile; "": there are enough."""
-    calls, needed = found.get_total_count(), calls_needed(per_mille)
+def few(values: Any, per_mille: int) -> str:
+    """Return the reason if there are too few calls for a percentile; empty if there are enough."""
+    calls, needed = values.get_total_count(), calls_needed(per_mille)
     return f"{calls} calls; p{per_mille / 10:g} needs {needed}" if calls < needed else ""
 
 
 def too_late(response: Any, late: Any, per_mille: int) -> str:
-    """Why a percentile would be the generator's own; "": it is not."""
+    """Return the reason if the generator caused too much of a percentile; empty if it did not."""
     lateness, value = seconds_at(late, per_mille), seconds_at(response, per_mille)
     if lateness <= LATE_SHARE * value:
         return ""
@@ -221,5 +225,5 @@ def too_late(response: Any, late: Any, per_mille: int) -> str:
 
 
 def _rate(loads: Sequence[Load]) -> float:
-    """Answers by the second, of several goes."""
+    """Return the answers per second, over several passes."""
     return sum(len(load.values) for load in loads) / fsum(load.end - load.begin for load in loads)

@@ -23,7 +23,7 @@ def test_where_there_is_nothing_to_inject_into_the_run_is_told_so(local_ray: Seq
     injector.begin()
     injector.progress(0.0, 1.0)
     injector.progress(1.0, 1.0)
-    assert list(injector.end()) == ["faults that were not injected, as there was nothing to inject them into: worker"]
+    assert list(injector.end()) == ["faults that were not injected, because no process or node could take them: worker"]
     assert list(injector.end()) == []
 
 

@@ -86,7 +86,7 @@ def test_a_wrong_answer_under_load_gives_a_reason_and_an_invalid_run(
     monkeypatch.setattr(Predictors, "request", lambda self, slot, _: right(self, slot, (5, 6)))
     found = list(inference.run(Params(batch=100, inputs=600, open_loop_seconds=0.05), context))
     assert context.is_invalid
-    assert all("gave no right answer" in reason for reason in context.reasons)
+    assert all("gave a wrong answer" in reason for reason in context.reasons)
     under_load = [sample for sample in found if sample.metric.startswith("response_time")]
     assert len(under_load) == 12
     assert all(sample.value is None for sample in under_load)

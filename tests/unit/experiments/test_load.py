@@ -23,9 +23,9 @@ from bench.experiments.toolkit.load import Answer, closed_loop, due_seconds, ope
 from bench.experiments.toolkit.response_times import (
     LATE,
     RESPONSES,
+    LoadResult,
     ResponseTimes,
     Subject,
-    Told,
     guess_pass_seconds,
     percentiles,
 )
@@ -82,12 +82,12 @@ def p99(seconds: Sequence[float]) -> float:
     return seconds_at(histogram(seconds), 990)
 
 
-def told(response: Sequence[float], late: Sequence[float] = (), problem: str = "", number: int = 1) -> Told:
+def told(response: Sequence[float], late: Sequence[float] = (), problem: str = "", number: int = 1) -> LoadResult:
     timed: Measured[Any] = Measured(
         results=(), interval=Interval(1.0, 2.0), arm="ray", turn=number, warmup=False, point="70 % poisson"
     )
     late_seconds = late or [0.0] * len(response)
-    return Told(timed=timed, response=histogram(response), late=histogram(late_seconds), problem=problem)
+    return LoadResult(timed=timed, response=histogram(response), late=histogram(late_seconds), problem=problem)
 
 
 def test_each_choice_of_turns_that_count_has_percentiles_and_no_fewer_than_a_steady_window_is_left() -> None:
@@ -100,7 +100,7 @@ def test_each_choice_of_turns_that_count_has_percentiles_and_no_fewer_than_a_ste
     assert list(over_turns([], percentiles)) == []
 
 
-def found(*each: Told) -> dict[str, Sample]:
+def found(*each: LoadResult) -> dict[str, Sample]:
     return {sample.metric: sample for sample in percentiles(each)}
 
 
@@ -305,7 +305,7 @@ def test_histograms_are_kept_and_add_up_to_what_was_said(tmp_path: Path) -> None
 def test_a_wrong_answer_leaves_no_percentile_and_an_invalid_run(tmp_path: Path) -> None:
     context, samples = measured(Simulated(service_seconds=0.01, wrong=frozenset({3})), tmp_path)
     assert len(context.reasons) == 4
-    assert "70 % poisson: 1 of 1400 calls gave no right answer" in context.reasons
+    assert "70 % poisson: 1 of 1400 calls gave a wrong answer" in context.reasons
     assert all(sample.value is None for sample in samples if sample.metric.startswith("response"))
 
 
