@@ -63,15 +63,17 @@ class Contrast:
     @property
     def title(self) -> str:
         """batch 1 -> 10."""
-        return ", ".join(f"{name} {_word(self.before[name])} -> {_word(self.after[name])}" for name in self.parameters)
+        return ", ".join(
+            f"{name} {format_value(self.before[name])} -> {format_value(self.after[name])}" for name in self.parameters
+        )
 
     @property
     def instead(self) -> str:
         """batch=10 instead of 1."""
-        after = ", ".join(f"{name}={_word(value)}" for name, value in self.after.items())
+        after = ", ".join(f"{name}={format_value(value)}" for name, value in self.after.items())
         if len(self.parameters) == 1:
-            return f"{after} instead of {_word(self.before[self.parameters[0]])}"
-        return f"{after} instead of {', '.join(f'{name}={_word(value)}' for name, value in self.before.items())}"
+            return f"{after} instead of {format_value(self.before[self.parameters[0]])}"
+        return f"{after} instead of {', '.join(f'{name}={format_value(value)}' for name, value in self.before.items())}"
 
     @property
     def at_once(self) -> str:
@@ -82,7 +84,7 @@ class Contrast:
     @property
     def where(self) -> str:
         """actors=2: what both cells have, and others have otherwise."""
-        return ", ".join(f"{name}={_word(value)}" for name, value in self.params.items())
+        return ", ".join(f"{name}={format_value(value)}" for name, value in self.params.items())
 
     @property
     def cells(self) -> tuple[str, str]:
@@ -99,7 +101,8 @@ class Contrast:
         return replace(self, effects=tuple(effect.changed(change) for effect in self.effects))
 
 
-def _word(value: Value) -> str:
+def format_value(value: Value) -> str:
+    """A value of a parameter; empty text is none."""
     return "none" if value == "" else str(value)
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from bench.analysis import Report
 from bench.analysis.comparison import Comparison
 from bench.analysis.contrasts import Contrast, Effect
-from bench.analysis.number_format import label, ratio, with_interval
+from bench.analysis.number_format import label, plural, ratio, with_interval
 from bench.model import Metric, Run
 from bench.reports import tables
 from bench.reports.document import Chapter, Section, Short
@@ -16,7 +16,7 @@ from bench.reports.drawing.picture import upper
 from bench.reports.sections import contrast_pictures, overlaid
 from bench.reports.tables import NOTHING, TONES, Cell, Row, Table
 
-MOST_CHANGES = 6  # of the short form
+MOST_CHANGES = 5  # of the short form
 SOURCE = "each ratio is of the two cells' invocations in one block; interval by inverting the signed-rank test"
 INTERACTIONS: Mapping[str, str] = {"faster": "gains more", "slower": "gains less"}
 
@@ -121,13 +121,14 @@ def short(those: Sequence[Contrast], experiment: str) -> Short:
     names = list(dict.fromkeys(each.parameters for each in those))
     of_names = {name: [each for each in those if each.parameters == name] for name in names}
     ordered = sorted(those, key=lambda each: (of_names[each.parameters].index(each), names.index(each.parameters)))
+    shown = sorted(ordered[:MOST_CHANGES], key=those.index)
     topologies = list(dict.fromkeys(name for each in those if each.headline for name in each.headline.rows))
     both = next((each.headline.interaction for each in those if each.headline and each.headline.interaction), None)
     on = [*(f"factor, {name}" for name in topologies), *([tables.ratio_head(both)] if both else [])]
     heads = [("", False), *((name, True) for name in on), ("verdict", False)]
     common = names[0][0] if len(names) == 1 and len(names[0]) == 1 else ""
     rows = []
-    for each in ordered[:MOST_CHANGES]:
+    for each in shown:
         effect = each.headline
         if effect:
             title = each.title.removeprefix(f"{common} ") + (f", {each.where}" if each.where else "")
@@ -135,9 +136,8 @@ def short(those: Sequence[Contrast], experiment: str) -> Short:
             values = [_factor(found.get(name)) for name in topologies]
             last = [_factor(effect.interaction)] if both else []
             rows.append(tables.row([title, *values, *last, _verdicts(effect)]))
-    left = len(ordered) - len(rows)
-    if left > 0:
-        rows.append(tables.row([f"... {left} more changes"]))
+    if left := len(those) - len(rows):
+        rows.append(tables.row([f"... {plural(left, 'more change')}"]))
     title = ", ".join(filter(None, (f"Change of {common}" if common else f"Changes, {_headline(those)}", experiment)))
     return Short(title=title, table=tables.table(heads, rows))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bench.analysis import Report
 from bench.analysis.cells import CellReport
-from bench.analysis.contrasts import Contrast
+from bench.analysis.contrasts import Contrast, format_value
 from bench.analysis.curves import Curve
 from bench.analysis.number_format import label, quantity, scale_for
 from bench.model import Metric
@@ -30,7 +30,7 @@ def pictures(report: Report, contrasts: Sequence[Contrast]) -> Iterator[Picture]
         groups.setdefault((each.baseline, each.parameters), []).append(each)
     for those in groups.values():
         levels = {those[0].baseline: those[0].before} | {each.candidate: each.after for each in those}
-        names = {cell: ", ".join(map(str, values.values())) for cell, values in levels.items()}
+        names = {cell: ", ".join(map(format_value, values.values())) for cell, values in levels.items()}
         by_key: dict[Key, list[tuple[str, Curve]]] = {}
         for cell, name in names.items():
             for key, curve in _curves(cells[cell]):

@@ -257,15 +257,26 @@ def test_the_answer_begins_with_what_was_varied():
     grid = [cell(actors * batch, actors * batch, actors=actors, batch=batch) for actors in (1, 2) for batch in (1, 5)]
     said = analysis.build(*session_of(grid)).answer[0]
     assert said.startswith(
-        "Throughput by what was varied: actors 2 times on single and 2 times on multi (faster);"
-        " batch 5 times on single and 5 times on multi (faster)"
+        "Throughput by what was varied: with actors 2 times as high on single and 2 on multi (faster);"
+        " with batch 5 times as high on single and 5 on multi (faster)"
     )
+
+
+def test_of_several_levels_the_answer_names_the_best() -> None:
+    levels = [cell(rate, rate, workers=workers) for workers, rate in ((1, 10), (2, 18), (4, 24), (8, 16))]
+    said = analysis.build(*session_of(levels)).answer[0]
+    assert said.startswith(
+        "With workers=2 to 8 instead of 1, throughput is 1.6 to 2.4 times as high on single and 1.6 to 2.4 on multi (faster),"
+        " at best 2.40 on multi with workers=4; multi beside single: equivalent in all 4 cells."
+    )
+    few = analysis.build(*session_of(levels, blocks=5)).answer[0]
+    assert "at best" not in few
 
 
 def test_below_six_pairs_there_is_a_factor_and_no_verdict():
     report = analysis.build(*session_of([cell(batch=1), cell(20, 20, batch=10)], blocks=5))
     assert "2" in report.answer[0]
-    assert "(both no verdict): 5 pairs, and a verdict needs 6" in report.answer[0]
+    assert "(no verdict): 5 pairs, and a verdict needs 6" in report.answer[0]
 
 
 def test_nothing_is_said_to_stand_alone_where_there_are_several_cells():

@@ -1,0 +1,76 @@
+"""What each change of a parameter brought, as the short table, the whole tables, the picture, and CSV."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from io import StringIO
+
+from made_up import made_up
+from made_up_changes import session_of
+
+from bench import analysis
+from bench.analysis.number_format import ratio
+from bench.reports import as_csv, sections
+from bench.reports.sections import contrast_pictures, contrasts
+
+
+def test_of_many_changes_the_short_table_has_some_of_each_parameter_in_order_and_a_count():
+    report = analysis.build(*made_up(cells=11))
+    (section,) = [each for each in sections.compose(report).short_sections if "Changes" in each.short.title]
+    names = [row.cells[0].words for row in section.short.table.rows]
+    assert [name.split(" ")[0] for name in names] == ["actors", "actors", "actors", "batch", "batch", "..."]
+    assert names[-1] == f"... {len(report.contrasts) - 5} more changes"
+
+
+def test_a_change_has_the_values_of_both_cells_the_factors_and_their_ratio_in_its_table():
+    report = analysis.build(*made_up(cells=2))
+    (contrast,) = report.contrasts
+    table = contrasts.overview(report.contrasts)
+    assert [column.head for column in table.columns][3:6] == ["before", "after", "after/before"]
+    rows = [[cell.words for cell in row.cells] for row in table.rows]
+    assert [row[:2] for row in rows] == [["batch 1 -> 10", on] for on in ("single", "multi", "multi/single")]
+    for row, comparison in zip(rows, contrast.headline.comparisons, strict=True):
+        assert row[5] == ratio(comparison.ratio)
+    assert rows[2][-1] == "undecided"
+
+
+def test_a_change_of_several_parameters_at_once_is_noted_where_it_is_shown():
+    report = analysis.build(*made_up(cells=2))
+    both = replace(
+        report.contrasts[0],
+        parameters=("actors", "batch"),
+        before={"actors": 1, "batch": 1},
+        after={"actors": 2, "batch": 10},
+    )
+    (chapter,) = contrasts.chapters(replace(report, contrasts=(both,)))
+    said = "actors and batch were changed at once and cannot be told apart"
+    assert chapter.sections[0].notes == (said,)
+    assert chapter.sections[1].notes == (said,)
+    assert chapter.sections[1].title == "actors=2, batch=10 instead of actors=1, batch=1 (c02 beside c01)"
+
+
+def test_the_factors_of_all_changes_are_drawn_with_intervals_by_topology():
+    report = analysis.build(*made_up(cells=6))
+    (picture,) = contrast_pictures.factors(report, report.contrasts)
+    drawn = str(picture.svg)
+    assert drawn.count('class="interval"') == 2 * len(report.contrasts)
+    assert drawn.count('class="mark"') == 2 * len(report.contrasts) + 2  # and the legend
+    assert "Batch 1 -&gt; 10, actors=2" in drawn or "batch 1 -&gt; 10, actors=2" in drawn
+
+
+def test_the_csv_has_each_factor_with_its_interval_and_the_cell_that_it_is_against():
+    cells = [({"batch": batch}, {"single": rate, "multi": rate}) for batch, rate in ((1, 10.0), (10, 98.0))]
+    report = analysis.build(*session_of(cells, noise=0.01))
+    lines = [line for line in csv.DictReader(StringIO(as_csv.render(report))) if line["against"]]
+    headline = [line for line in lines if line["headline"] == "yes"]
+    assert [(line["what"], line["topology"]) for line in headline] == [
+        ("contrast", "single"),
+        ("contrast", "multi"),
+        ("interaction", "multi/single"),
+    ]
+    for line, comparison in zip(headline, report.contrasts[0].headline.comparisons, strict=True):
+        assert float(line["value"]) == comparison.ratio.value
+        assert float(line["low"]) == comparison.ratio.low
+        assert (line["cell"], line["against"], line["params"]) == ("c02", "c01", '{"batch":10}')
+        assert line["verdict"] == comparison.verdict
