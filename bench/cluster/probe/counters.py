@@ -216,6 +216,7 @@ class Moment:
     """What is read of a node many times a second. Counts are cumulative; None: it cannot be counted here."""
 
     at: float  # on the monotonic clock
+    unsure_seconds: float  # that the counts may be older or newer: who reads them may have to wait for a CPU
     memory_bytes: int
     cpu_seconds: float | None = None
     received_bytes: int | None = None
@@ -267,11 +268,15 @@ class NodeReader:
         """The few that tell how busy the node is. `anew`: where processes are read, look for new ones first."""
         if not self._has_cgroup and anew:
             self._recent = self._processes.now()
+        begin = monotonic()
+        cpu_seconds = self._cgroup.cpu_seconds() if self._has_cgroup else self._recent.cpu_seconds()
         network = read_bytes() if self._counts_bytes else {}
+        unsure_seconds = (monotonic() - begin) / 2
         return Moment(
-            at=monotonic(),
+            at=begin + unsure_seconds,
+            unsure_seconds=unsure_seconds,
             memory_bytes=self._memory_bytes(self._recent),
-            cpu_seconds=self._cgroup.cpu_seconds() if self._has_cgroup else self._recent.cpu_seconds(),
+            cpu_seconds=cpu_seconds,
             received_bytes=network.get("received_bytes"),
             sent_bytes=network.get("sent_bytes"),
         )

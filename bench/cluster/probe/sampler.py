@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from math import isnan
-from time import monotonic
 
 from bench.cluster.probe.counters import Moment, NodeReader
 from bench.timeline import UNKNOWN, Timeline
 
 PERIOD_SECONDS = 0.1
+MOST_UNSURE = 0.05  # of the time that a reading is of: it would be that much too large or too small
 DISK_EVERY = 10  # readings: a node's disk is counted process by process, which takes longer than all the rest
 
 
@@ -85,10 +85,11 @@ class Sampler:
         """Read until a pause is asked for."""
         peaks, before = self._peaks, self._reader.moment(anew=True)
         self._disk_bytes = self._reader.disk_bytes()
-        due = before.at + PERIOD_SECONDS
-        while not self._is_pausing.wait(max(due - monotonic(), 0.0)):
+        while not self._is_pausing.wait(PERIOD_SECONDS):
             seen = self._peaks
             now = self._reader.moment(anew=not self._waits_for_disk)
+            if before.unsure_seconds + now.unsure_seconds > MOST_UNSURE * (now.at - before.at):
+                continue  # the next one covers its time too
             reading = _rates(before, now)
             if peaks is not None and peaks is seen is self._peaks:  # the reading lies in its interval, all of it
                 peaks.take_in(reading, now.memory_bytes)
@@ -96,7 +97,6 @@ class Sampler:
             if len(self._waits_for_disk) == DISK_EVERY:
                 self._add_disk()
             peaks, before = seen, now
-            due = max(due, now.at - PERIOD_SECONDS) + PERIOD_SECONDS
         if self._waits_for_disk:
             self._add_disk()
 

@@ -17,11 +17,19 @@ class Scripted(NodeReader):
 
     def __init__(self) -> None:
         self.moments = self.disks = 0
+        self.unsure_seconds = 0.0
 
     def moment(self, *, anew: bool) -> Moment:
         self.moments += 1
         at = time.monotonic()
-        return Moment(at=at, memory_bytes=self.moments, cpu_seconds=at, received_bytes=None, sent_bytes=int(1_000 * at))
+        return Moment(
+            at=at,
+            unsure_seconds=self.unsure_seconds,
+            memory_bytes=self.moments,
+            cpu_seconds=at,
+            received_bytes=None,
+            sent_bytes=int(1_000 * at),
+        )
 
     def disk_bytes(self) -> tuple[int, int]:
         self.disks += 1
@@ -68,6 +76,20 @@ def test_nothing_is_read_in_a_pause_and_what_went_on_in_it_is_in_no_reading() ->
     assert len(list(found.stretches())) == 2
     for end, seconds in zip(found.ends, found.seconds, strict=True):
         assert end <= paused or end - seconds >= resumed
+
+
+def test_what_was_read_too_slowly_is_no_reading_and_its_time_is_in_the_next_one() -> None:
+    node = Scripted()
+    sampler = Sampler(node, "head")
+    until(lambda: node.moments > 3)
+    node.unsure_seconds = 10.0
+    until(lambda: node.moments > 8)
+    node.unsure_seconds = 0.0
+    until(lambda: node.moments > 12)
+    found = sampler.finish()
+    assert len(list(found.stretches())) == 1
+    assert max(found.seconds) >= 4 * PERIOD_SECONDS
+    assert found.mean["cpus"].tolist() == pytest.approx([1.0] * len(found))
 
 
 def test_peaks_are_of_readings_that_lie_in_the_interval() -> None:
