@@ -94,7 +94,7 @@ class Turn(Protocol):
     warmup: bool
 
     def order(self, arms: Sequence[Arm]) -> Sequence[Arm]:
-        """`arms` in this turn's seeded order."""
+        """Those of `arms` that are wanted, in this turn's seeded order."""
         ...
 
     def measure(
@@ -128,6 +128,10 @@ class Context(Protocol):
 
     @property
     def nodes(self) -> Sequence[NodeSlot]: ...
+
+    def wants(self, arm: Arm) -> bool:
+        """Whether `arm` is measured: what only the others need is not started. The subject always is."""
+        ...
 
     def time_once(self, arm: str, work: Callable[[], T]) -> Measured[T]:
         """Do `work` once, on the clock, outside any turn: start-up, first result."""

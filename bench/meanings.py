@@ -13,6 +13,7 @@ Meaning = Literal[
     "wire bytes",
     "projection",
     "wait for the last worker",
+    "left out",
     "time to target",
     "samples to target",
     "accuracy",
@@ -44,6 +45,7 @@ UNITS: Mapping[Meaning, str] = {
     "wire bytes": "B/.+",  # that all nodes sent, for a unit of work
     "projection": "h|s",  # of a longer work, at this rate: its arms are shown step by step
     "wait for the last worker": "s",  # by node too: the node that waited least held the others up
+    "left out": ".+",  # of the work, since it failed: a caveat says how much
     "time to target": "s",  # of a training, missing where the target was not reached
     "samples to target": "samples",  # of a training: too few beside its reference are not credible
     "accuracy": _SHARE,

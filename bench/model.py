@@ -86,6 +86,7 @@ class Arm:
     reference: str = ""  # of a training: the arm that does the same at the same batch, and is believed to converge
     scales: bool = True  # False: it does the same whatever the number of workers is
     repeatable: bool = True  # False: the same seed gives another result each time
+    required: bool = False  # the subject's figures are relative to it: no choice of arms leaves it out
     means: ArmMeaning = ""  # to the time breakdown
 
 
@@ -129,6 +130,7 @@ class Spec:
     sample_seconds: float  # an arm's work is done again until a sample has lasted so long
     deadline_seconds: float
     guessed_seconds: float  # that the run takes with its job, before any such run has been timed
+    arms: tuple[str, ...] = ()  # names of those that are measured, the subject first; empty: all of its experiment
     peer_sample_seconds: float | None = None  # the same of arms beside the subject; None: as long as its own
     ray_settings: Mapping[str, str] = field(default_factory=dict)  # that it varies, without the RAY_ before them
     data_sets: tuple[str, ...] = ()  # that the user has seeded
@@ -137,6 +139,10 @@ class Spec:
     breaks_cluster: bool = False  # it removes or adds nodes on purpose: the next run needs a new cluster
     attempt: int = 1
     profile_with: str = ""  # the profiler that watches driver and workers, at a cost; empty: none
+
+    def wants(self, arm: Arm) -> bool:
+        """Whether `arm` is measured."""
+        return not self.arms or arm.name in self.arms
 
     def seconds_of(self, arm: Arm) -> float:
         """How long a sample of `arm` must last."""
@@ -437,6 +443,7 @@ class Session(RunRequest):
     )  # experiment: its parameters that count workers
     unfit: tuple[str, ...] = ()  # cells of the profile that these nodes are too small for, each with the reason
     dropped: tuple[str, ...] = ()  # what was asked for and is not in the plan, since the budget has no room for it
+    scaled: tuple[str, ...] = ()  # what `--scale` made of sizes, as "inference inputs 10000 instead of 100000"
     ended: str = ""  # why it is complete without the runs that it lacks
     revision: str = ""  # of the checkout that planned it: "3121e6e4f0ab with changes"; empty: it was none
     primary_cells: tuple[str, ...] = ()  # cells named beforehand as those it is about, as "inference c01"

@@ -22,6 +22,7 @@ from bench.stacks import PROFILERS
 TARGETS = ("local", "docker", "k8s")
 """The targets there are: each is a package of bench/targets."""
 DEFAULT_OUT = Path("results")
+LEAST_SCALE = 1e-6
 UNITS_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 
 _Value = bool | int | float | str
@@ -71,7 +72,7 @@ class Workload:
 
     profile: Annotated[
         str,
-        Option(metavar="PROFILE", rich_help_panel=WORK, help="Preset of parameters and sizes: tiny, lab or full."),
+        Option(metavar="PROFILE", rich_help_panel=WORK, help="Preset of parameters and sizes, e.g. tiny, lab, full."),
     ] = "tiny"
     sets: Annotated[
         tuple[str, ...],
@@ -82,6 +83,25 @@ class Workload:
             help="Values of a parameter, each measured, e.g. batch=1,10.",
         ),
     ] = ()
+    only_arms: Annotated[
+        str,
+        Option(
+            "--arms",
+            metavar="ARM,ARM",
+            rich_help_panel=WORK,
+            help="Arms to measure beside the subject. [default: the profile's]",
+        ),
+    ] = ""
+    scale: Annotated[
+        float,
+        Option(
+            min=LEAST_SCALE,
+            max=1.0,
+            metavar="SHARE",
+            rich_help_panel=WORK,
+            help="Share of the profile's sizes, e.g. 0.1, for small machines.",
+        ),
+    ] = 1.0
     seed: Seed = 1
 
 

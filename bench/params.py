@@ -38,6 +38,7 @@ class Parameter:
     unit: str = ""
     help: str = ""
     is_scaling: bool = False  # it counts workers: cells that differ in it alone are a scaling series
+    is_size: bool = False  # an amount of work, which `--scale` shrinks
 
     @property
     def range(self) -> str:
@@ -140,6 +141,7 @@ def as_declared(name: str, annotation: Any, *, default: Value) -> Parameter:
         unit=(meta.extra or {}).get("unit", ""),
         help=meta.description or "",
         is_scaling=bool((meta.extra or {}).get("scaling")),
+        is_size=(meta.extra or {}).get("size", False),
     )
 
 
@@ -208,3 +210,12 @@ def complete(params: type[Any], given: Mapping[str, Value]) -> dict[str, Value]:
             f"{did_you_mean(min(unknown), known)}Choose from: {', '.join(known)}.",
         )
     return {name: check(parameter, given.get(name, parameter.default)) for name, parameter in known.items()}
+
+
+def shrink(parameter: Parameter, value: Value, scale: float) -> Value:
+    """That share of a size, within the bounds of its parameter."""
+    if isinstance(value, bool | str):
+        raise TypeError(f"{parameter.name} is marked as a size, and must be a number")
+    least = parameter.minimum if parameter.minimum is not None else 0
+    shrunk = max(value * scale, least)
+    return float(shrunk) if isinstance(value, float) else round(shrunk)

@@ -100,6 +100,8 @@ class Report:
     left_out_blocks: int = 0  # not begun, since it ended early
     unfit: tuple[str, ...] = ()  # cells of the profile that the nodes are too small for
     dropped: tuple[str, ...] = ()  # asked for, and not planned: the budget had no room
+    scale: float = 1.0  # share of the profile's sizes
+    scaled: tuple[str, ...] = ()  # what became of them
     price_per_cpu_hour: str = ""  # 0.04 EUR
     costs: tuple[Cost, ...] = ()  # where there is a price
     version: int = VERSION
@@ -240,6 +242,8 @@ def _assemble(
         ended=session.ended,
         unfit=session.unfit,
         dropped=session.dropped,
+        scale=session.scale,
+        scaled=session.scaled,
         price_per_cpu_hour=session.price_per_cpu_hour,
         costs=tuple(costs(cells, evidence.topologies, session.price_per_cpu_hour)),
     )
@@ -254,6 +258,8 @@ def _stamps(evidence: Evidence, seen: Sequence[Facts]) -> Iterator[str]:
             yield "emulated multi-node"
         else:
             yield "physical multi-node" if hosts == nodes else f"{nodes} nodes on {hosts} hosts"
+    if evidence.session.scale != 1:
+        yield f"scale {evidence.session.scale:g}"
     for profiler in sorted({each.profiler for each in seen if each.profiler}):
         yield f"profiled by {profiler}"
     if evidence.session.allow_unequal and (

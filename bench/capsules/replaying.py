@@ -12,7 +12,7 @@ from bench import params
 from bench.errors import BadInput
 from bench.identity import describe_revision
 from bench.model import Session, Spec, Value
-from bench.planning import needs, plan
+from bench.planning import arms, needs, plan
 
 if TYPE_CHECKING:
     from bench.analysis import Report
@@ -67,7 +67,7 @@ def again(session: Session, *, target: str, options: Mapping[str, Value], comman
         command=command,
         revision=describe_revision(),
         metrics={name: plan.experiment(name).metrics for name in names},
-        arms={name: plan.experiment(name).arms for name in names},
+        arms={name: arms.measured(name, specs) for name in names},
         specs=tuple(map(needs.complete, specs)),
     )
 

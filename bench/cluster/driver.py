@@ -49,7 +49,8 @@ def main(spec_text: str) -> int:
     try:
         check_code("this driver", code_hash())
         experiment = load(spec.experiment)
-        recorder.declare(Declared(metrics=experiment.metrics, arms=experiment.arms))
+        wanted = tuple(arm for arm in experiment.arms if spec.wants(arm))
+        recorder.declare(Declared(metrics=experiment.metrics, arms=wanted))
         reasons = run(spec, experiment, recorder)
     except Unfit as error:
         recorder.close("failed", (str(error),))

@@ -83,6 +83,9 @@ class Invocation:
     def nodes(self) -> Sequence[NodeSlot]:
         return [probe.slot for probe in self.probes]
 
+    def wants(self, arm: Arm) -> bool:
+        return self.spec.wants(arm)
+
     def measure_idle(self) -> None:
         """Record what the nodes use while nothing runs: the baseline that is subtracted from bytes."""
         self._begin_probes()
@@ -281,7 +284,8 @@ class InvocationTurn:
 
     def order(self, arms: Sequence[Arm]) -> Sequence[Arm]:
         spec = self.invocation.spec
-        return random.Random(f"{spec.seed}/{spec.block}/{spec.cell}/{self.number}").sample(list(arms), len(arms))
+        wanted = [arm for arm in arms if spec.wants(arm)]
+        return random.Random(f"{spec.seed}/{spec.block}/{spec.cell}/{self.number}").sample(wanted, len(wanted))
 
     def measure(
         self, arm: Arm, work: Callable[[], T], credit: Callable[[T], Mapping[str, float]], *, point: str = ""

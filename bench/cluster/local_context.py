@@ -28,7 +28,7 @@ class LocalTurn:
     warmup: bool
 
     def order(self, arms: Sequence[Arm]) -> Sequence[Arm]:
-        return arms
+        return [arm for arm in arms if self.context.wants(arm)]
 
     def measure(
         self, arm: Arm, work: Callable[[], T], credit: Callable[[T], Mapping[str, float]], *, point: str = ""
@@ -61,6 +61,7 @@ class LocalContext:
     repeats: int = 1
     passes: int = 2  # in each turn
     warmups: int = 0
+    arms: Sequence[str] = ()  # that are wanted; empty: all
     folder: Path = Path()
     earlier: Sequence[Path] = ()
     recorded: list[Sample] = field(default_factory=list)
@@ -80,6 +81,9 @@ class LocalContext:
     @property
     def attempt(self) -> int:
         return len(self.earlier) + 1
+
+    def wants(self, arm: Arm) -> bool:
+        return not self.arms or arm.name in self.arms
 
     def time_once(self, arm: str, work: Callable[[], T]) -> Measured[T]:
         begin = monotonic()

@@ -37,6 +37,7 @@ class Profile:
     sample_seconds: float
     peer_sample_seconds: float | None = None  # of arms beside the subject; None: as long as its own
     deadline_seconds: float = 600.0  # of one run
+    arms: tuple[str, ...] = ()  # beside the subject, unless others are asked for; empty: all
 
     def __post_init__(self) -> None:
         for name in ("blocks", "samples"):
@@ -69,6 +70,8 @@ class Experiment(Generic[P]):
     busy_workers: Callable[[P, Topology], int | None] = lambda _params, _topology: None
     # Parameters that change nothing beside the others.
     without_effect: Callable[[P], Collection[str]] = lambda _params: ()
+    # Arms that cannot be measured beside such params.
+    impossible_arms: Callable[[P], Collection[Arm]] = lambda _params: ()
     tolerates: ToleratedFaults | None = None  # without it, any fault makes a run invalid
     faults: Callable[[P], str] = lambda _params: ""  # to inject, as in worker:5+driver:3
 
@@ -86,11 +89,16 @@ class Experiment(Generic[P]):
             raise BadInput(f"The first of the arms must be the subject, and {self.arms[0].name} is not.", HINT)
         if wrong := conflict(self.metrics):
             raise BadInput(f"The metrics do not go together: {wrong}.", HINT)
+        self._check_profiles()
+        self._check_params()
+
+    def _check_profiles(self) -> None:
         for title, profile in self.profiles.items():
             for name, levels in [each for grid in profile.grids for each in grid.items()]:
                 if not isinstance(levels, tuple):
                     raise BadInput(f"Profile {title} must have a tuple of values for {name}: (4,) has a comma.", HINT)
-        self._check_params()
+            if unknown := set(profile.arms) - {arm.name for arm in self.arms}:
+                raise BadInput(f"Profile {title} names {min(unknown)}, which is no arm.", HINT)
 
     def _check_params(self) -> None:
         """Raise BadInput where a default or a value of a profile is not one that its parameter may have."""

@@ -74,7 +74,7 @@ class Params:
     """What can be varied."""
 
     kib: Annotated[
-        int, Meta(ge=64, le=2**20, description="Vectors of each CPU, in one file.", extra={"unit": "KIB"})
+        int, Meta(ge=64, le=2**20, description="Vectors of each CPU, in one file.", extra={"unit": "KIB", "size": True})
     ] = 64 * 1024
     dimensions: Annotated[int, Meta(ge=1, le=4096, description="Values of one vector.", extra={"unit": "VALUES"})] = 16
     cache: Annotated[

@@ -88,7 +88,10 @@ class Params:
         int, Meta(ge=1, le=1000, description="Iterations of each job, all done.", extra={"unit": "ITERATIONS"})
     ] = 20
     jobs: Annotated[
-        int, Meta(ge=1, le=100_000, description="Jobs in one pass, split over all CPUs.", extra={"unit": "JOBS"})
+        int,
+        Meta(
+            ge=1, le=100_000, description="Jobs in one pass, split over all CPUs.", extra={"unit": "JOBS", "size": True}
+        ),
     ] = 8
     input: Annotated[
         str,
@@ -183,7 +186,7 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
         context.leaves_idle([name for name, jobs in group.credit(None).items() if not jobs])
         has_faiss = group.ready()
         arms = []
-        for arm in ARMS:
+        for arm in filter(context.wants, ARMS):
             reason = why_not(arm, params, has_faiss=has_faiss)
             if reason is None:
                 arms.append(arm)

@@ -43,7 +43,7 @@ class Params:
     """What can be varied. Published: 100 to 300 s a trial, 96 to 1,000 trials, on 96 to 1,024 CPUs."""
 
     trial_seconds: Annotated[
-        int, Meta(ge=1, le=1000, description="Seconds that each trial sleeps.", extra={"unit": "SECONDS"})
+        int, Meta(ge=1, le=1000, description="Seconds that each trial sleeps.", extra={"unit": "SECONDS", "size": True})
     ] = 100
     waves: Annotated[
         int, Meta(ge=1, le=1000, description="Trials for each CPU, one after the other.", extra={"unit": "WAVES"})

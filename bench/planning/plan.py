@@ -18,7 +18,8 @@ from bench.identity import describe_revision
 from bench.machine.effective_cpus import effective_cpus
 from bench.model import Session, Spec, Topology, Value
 from bench.options import ClusterOptions, RunRequest, price_of
-from bench.planning import contrasted, needs
+from bench.params import Parameter
+from bench.planning import arms, contrasted, needs
 from bench.planning.primary import primary
 
 MIB = 2**20
@@ -137,13 +138,15 @@ def chosen_levels(request: RunRequest, of: str) -> Levels:
     return {**request.levels.get(of, {}), **parameters.settings(experiment(of).params, sets)}
 
 
-def cells(of: str, name: str, chosen: Levels) -> list[dict[str, Value]]:
+def cells(of: str, name: str, chosen: Levels, scale: float = 1.0) -> list[dict[str, Value]]:
     """The params of each cell of a profile, with what was chosen in place of what the profile says.
+
+    Its sizes are shrunk to a share of them, `scale`; what was chosen is left as it is.
 
     Of cells that differ in nothing that has an effect there is the first: the others would measure the same again, and be
     reported as a comparison.
     """
-    return [cell for cell, twin in _combinations(of, name, chosen) if twin is None]
+    return [cell for cell, twin in _combinations(of, name, chosen, scale) if twin is None]
 
 
 def twins(request: RunRequest) -> Iterator[str]:
@@ -152,7 +155,7 @@ def twins(request: RunRequest) -> Iterator[str]:
         left_out: dict[
             str, set[tuple[Value, ...]]
         ] = {}  # by the names that differ; grids of a profile may repeat a cell
-        for cell, twin in _combinations(of, request.profile, chosen_levels(request, of)):
+        for cell, twin in _combinations(of, request.profile, chosen_levels(request, of), request.scale):
             if twin is not None and (names := [name for name in cell if cell[name] != twin[name]]):
                 left_out.setdefault(", ".join(names), set()).add(tuple(cell.values()))
         for differing, those in left_out.items():
@@ -160,8 +163,11 @@ def twins(request: RunRequest) -> Iterator[str]:
             yield f"{of}: {what} left out: a difference in {differing} alone has no effect there."
 
 
-def _combinations(of: str, name: str, chosen: Levels) -> Iterator[tuple[dict[str, Value], dict[str, Value] | None]]:
+def _combinations(
+    of: str, name: str, chosen: Levels, scale: float = 1.0
+) -> Iterator[tuple[dict[str, Value], dict[str, Value] | None]]:
     """Each combination of values, and the earlier one that has the same effect, if there is one."""
+    sizes = _sizes(of, chosen) if scale != 1 else []
     subject = experiment(of)
     _check_many(sum(math.prod(map(len, {**grid, **chosen}.values())) for grid in profile(name, of).grids))
     by_effect: dict[tuple[tuple[str, Value], ...], dict[str, Value]] = {}
@@ -169,10 +175,37 @@ def _combinations(of: str, name: str, chosen: Levels) -> Iterator[tuple[dict[str
         levels = {**grid, **chosen}
         for values in itertools.product(*levels.values()):
             cell = parameters.complete(subject.params, dict(zip(levels, values, strict=True)))
+            cell |= {size.name: parameters.shrink(size, cell[size.name], scale) for size in sizes}
             idle = subject.without_effect(subject.params(**cell))  # Params refuses what does not go together
             effect = tuple((name, value) for name, value in cell.items() if name not in idle)
             yield cell, by_effect.get(effect)
             by_effect.setdefault(effect, cell)
+
+
+def _sizes(of: str, chosen: Levels) -> list[Parameter]:
+    """The parameters of an experiment that `--scale` shrinks. Raises BadInput where there is none."""
+    declared = [parameter for parameter in parameters.declared(experiment(of).params).values() if parameter.is_size]
+    if not declared:
+        raise BadInput(f"--scale: {of} has no parameter that is a size.", "Leave out --scale.")
+    if left := [parameter for parameter in declared if parameter.name not in chosen]:
+        return left
+    names = ", ".join(parameter.name for parameter in declared)
+    raise BadInput(f"--scale: {names} of {of} is set already, and is not shrunk.", "Leave out --scale, or the value.")
+
+
+def _describe_scale(request: RunRequest) -> Iterator[str]:
+    """inference inputs 10000 instead of 100000: of each experiment, what `--scale` made of its sizes."""
+    if request.scale == 1:
+        return
+    for of in dict.fromkeys(request.experiments):
+        chosen = chosen_levels(request, of)
+        before, after = (
+            [cell for cell, _ in _combinations(of, request.profile, chosen, scale)] for scale in (1.0, request.scale)
+        )
+        for size in _sizes(of, chosen):
+            pairs = dict.fromkeys((one[size.name], other[size.name]) for one, other in zip(before, after, strict=True))
+            changes = ", ".join(f"{other} instead of {one}" for one, other in pairs)
+            yield f"{of} {size.name} {changes}"
 
 
 def make(request: RunRequest, *, now: datetime | None = None, suffix: str | None = None) -> Session:
@@ -187,10 +220,12 @@ def make(request: RunRequest, *, now: datetime | None = None, suffix: str | None
     now = now or datetime.now(UTC)
     names = tuple(dict.fromkeys(request.experiments))
     identity = f"{now:%Y%m%d-%H%M%S}-{'-'.join(names)}-{request.profile}-{suffix or secrets.token_hex(2)}"
+    arms.check(request)
     shapes = topologies(request)
     cell_specs = [spec for name in names for spec in _cell_specs(request, name, session=identity, topology=shapes[0])]
     if request.profile_with:
         needs.check_profiler(request.profile_with, request.target)
+    arms.check_measured(request, cell_specs)
     cell_specs, unfit = _that_fit(request, cell_specs, shapes)
     of_profile = max(profile(request.profile, name).blocks for name in names)
     blocks = request.blocks or (MOST_BLOCKS if request.precision else of_profile)
@@ -210,12 +245,13 @@ def make(request: RunRequest, *, now: datetime | None = None, suffix: str | None
         id=identity,
         created=now.isoformat(timespec="seconds"),
         metrics={name: experiment(name).metrics for name in names},
-        arms={name: experiment(name).arms for name in names},
+        arms={name: arms.measured(name, cell_specs) for name in names},
         specs=tuple(_ordered(complete, shapes, blocks=blocks, seed=request.seed)),
         revision=describe_revision(),
         primary_cells=primary(request.primary, cell_specs),
         unfit=tuple(unfit),
         scaling={name: parameters.counts_of_workers(experiment(name).params) for name in names},
+        scaled=tuple(_describe_scale(request)),
     )
     contrasted.check(session)
     return session
@@ -259,6 +295,7 @@ def _check_many(runs: int) -> None:
 
 def _cell_specs(request: RunRequest, name: str, *, session: str, topology: Topology) -> list[Spec]:
     chosen = profile(request.profile, name)
+    subject = experiment(name)
     samples = request.samples or chosen.samples
     return [
         Spec(
@@ -274,11 +311,14 @@ def _cell_specs(request: RunRequest, name: str, *, session: str, topology: Topol
             samples=samples,
             sample_seconds=chosen.sample_seconds,
             peer_sample_seconds=chosen.peer_sample_seconds,
+            arms=tuple(arm.name for arm in arms.of_cell(subject, chosen, request, subject.params(**cell))),
             deadline_seconds=chosen.deadline_seconds * max(1.0, samples / chosen.samples),
             guessed_seconds=0.0,  # `needs.complete` asks the experiment
             profile_with=request.profile_with,
         )
-        for number, cell in enumerate(cells(name, request.profile, chosen_levels(request, name)), start=1)
+        for number, cell in enumerate(
+            cells(name, request.profile, chosen_levels(request, name), request.scale), start=1
+        )
     ]
 
 
@@ -370,7 +410,9 @@ def run_key(spec: Spec) -> str:
     fields = ",".join(f"{name}={value}" for name, value in sorted(spec.params.items()))
     profiled = f" by {spec.profile_with}" if spec.profile_with else ""
     peers = "" if spec.peer_sample_seconds is None else f"/{spec.peer_sample_seconds:g}"
-    return f"{spec.experiment}({fields})x{spec.samples}+{spec.warmups}@{spec.sample_seconds:g}{peers}{profiled}"
+    repeats = f"x{spec.samples}+{spec.warmups}@{spec.sample_seconds:g}{peers}"
+    measured = ",".join(spec.arms)
+    return f"{spec.experiment}({fields})[{measured}]{repeats}{profiled}"
 
 
 def format_duration(seconds: float) -> str:

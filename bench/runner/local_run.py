@@ -45,6 +45,7 @@ def run(spec: Spec, *, address: str | None = None, print_logs: bool = True) -> L
             repeats=spec.samples,
             passes=1,
             warmups=spec.warmups,
+            arms=spec.arms,
             folder=Path(folder),
         )
         try:

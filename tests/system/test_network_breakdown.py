@@ -30,6 +30,7 @@ BY_VALUE = tuple(
     )
     for word in ("--set", setting)
 )
+ARMS = ("--arms", "empty-calls,bare-calls")  # what the network part is told from
 INPUT_BYTES = 784 * 4
 FRAME_BYTES = 14 + 1500  # Ethernet's header, and what its largest frame carries
 PAYLOAD_BYTES = 1500 - 20 - 32  # less the headers of IP, and of TCP with its timestamps
@@ -38,7 +39,7 @@ BUCKET_BYTES = 16 * 1024  # what links as slow as these let through at once when
 
 def session_at(bench: Bench, link_rate: str, *words: str) -> tuple[Session, list[Run]]:
     once = ("--target", "local", "--blocks", "1", "--samples", "3", "--link-rate", link_rate)
-    code, _, err = bench("run", "inference", *once, *BY_VALUE, *words)
+    code, _, err = bench("run", "inference", *once, *ARMS, *BY_VALUE, *words)
     assert code == 0, err
     return replace(bench.session(), allow_noise=True), bench.runs()  # the tests themselves may keep this machine busy
 

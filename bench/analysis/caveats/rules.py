@@ -29,6 +29,7 @@ RULES: tuple[Rule, ...] = (
     credit.credit_differs,
     values.uneven_work,
     values.held_up,
+    values.left_out,
     conditions.throttled,
     host.began_busy,
     host.not_seen,

@@ -278,6 +278,17 @@ def held_up(evidence: Evidence) -> Iterator[Caveat]:
                     yield Caveat(severity="note", about=about(cell), text=text)
 
 
+def left_out(evidence: Evidence) -> Iterator[Caveat]:
+    """Work that failed at every try, and is in no rate."""
+    for cell in evidence.cells:
+        for row in (row for row in cell.rows if row.metric.means == "left out"):
+            most = {name: max(side.values.values(), default=0.0) for name, side in row.sides.items()}
+            if any(most.values()):
+                where = ", ".join(f"{plain(count)} on {name}" for name, count in most.items() if count)
+                text = f"{row.metric.unit} failed at every try and were set aside, at most: {where}; no rate has them."
+                yield Caveat(severity="note", about=about(cell), text=text)
+
+
 def _culprit(by_node: Mapping[str, float]) -> str:
     """Name the worker that waited much less than an equal share: the others waited for it. If there is none, it alternated."""
     last = min(by_node, key=lambda node: by_node[node])

@@ -10,6 +10,7 @@ from bench.experiments.clustering.params import (
     check_input,
     guess_other_seconds,
     guess_pass_seconds,
+    impossible_arms,
     without_effect,
 )
 from bench.experiments.clustering.run import run
@@ -26,6 +27,7 @@ EXPERIMENT = Experiment(
     check_fits=check_fits,
     check_input=check_input,
     without_effect=without_effect,
+    impossible_arms=impossible_arms,
     tolerates=faults.ToleratedFaults(kinds=faults.KINDS, workers="Worker.do"),
     faults=lambda params: params.chaos,
 )

@@ -76,6 +76,12 @@ WASTED_WORK = ratio(
     better="lower",
 )
 MISSING = count("jobs_missing", "jobs", "Jobs that were neither done nor set aside.")
+SET_ASIDE = count(
+    "jobs_set_aside",
+    "jobs",
+    "Jobs that failed at every try; up to 1 % of them, or one, do not void the run.",
+    means="left out",
+)
 DRIVER_MEMORY = size("driver_memory_bytes", "B", "Peak memory of the driver so far.")
 METRICS = (
     JOBS_PER_SECOND,
@@ -99,6 +105,7 @@ METRICS = (
     RECOVERY_SECONDS,
     WASTED_WORK,
     MISSING,
+    SET_ASIDE,
     DRIVER_MEMORY,
     *WORK_METRICS,
     SERIALISE,
@@ -187,6 +194,7 @@ def of_round(measured: Measured[Round], nodes: Sequence[NodeSlot]) -> Iterator[S
     rate = jobs / measured.interval.seconds
     busy = sum(account.busy_seconds for account in accounts)
     yield measured.sample(JOBS_PER_SECOND, rate)
+    yield measured.sample(SET_ASIDE, float(max(len(account.aside) for account in accounts)))
     yield measured.sample(EFFICIENCY, busy / (measured.results[0].workers * measured.interval.seconds))
     yield measured.sample(PROJECTED, STUDY_JOBS / rate / 3600)
     yield measured.sample(CPU_SECONDS_PER_JOB, sum(account.cpu_seconds for account in accounts) / jobs)

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta
 
-from bench.errors import BadInput, DoesNotFit
+from bench.errors import BadInput, DoesNotFit, did_you_mean
 from bench.experiments import Profile
-from bench.experiments.clustering import arms
+from bench.experiments.clustering import arms, split
 from bench.experiments.clustering.inputs import check_path, open_jobs
 from bench.experiments.clustering.kernels import Kernel
+from bench.experiments.clustering.points import RESNET18
 from bench.experiments.clustering.work import Given, Job, Kind
 from bench.experiments.clustering.workspace import Source
 from bench.experiments.toolkit import faults
-from bench.model import Topology
+from bench.model import Arm, Topology
 
 
 @dataclass(frozen=True, kw_only=True)
 class Params:
     """What can be varied."""
 
-    jobs: Annotated[int, Meta(ge=1, le=100_000_000, description="Jobs in one round.", extra={"unit": "JOBS"})] = 48
+    jobs: Annotated[
+        int, Meta(ge=1, le=100_000_000, description="Jobs in one round.", extra={"unit": "JOBS", "size": True})
+    ] = 48
     job: Annotated[Kind, Meta(description="Work of a job: a clustering, CPU time, a sleep, or nothing.")] = "kmeans"
     job_ms: Annotated[
         float,
@@ -45,7 +48,22 @@ class Params:
         int,
         Meta(ge=0, le=10_000_000, description="Jobs in a part; 0: as many as last a second.", extra={"unit": "JOBS"}),
     ] = 0
-    part_mib: Annotated[int, Meta(ge=1, le=4_096, description="Largest input of a part.", extra={"unit": "MIB"})] = 64
+    part_mib: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=4_096,
+            description="Input of a part; 0: as much as lasts a second, 64 MiB at most.",
+            extra={"unit": "MIB"},
+        ),
+    ] = 0
+    layers: Annotated[
+        str,
+        Meta(
+            description="Layers whose jobs are done, e.g. layer4+fc; empty: all.",
+            extra={"unit": "LAYERS"},
+        ),
+    ] = ""
     source: Annotated[
         Source,
         Meta(
@@ -60,7 +78,6 @@ class Params:
             extra={"unit": "PATH"},
         ),
     ] = ""
-    peers: Annotated[Literal["all", "none"], Meta(description="Whether to run the other arms too.")] = "all"
     failing: Annotated[
         int,
         Meta(ge=0, le=1_000, description="Jobs that fail at every try, as a test.", extra={"unit": "JOBS"}),
@@ -69,14 +86,11 @@ class Params:
 
     def __post_init__(self) -> None:
         faults.read_plan(self.chaos)
+        self._check_layers()
         if self.clusters > self.points:
             raise BadInput(f"clusters must be at most points ({self.points}), got {self.clusters}.", "Lower clusters.")
         if self.failing >= self.jobs:
             raise BadInput(f"failing must be less than jobs ({self.jobs}), got {self.failing}.", "Lower failing.")
-        if self.source == "pulled" and self.peers == "all":
-            raise BadInput("The peers cannot pull their input.", "Take peers=none, or source=local.")
-        if self.peers == "all" and faults.changes_nodes(self.chaos):
-            raise BadInput("The peers do not tolerate nodes that leave or join.", "Take peers=none with this chaos.")
         if self.source != "made" and self.job != "kmeans":
             raise BadInput(
                 f"source must be made with job={self.job}, which has no input, got {self.source!r}.",
@@ -87,7 +101,22 @@ class Params:
         if self.input and self.source == "made":
             raise BadInput(
                 f"source must be local or pulled with input={self.input}, got 'made'.",
-                "Take source=local where every node has the file, else source=pulled and peers=none.",
+                "Take source=local where every node has the file, else source=pulled.",
+            )
+
+    def _check_layers(self) -> None:
+        try:
+            total = split.total(self.jobs, self.layers)
+        except ValueError as error:
+            names = [layer.name for layer in RESNET18]
+            raise BadInput(
+                f"layers must name layers of ResNet-18 joined by +, got {self.layers!r}: there is no {error}.",
+                f"{did_you_mean(str(error), names)}Choose from: {', '.join(names)}; layer4 is all of layer4.",
+            ) from None
+        if not total:
+            raise BadInput(
+                f"The layers {self.layers} have none of {self.jobs} jobs: a layer has as many as it has weights.",
+                "Raise jobs, or name more layers.",
             )
 
     @property
@@ -133,7 +162,7 @@ PROFILES = {
         help="The study's steps: kernels, jobs of 10 ms and of one second, parts of one job, input from disk or pulled.",
         grids=(
             {"jobs": (480,), "kernel": ("lloyd", "broadcast")},
-            {"jobs": (480,), "source": ("made", "local", "pulled"), "peers": ("none",)},
+            {"jobs": (480,), "source": ("made", "local", "pulled")},
             {"jobs": (6_000,), "job": ("spin",), "job_ms": (10.0,), "jobs_per_part": (0, 1)},
             {"jobs": (120,), "job": ("spin",), "job_ms": (1000.0,)},
             {"jobs": (1_000_000,), "job": ("empty",)},
@@ -147,9 +176,9 @@ PROFILES = {
     "full": Profile(
         help="As lab, with the number of the study's jobs, all of them empty, and every kernel.",
         grids=(
-            {"jobs": (8_000_000,), "job": ("empty",), "peers": ("none",)},
+            {"jobs": (8_000_000,), "job": ("empty",)},
             {"jobs": (960,), "kernel": ("lloyd", "elkan", "gemm", "broadcast", "broadcast-unique")},
-            {"jobs": (960,), "source": ("made", "local", "pulled"), "part_mib": (16, 64, 256), "peers": ("none",)},
+            {"jobs": (960,), "source": ("made", "local", "pulled"), "part_mib": (16, 64, 256)},
             {"jobs": (12_000,), "job": ("spin",), "job_ms": (1.0, 10.0, 100.0), "jobs_per_part": (0, 1)},
             {"jobs": (600,), "job": ("spin",), "job_ms": (1000.0,)},
         ),
@@ -161,15 +190,19 @@ PROFILES = {
     ),
     "chaos": Profile(
         help="One kind of fault after another, each in the midst of 3,000 jobs of 10 ms; then `bench resume` where it asks.",
-        grids=(
-            {"jobs": (3_000,), "job": ("spin",), "peers": ("none",), "chaos": ("", "worker:5", "pause:1", "raylet:1")},
-        ),
+        grids=({"jobs": (3_000,), "job": ("spin",), "chaos": ("", "worker:5", "pause:1", "raylet:1")},),
         blocks=1,
         warmups=0,
         samples=1,
         sample_seconds=0.1,
+        arms=(arms.EMPTY_PARTS.name,),
     ),
 }
+
+
+def impossible_arms(params: Params) -> Collection[Arm]:
+    """The peers cannot pull their input, and tolerate no nodes that leave or join."""
+    return (arms.TASKS, arms.POOL, arms.SERIAL) if params.source == "pulled" or faults.changes_nodes(params.chaos) else ()
 
 
 def check_fits(params: Params, topology: Topology) -> None:
@@ -194,15 +227,5 @@ def without_effect(params: Params) -> Collection[str]:
     return idle | ({"part_mib"} if params.jobs_per_part or params.job != "kmeans" else set())
 
 
-def guess_pass_seconds(params: Params) -> dict[str, tuple[float, ...]]:
-    """All jobs on two cores, by one process on one of them."""
-    serial = params.jobs * params.job_seconds
-    pool: dict[str, tuple[float, ...]] = {arms.RAY.name: (serial / 2,), arms.EMPTY_PARTS.name: (0.1,)}
-    if params.peers == "none":
-        return pool
-    return pool | {arms.TASKS.name: (serial / 2,), arms.POOL.name: (serial / 2,), arms.SERIAL.name: (serial,)}
-
-
-def guess_other_seconds(params: Params) -> float:
-    """Workers and peers import scikit-learn, and each does a job."""
-    return 5.0 if params.peers == "all" else 3.0
+from bench.experiments.clustering import arms, split
+from bench.experiments.clustering.arms import EMPTY_PARTS, POOL, SERIAL, TASKS

@@ -35,17 +35,18 @@ class PartWorker:
 
 
 class ClusteringPeer:
-    """A process on a node that does parts in itself, or in a pool of its own."""
+    """A process on a node that does parts in itself, or in a pool of its own, where that has processes."""
 
     def __init__(self, job: Job, node: str, processes: int, folder: Path | None) -> None:
         self._node = node
         self._own = PartWorker(job, folder)
-        self._pool = ProcessPool(PartWorker, job, folder, processes=processes)
+        self._pool = ProcessPool(PartWorker, job, folder, processes=processes) if processes else None
 
     def ready(self) -> None:
         """Wait until every process has done a job."""
         self._own.warm_up()
-        self._pool.on_each("warm_up", seconds=READY_SECONDS)
+        if self._pool:
+            self._pool.on_each("warm_up", seconds=READY_SECONDS)
 
     def serial(self, parts: Sequence[Part]) -> list[Outcome]:
         """One part after another, here."""
@@ -53,6 +54,7 @@ class ClusteringPeer:
 
     def pooled(self, parts: Sequence[Part], seconds: float) -> list[Outcome]:
         """Whichever process is free takes the next part."""
+        assert self._pool is not None  # noqa: S101, it is called where the pool is measured
         return [replace(outcome, node=self._node) for outcome in self._pool.results("do", parts, seconds=seconds)]
 
 
@@ -61,15 +63,12 @@ class ClusteringPeers:
     """A peer process on each node, and Ray's tasks."""
 
     job: Job
+    nodes: Sequence[NodeSlot]
     folders: Mapping[str, Path]  # where each node's input is, by the name of the node; empty: it is made
-    processes: PeerProcesses
-
-    @property
-    def nodes(self) -> Sequence[NodeSlot]:
-        return self.processes.nodes
+    processes: PeerProcesses  # on all of these nodes, or on none where neither the pool nor the loop is measured
 
     def ready(self) -> None:
-        self.processes.call("ready", [()] * len(self.nodes), seconds=READY_SECONDS)
+        self.processes.call("ready", [()] * len(self.processes.nodes), seconds=READY_SECONDS)
 
     def serial(self, parts: Sequence[Part], seconds: float) -> list[Outcome]:
         """All parts in one process of the first node: the base case."""
@@ -101,13 +100,17 @@ class ClusteringPeers:
         return found
 
 
-def start(job: Job, nodes: Sequence[NodeSlot], folders: Mapping[str, Path]) -> ClusteringPeers:
-    """Peer processes on all nodes; they are not ready yet."""
+def start(
+    job: Job, nodes: Sequence[NodeSlot], folders: Mapping[str, Path], *, has_serial: bool = True, has_pool: bool = True
+) -> ClusteringPeers:
+    """Peer processes on all nodes, as far as the loop or the pool is measured; they are not ready yet."""
     usable = [node for node in nodes if node.cpus > 0]
     processes = PeerProcesses.start(
-        ClusteringPeer, usable, lambda node: (job, node.name, node.cpus, folders.get(node.name))
+        ClusteringPeer,
+        usable if has_serial or has_pool else [],
+        lambda node: (job, node.name, node.cpus * has_pool, folders.get(node.name)),
     )
-    return ClusteringPeers(job=job, folders=folders, processes=processes)
+    return ClusteringPeers(job=job, nodes=usable, folders=folders, processes=processes)
 
 
 def do(job: Job, part: Part, folder: Path | None) -> Outcome:

@@ -37,12 +37,14 @@ class Reference:
     job: Job
     jobs: int
     jobs_per_part: int
+    layers: str = ""
     _inertias: dict[int, Expected] = field(default_factory=dict)
 
     @property
     def share(self) -> float:
         """Of the jobs: those that are compared one by one, or all where their sum is known beforehand."""
-        return 1.0 if self.job.kind != "kmeans" else len(chosen(self.job, self.jobs)) / self.jobs
+        total = split.total(self.jobs, self.layers)
+        return 1.0 if self.job.kind != "kmeans" else len(chosen(self.job, total)) / total
 
     def wrong(self, results: Mapping[int, bytes]) -> Iterator[str]:
         """What differs in `results`: inertias by the number of the part, float64, NaN where a job was set aside."""
@@ -52,7 +54,7 @@ class Reference:
             return
         if not self._inertias:
             self._inertias = dict(self._compute())
-        for part in split.parts(self.jobs, self.jobs_per_part):
+        for part in split.parts(self.jobs, self.jobs_per_part, self.layers):
             found = np.frombuffer(results.get(part.number, b""), dtype="<f8")
             if len(found) != part.jobs:
                 yield f"part {part.number} has {len(found)} results of {part.jobs} jobs"
@@ -63,10 +65,12 @@ class Reference:
                     yield f"job {number} has an inertia of {value:g}, and {again.meant}"
 
     def _compute(self) -> Iterator[tuple[int, Expected]]:
-        numbers = set(chosen(self.job, self.jobs))
-        for part in split.parts(self.jobs, self.jobs_per_part):
-            for number in sorted(numbers.intersection(range(part.first, part.first + part.jobs))):
+        wanted, before = set(chosen(self.job, split.total(self.jobs, self.layers))), 0
+        for part in split.parts(self.jobs, self.jobs_per_part, self.layers):
+            for at in sorted(wanted.intersection(range(before, before + part.jobs))):
+                number = part.first + at - before
                 yield number, self._again(part, number)
+            before += part.jobs
 
     def _again(self, part: Part, number: int) -> Expected:
         vectors: Points = work.vectors_of(self.job, part, None)(number)

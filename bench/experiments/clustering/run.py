@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from secrets import token_hex
@@ -33,6 +33,7 @@ IN_FLIGHT = 2  # of a worker: the part in hand, and the one that waits for it
 STALL_SECONDS = 300.0  # without any answer, at least
 SLOWER_TIMES = 30.0  # than guessed, and a peer is given up
 LOG_BYTES = 2**20  # of a node's log that are kept
+MOST_ASIDE = 0.01  # of the jobs, and one in any case: beyond it the run is invalid
 MOST_REASONS = 3  # of results that are not those of the reference
 TIMES_TO_COMPLETE = 3
 MOST_INPUTS = 20  # of jobs that were set aside, that are kept
@@ -57,6 +58,19 @@ class Rounds:
     _is_watched: bool = False  # whether faults are injected in this turn
     _is_back: bool = False  # whether this attempt has recovered from what ended the one before
     _recoveries: recovery.Recoveries | None = None
+
+    @cached_property
+    def jobs(self) -> int:
+        """Of the layers that are chosen."""
+        return split.total(self.params.jobs, self.params.layers)
+
+    def parts(self) -> Iterator[Part]:
+        """All parts of a round, in order."""
+        return split.parts(self.params.jobs, self.jobs_per_part, self.params.layers)
+
+    @cached_property
+    def part_count(self) -> int:
+        return split.count(self.params.jobs, self.jobs_per_part, self.params.layers)
 
     def begin(self, turn: int, *, is_warmup: bool) -> None:
         """The next arm of this turn has its go."""
@@ -85,21 +99,23 @@ class Rounds:
                 self.context.invalid(f"workers died, and others did their parts: {names}")
             if not each.account.aside:
                 shape = replace(self.job, failing=())
+                layers = f" of {self.params.layers}" if self.params.layers else ""
                 self.context.same_everywhere(
-                    f"clustering: digest of {self.params.jobs} jobs, {shape}", str(each.account.digest)
+                    f"clustering: digest of {self.params.jobs} jobs{layers}, {shape}", str(each.account.digest)
                 )
 
     def _wrong(self, account: Account) -> Iterable[str]:
-        jobs, aside = self.params.jobs, [each.job for each in account.aside]
-        if aside:
+        jobs, aside = self.jobs, [each.job for each in account.aside]
+        if len(aside) > max(1, MOST_ASIDE * jobs):
             yield f"{len(aside)} jobs were set aside, the first is {aside[0]}: see set-aside.jsonl of the run"
         if account.jobs + len(aside) != jobs:
             yield f"{account.jobs} of {jobs} jobs were done, and {len(aside)} set aside"
+        squares, all_cubes = work.sums_of(split.spans(self.params.jobs, self.params.layers))
         missing = sum((number + 1) ** 2 for number in aside)
-        if (account.squares + missing) % work.MODULUS != work.squares_of(jobs):
+        if (account.squares + missing) % work.MODULUS != squares:
             yield "the sum over the jobs' numbers is not what it must be: some were lost, and others done twice"
         cubes = sum((number + 1) ** 3 for number in aside)
-        if self.job.kind != "kmeans" and (account.digest + cubes) % work.MODULUS != work.cubes_of(jobs):
+        if self.job.kind != "kmeans" and (account.digest + cubes) % work.MODULUS != all_cubes:
             yield "the sum over the jobs' results is not what it must be"
         yield from islice(self.reference.wrong(account.results), MOST_REASONS)
 
@@ -112,7 +128,7 @@ class Rounds:
         if account.kept:
             self.context.reuses_work()
         self._watch()
-        self.context.progress(account.jobs, self.params.jobs)  # what was kept is in no rate
+        self.context.progress(account.jobs, self.jobs)  # what was kept is in no rate
 
         def keep(answers: Sequence[Answer]) -> None:
             self._write_down(name, answers)
@@ -122,7 +138,7 @@ class Rounds:
                     self._is_back = True
                     self._recoveries.saw(answer.value.node, answer.value.worker, monotonic())
             # Without answers too: a fault may have waited for a worker.
-            self.context.progress(account.jobs, self.params.jobs)
+            self.context.progress(account.jobs, self.jobs)
 
         counts = self.pool.run(do_part, self._missing(account.parts), keep)
         account.wasted_seconds += sum(outcome.busy_seconds for outcome in counts.duplicates)
@@ -137,7 +153,7 @@ class Rounds:
             counts=counts,
             journal_seconds=self.journal.seconds - written,
             merge_seconds=monotonic() - begun - seconds,
-            missing=self.params.jobs - account.jobs - len(account.aside),
+            missing=self.jobs - account.jobs - len(account.aside),
             recoveries=self._recovered(counts),
         )
 
@@ -161,13 +177,13 @@ class Rounds:
 
     def _missing(self, parts: set[int]) -> Iterable[Part]:
         known = frozenset(parts)
-        return (part for part in split.parts(self.params.jobs, self.jobs_per_part) if part.number not in known)
+        return (part for part in self.parts() if part.number not in known)
 
     def _do_what_is_missing(self, name: str) -> None:
         """Read the journal again, from the disk: parts without a whole row are done and written again."""
         for _ in range(TIMES_TO_COMPLETE):
             on_disk = {outcome.part for outcome in self.journal.done(name)}
-            if len(on_disk) == split.count(self.params.jobs, self.jobs_per_part):
+            if len(on_disk) == self.part_count:
                 return
             self.pool.run(do_part, self._missing(on_disk), partial(self._write_down, name))
         raise RunFailed(
@@ -202,13 +218,13 @@ class Rounds:
         replace_whole(folder / "set-aside.jsonl", b"".join(to_json(each) + b"\n" for each in aside), is_lasting=False)
         first = aside[:MOST_INPUTS] if self.job.bytes else []
         for each in first:
-            parts = split.parts(self.params.jobs, self.jobs_per_part)
+            parts = self.parts()
             part = next(part for part in parts if each.job < part.first + part.jobs)
             np.save(folder / f"set-aside-{each.job}.npy", work.vectors_of(self.job, part, None)(each.job))
 
     def _of_nothing(self) -> Round:
         account = Account()
-        parts = (replace(part, jobs=0) for part in split.parts(self.params.jobs, self.jobs_per_part))
+        parts = (replace(part, jobs=0) for part in self.parts())
 
         def keep(answers: Sequence[Answer]) -> None:
             for answer in answers:
@@ -218,8 +234,8 @@ class Rounds:
         return Round(account=account, workers=len(self.pool.workers), seconds=counts.seconds, counts=counts)
 
     def _by_peers(self, arm: str) -> Round:
-        parts = split.parts(self.params.jobs, self.jobs_per_part)
-        seconds = READY_SECONDS + SLOWER_TIMES * self.params.jobs * self.params.job_seconds
+        parts = self.parts()
+        seconds = READY_SECONDS + SLOWER_TIMES * self.jobs * self.params.job_seconds
         begun, account = monotonic(), Account()
         if arm == "serial":
             found = self.peers.serial(list(parts), seconds)
@@ -237,18 +253,12 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
     """One invocation: all jobs, by every arm in each turn."""
     workers = sum(node.cpus for node in context.nodes)
     job = job_of(params, context.seed, given_by(params, context))
-    jobs_per_part = params.jobs_per_part or split.chosen(
-        params.jobs,
-        job_seconds=params.job_seconds,
-        job_bytes=job.bytes,
-        most_bytes=params.part_mib * 2**20,
-        workers=workers,
-    )
+    jobs_per_part = jobs_per_part_of(params, job, workers)
     nodes = list(context.nodes)  # those that are lost on the way too
     with ExitStack() as ends:
         rounds = start(params, job, jobs_per_part, context, ends)
         for number, turn in enumerate(context.turns(), start=1):
-            for arm in turn.order(arms.ARMS if params.peers == "all" else arms.ARMS[:2]):
+            for arm in turn.order(arms.ARMS):
                 rounds.begin(number, is_warmup=turn.warmup)
                 measured = turn.measure(
                     arm, rounds.work(arm.name), lambda done: {n: float(c) for n, c in done.account.by_node.items()}
@@ -262,6 +272,16 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
                 yield measured.sample(CHECKED_SHARE, rounds.reference.share)
                 if arm == arms.RAY:
                     yield from of_pool(measured)
+
+
+def jobs_per_part_of(params: Params, job: Job, workers: int) -> int:
+    """As many as are asked for, by their number or by their input, or as suits the length of a job."""
+    if params.jobs_per_part:
+        return params.jobs_per_part
+    jobs = split.total(params.jobs, params.layers)
+    if params.part_mib and job.bytes:
+        return split.filled(jobs, job_bytes=job.bytes, part_bytes=params.part_mib * 2**20)
+    return split.chosen(jobs, job_seconds=params.job_seconds, job_bytes=job.bytes, workers=workers)
 
 
 def given_by(params: Params, context: Context) -> Given | None:
@@ -292,7 +312,7 @@ def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: 
         if job.given:
             _check_copies(workspace, job.given, where)
         else:
-            workspace.ask("write_input", list(split.parts(params.jobs, jobs_per_part)), of=where)
+            workspace.ask("write_input", list(split.parts(params.jobs, jobs_per_part, params.layers)), of=where)
     longest = SLOWER_TIMES * jobs_per_part * params.job_seconds
     pool = WorkerPool(
         workspace.spawn,
@@ -307,8 +327,10 @@ def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: 
     having = context.nodes if params.source == "local" else []
     beside = peers.start(
         job,
-        context.nodes if params.peers == "all" else [],
+        context.nodes,
         {node.name: folder_of(folder, node.name) for node in having},
+        has_serial=context.wants(arms.SERIAL),
+        has_pool=context.wants(arms.POOL),
     )
     ends.callback(beside.processes.close)
     beside.ready()
@@ -316,7 +338,7 @@ def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: 
         Journal(
             context.folder,
             context.earlier,
-            work=work.describe_work(job, params.jobs, jobs_per_part),
+            work=work.describe_work(job, params.jobs, jobs_per_part, params.layers),
             item=Outcome,
             identity=lambda outcome: outcome.part,
         )
@@ -331,7 +353,7 @@ def start(params: Params, job: Job, jobs_per_part: int, context: Context, ends: 
         pool=pool,
         peers=beside,
         journal=journal,
-        reference=Reference(job=job, jobs=params.jobs, jobs_per_part=jobs_per_part),
+        reference=Reference(job=job, jobs=params.jobs, jobs_per_part=jobs_per_part, layers=params.layers),
         startup_seconds=monotonic() - begun,
     )
     context.handle_faults(on_fault=rounds.on_fault, fill_disk=journal.fill_disk)
@@ -349,7 +371,7 @@ def _check_copies(workspace: Workspace, given: Given, nodes: Sequence[str]) -> N
     if without:
         raise DataMissing(
             f"input={given.path}: {', '.join(without)} cannot read it, or has another file under that path.",
-            "Take source=pulled and peers=none: then the first node's is enough.",
+            "Take source=pulled: then the first node's is enough.",
         )
 
 

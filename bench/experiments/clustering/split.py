@@ -15,6 +15,7 @@ SHORTEST_SECONDS = 0.1  # of a part, where it need not be shorter: handing one o
 PARTS_PER_WORKER = 32  # where they are not too short for it: the last ones decide how long the others wait
 FEWEST_PER_WORKER = 8  # and however short they are
 MOST_PARTS = 100_000  # rows of a journal that still goes to a new head in one piece
+MOST_BYTES = 64 * 2**20  # of a part's input, where its size is not given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,27 +39,55 @@ def jobs_by_layer(jobs: int) -> list[int]:
     return [stop - start for start, stop in pairwise(bounds)]
 
 
-def parts(jobs: int, jobs_per_part: int) -> Iterator[Part]:
-    """All parts, in order; none has jobs of two layers. They are made one at a time, however many there are."""
-    number = first = 0
-    for layer, count in enumerate(jobs_by_layer(jobs)):
-        end = first + count
-        while first < end:
-            part = Part(number=number, layer=layer, first=first, jobs=min(jobs_per_part, end - first))
-            yield part
-            number, first = number + 1, first + part.jobs
+def chosen_layers(layers: str) -> list[int]:
+    """The places in RESNET18 of the layers that `layers` names, as in layer4+fc: by name, or by what stands before a dot; empty: all.
+
+    Raises ValueError with the name that no layer has.
+    """
+    found: set[int] = set()
+    for name in filter(None, layers.split("+")):
+        places = {at for at, layer in enumerate(RESNET18) if layer.name == name or layer.name.startswith(f"{name}.")}
+        if not places:
+            raise ValueError(name)
+        found |= places
+    return sorted(found) or list(range(len(RESNET18)))
 
 
-def count(jobs: int, jobs_per_part: int) -> int:
+def spans(jobs: int, layers: str = "") -> list[tuple[int, int, int]]:
+    """Of each layer that is chosen: its place in RESNET18, its first job of all `jobs`, and the one after its last."""
+    bounds = [0, *accumulate(jobs_by_layer(jobs))]
+    return [(layer, bounds[layer], bounds[layer + 1]) for layer in chosen_layers(layers)]
+
+
+def total(jobs: int, layers: str = "") -> int:
+    """How many of all `jobs` the layers that are chosen have."""
+    return sum(stop - first for _, first, stop in spans(jobs, layers))
+
+
+def parts(jobs: int, jobs_per_part: int, layers: str = "") -> Iterator[Part]:
+    """All parts of the layers that are chosen, in order; none has jobs of two layers. They are made one at a time."""
+    number = 0
+    for layer, first, stop in spans(jobs, layers):
+        for begin in range(first, stop, jobs_per_part):
+            yield Part(number=number, layer=layer, first=begin, jobs=min(jobs_per_part, stop - begin))
+            number += 1
+
+
+def count(jobs: int, jobs_per_part: int, layers: str = "") -> int:
     """How many parts there are."""
-    return sum(math.ceil(each / jobs_per_part) for each in jobs_by_layer(jobs))
+    return sum(math.ceil((stop - first) / jobs_per_part) for _, first, stop in spans(jobs, layers))
 
 
-def chosen(jobs: int, *, job_seconds: float, job_bytes: int, most_bytes: int, workers: int) -> int:
-    """Jobs in a part: as many as last a second, fit into so many bytes, and leave each worker a few parts."""
+def filled(jobs: int, *, job_bytes: int, part_bytes: int) -> int:
+    """Jobs in a part whose input is so large, however long it takes; more where there would be too many parts."""
+    return max(1, part_bytes // job_bytes, math.ceil(jobs / MOST_PARTS))
+
+
+def chosen(jobs: int, *, job_seconds: float, job_bytes: int, workers: int) -> int:
+    """Jobs in a part: as many as last a second, fit into MOST_BYTES, and leave each worker a few parts."""
     limits = (
         PART_SECONDS / max(job_seconds, 1e-9),
-        most_bytes / job_bytes if job_bytes else MOST_JOBS_PER_PART,
+        MOST_BYTES / job_bytes if job_bytes else MOST_JOBS_PER_PART,
         max(jobs / (workers * PARTS_PER_WORKER), SHORTEST_SECONDS / max(job_seconds, 1e-9)),
         jobs / (workers * FEWEST_PER_WORKER),
         MOST_JOBS_PER_PART,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import blake2b, sha256
@@ -69,9 +69,10 @@ class Job:
         return self.given.name if self.given else part.of.name
 
 
-def describe_work(job: Job, jobs: int, jobs_per_part: int) -> str:
+def describe_work(job: Job, jobs: int, jobs_per_part: int, layers: str = "") -> str:
     """The name of a whole work: equal for two works whose parts are the same."""
-    return f"{jobs} jobs, {jobs_per_part} a part, {sha256(repr(job).encode()).hexdigest()[:16]}"
+    of = f" of {layers}" if layers else ""
+    return f"{jobs} jobs{of}, {jobs_per_part} a part, {sha256(repr(job).encode()).hexdigest()[:16]}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,6 +196,15 @@ _ONE: dict[Kind, Callable[[Job, int, Callable[[int], Points]], Result]] = {
 def mixed(number: int) -> int:
     """A digest of a job that computes nothing: the cube of its number, so that sums of squares and of these differ."""
     return (number + 1) ** 3 % MODULUS
+
+
+def sums_of(spans: Iterable[tuple[int, int, int]]) -> tuple[int, int]:
+    """Sums of the squares and of the cubes of the numbers of all jobs in `spans`, as `split.spans` has them, modulo 2^64."""
+    bounds = [(first, stop) for _, first, stop in spans]
+    return (
+        sum(squares_of(stop) - squares_of(first) for first, stop in bounds) % MODULUS,
+        sum(cubes_of(stop) - cubes_of(first) for first, stop in bounds) % MODULUS,
+    )
 
 
 def squares_of(jobs: int) -> int:

@@ -18,4 +18,4 @@ ALL_CPUS = Arm(
 POOL = Arm(name="pool", help="multiprocessing.Pool with one process per CPU, the same batches by value.")
 UNWATCHED = Arm(name="ray-unwatched", help="As ray, without raymeter's probes.", role="control", probed=False)
 ARMS = (RAY, EMPTY_CALLS, BARE_CALLS, ONE_BY_ONE, ALL_CPUS, POOL, UNWATCHED)
-FEW = (RAY, EMPTY_CALLS, ALL_CPUS)
+IN_PEERS = (ONE_BY_ONE, ALL_CPUS, POOL)  # processes of their own

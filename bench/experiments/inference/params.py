@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta
 
@@ -25,9 +25,10 @@ class Params:
         int, Meta(ge=1, le=1_000, description="Actors, the nodes in turn.", extra={"unit": "ACTORS", "scaling": True})
     ] = 2
     batch: Annotated[int, Meta(ge=1, le=100_000, description="Inputs in one call.", extra={"unit": "INPUTS"})] = 10
-    inputs: Annotated[int, Meta(ge=1, le=100_000_000, description="Inputs in one pass.", extra={"unit": "INPUTS"})] = (
-        10_000
-    )
+    inputs: Annotated[
+        int,
+        Meta(ge=1, le=100_000_000, description="Inputs in one pass.", extra={"unit": "INPUTS", "size": True}),
+    ] = 10_000
     data: Annotated[digits.Source, Meta(description="Handwritten digits, or random grey values.")] = "mnist"
     data_path: Annotated[
         DataPath,
@@ -37,9 +38,6 @@ class Params:
         int, Meta(ge=1, le=1_000, description="Calls that one actor has in flight, at most.", extra={"unit": "CALLS"})
     ] = 4
     dtype: Annotated[mlp.Dtype, Meta(description="Type of inputs and weights.")] = "float64"
-    peers: Annotated[
-        Literal["all", "few"], Meta(description="Which other arms run: all, or empty-calls and numpy-all-cpus alone.")
-    ] = "all"
     open_loop: response_times.Choice = "poisson"
     open_loop_seconds: response_times.Seconds = 0.5
     chaos: faults.Choice = ""
@@ -66,7 +64,6 @@ PROFILES = {
                 "batch": (1_000,),
                 "inputs": (20_000,),
                 "data_path": ("by-value", "by-reference"),
-                "peers": ("few",),
                 "open_loop": ("off",),
             },
         ),
@@ -75,6 +72,7 @@ PROFILES = {
         samples=2,
         sample_seconds=1.5,
         peer_sample_seconds=0.25,
+        arms=(arms.EMPTY_CALLS.name, arms.ALL_CPUS.name),
     ),
     "lab": Profile(
         help="1 and 10 actors by batches of 1 to 1,000; 100,000 inputs, and 1,000,000 once.",
@@ -127,14 +125,10 @@ def guess_pass_seconds(params: Params) -> dict[str, tuple[float, ...]]:
     carried = params.inputs * CARRIED_SECONDS[params.data_path]
     answered = params.inputs * NUMPY_SECONDS
     loads = response_times.guess_pass_seconds(params.open_loop, params.open_loop_seconds)
-    few = {
+    return {
         arms.RAY.name: (calls + carried + answered, *loads),
         arms.EMPTY_CALLS.name: (calls + carried,),
         arms.ALL_CPUS.name: (answered,),
-    }
-    if params.peers == "few":
-        return few
-    return few | {
         arms.BARE_CALLS.name: (calls,),
         arms.ONE_BY_ONE.name: (params.inputs * ONE_BY_ONE_SECONDS,),
         arms.POOL.name: (calls / 4 + params.inputs * CARRIED_SECONDS["by-value"] + answered,),

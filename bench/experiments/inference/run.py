@@ -17,7 +17,7 @@ from bench.experiments.inference.arms import (
     ARMS,
     BARE_CALLS,
     EMPTY_CALLS,
-    FEW,
+    IN_PEERS,
     ONE_BY_ONE,
     POOL,
     RAY,
@@ -78,14 +78,13 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
         if problem is not None:
             context.invalid(problem)
 
-        measured_arms = ARMS if params.peers == "all" else FEW
         peers = start_peers(
-            context.nodes,
+            context.nodes if any(map(context.wants, IN_PEERS)) else [],
             layers,
             vectors,
             inputs=params.inputs,
             batch=params.batch,
-            has_pool=POOL in measured_arms,
+            has_pool=context.wants(POOL),
         )
         ends.callback(peers.processes.close)
         peers.ready()
@@ -94,7 +93,7 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
         responses = _response_times(predictors, expected, params, context)
         kept: dict[str, list[Measured[Pass]]] = {RAY.name: [], EMPTY_CALLS.name: []}
         for turn in context.turns():
-            for arm in turn.order(measured_arms):
+            for arm in turn.order(ARMS):
                 if arm == RAY:
                     predictors.take_work_done()  # what other arms did is none of its work
                 measured = turn.measure(arm, *work[arm.name])

@@ -53,22 +53,25 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
     """One invocation: two ends are joined by every transport, then each arm goes through all points in each turn."""
     nodes = [node for node in context.nodes if node.cpus > 0]
     with ExitStack() as ends:
-        pair = start(params, context.seed, nodes, ends)
+        pair = start(params, context, nodes, ends)
         context.leaves_idle([node.name for node in context.nodes if node not in pair.nodes])
+        wanted = {arm.name for arm in arms.ARMS if context.wants(arm)}
         for name, reason in (*pair.absent.items(), *arms.NO_HEADLINE.items()):
+            if name not in wanted:
+                continue
             yield context.time_once(name, lambda: None).missing(metrics.GOODPUT, reason)
         yield from _first_transfers(params, context, pair)
         yield from _turns(params, context, pair)
 
 
-def start(params: Params, seed: int, nodes: Sequence[NodeSlot], stack: ExitStack) -> Pair:
+def start(params: Params, context: Context, nodes: Sequence[NodeSlot], stack: ExitStack) -> Pair:
     """The sender on the first node, receivers from the last one on, joined by every transport."""
     sender_node, *others = nodes
     usable = [*reversed(others), sender_node]
     ends = PeerProcesses.start(
         Endpoint,
         [sender_node, *(usable[number % len(usable)] for number in range(params.receivers))],
-        lambda _: (seed, params.largest),
+        lambda _: (context.seed, params.largest),
         max_concurrency=params.most_streams + 2,
     )
     stack.callback(ends.close)
@@ -76,8 +79,9 @@ def start(params: Params, seed: int, nodes: Sequence[NodeSlot], stack: ExitStack
     absent: dict[str, str] = {}
     if not (sender.has_iperf and receiver.has_iperf):
         absent[arms.IPERF.name] = "iperf3 is not installed on both nodes"
-    if reason := _join_gloo(ends):
-        absent |= {arms.SEND_RECV.name: reason, arms.ALL_REDUCE.name: reason}
+    of_gloo = [arm for arm in (arms.SEND_RECV, arms.ALL_REDUCE) if context.wants(arm)]
+    if of_gloo and (reason := _join_gloo(ends)):
+        absent |= {arm.name: reason for arm in of_gloo}
     ends.call("connect", [(ends.actors[1:], receiver)], seconds=READY_SECONDS)
     return Pair(
         ends=ends,
@@ -98,7 +102,8 @@ def _first_transfers(params: Params, context: Context, pair: Pair) -> Iterator[S
     """The largest payload once by each transport that carries it, before anything is warm."""
     for arm in arms.ARMS:
         if (
-            arm.name in pair.absent
+            not context.wants(arm)
+            or arm.name in pair.absent
             or arm in (arms.UNWATCHED, arms.DISCARD, arms.IPERF)
             or not arms.applies(arm, params.reference, params.reference)
         ):

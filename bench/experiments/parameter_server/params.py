@@ -55,7 +55,7 @@ class Params:
             ge=1,
             le=10_000_000,
             description="Updates of the weights; asynchronous arms do twice as many.",
-            extra={"unit": "ITERATIONS"},
+            extra={"unit": "ITERATIONS", "size": True},
         ),
     ] = 10_000
     evaluate_every: Annotated[

@@ -16,6 +16,7 @@ from bench.errors import RunInvalid
 from bench.experiments.parameter_server import arms, checkpoints, models, training, wire
 from bench.experiments.parameter_server import metrics as m
 from bench.experiments.parameter_server.evaluation import (
+    Evaluated,
     Examiner,
     TimeToTarget,
     by_node,
@@ -73,12 +74,12 @@ class Study:
             ends.callback(trainers.close)
             yield started.sample(m.STARTUP, started.interval.seconds)
             yield started.sample(m.CROWDING, params.workers / self.cpus)
-            trainers.join_peers()
-            yield self._warm_up(trainers)
+            yield from self._warm_up(trainers)
             work = self._work(trainers)
             for turn in context.turns():
                 for arm in turn.order(arms.ARMS):
-                    trainers.join_peers()  # again, where a worker was replaced
+                    if arm == arms.GLOO:
+                        trainers.join_peers()  # again, where a worker was replaced
                     measured = turn.measure(arm, work[arm.name], lambda done: done.samples_by_node)
                     yield from self._samples(arm, measured)
                     self.measured[arm.name] = measured
@@ -105,25 +106,30 @@ class Study:
             raise RunInvalid(f"Workers compute with {threads} threads, not {asked}.")
         return trainers
 
-    def _warm_up(self, trainers: Trainers) -> Sample:
+    def _warm_up(self, trainers: Trainers) -> Iterator[Sample]:
         """One iteration by each transport between processes, which opens their connections; gives how far apart the weights are.
 
         After many iterations they may be anything: what differs in the last digit grows.
         """
         plan = replace(self._plan("sync", self.params.workers), iterations=1, checkpoint_every=0)
+        if not self.context.wants(arms.GLOO):
+            self.context.time_once(arms.SYNC.name, lambda: trainers.train(plan, name="warm-up"))
+            return
+        trainers.join_peers()
         once = self.context.time_once(
             arms.SYNC.name, lambda: (trainers.train(plan, name="warm-up"), trainers.together(plan))
         )
         ours, theirs = (done.snapshots()[-1].state[: trainers.parameters] for done in once.results[0])
         if self.params.transport == "compressed":
-            return once.missing(m.WEIGHTS_APART, "half precision gives other weights, as it must")
+            yield once.missing(m.WEIGHTS_APART, "half precision gives other weights, as it must")
+            return
         apart = share_apart(ours, theirs, trainers.initial[: trainers.parameters])
         if not apart <= SAME_WEIGHTS:
             self.context.invalid(
                 f"after one iteration the weights of {arms.SYNC.name} and {arms.GLOO.name} are {apart:.2g} of their change"
                 f" apart, and {SAME_WEIGHTS:g} is allowed"
             )
-        return once.sample(m.WEIGHTS_APART, apart)
+        yield once.sample(m.WEIGHTS_APART, apart)
 
     def _work(self, trainers: Trainers) -> Mapping[str, Callable[[], TrainingPass]]:
         """How each arm trains once."""
@@ -245,6 +251,7 @@ class Study:
     def _evaluations(self, examiner: Examiner) -> Iterator[Sample]:
         """What the last training of each arm came to: curves, the target, and whether it was one at all."""
         found: dict[str, TimeToTarget | None] = {}
+        base: Sequence[Evaluated] = ()
         for arm in arms.ARMS:
             if arm == arms.UNWATCHED or arm.name not in self.measured:
                 continue
@@ -260,6 +267,8 @@ class Study:
             if arm == arms.ONE_WORKER:
                 base = evaluated
         for arm in (arms.SYNC, arms.ASYNC):
+            if not base or arm.name not in found:
+                continue  # not measured
             # The base takes this arm's target: in the study that of asynchronous training is another one.
             of_base = time_to_target(base, self.params.target(arm), self._samples_an_iteration(arms.ONE_WORKER))
             yield from speed_ups(self.measured[arm.name], of_base, found[arm.name])
@@ -275,6 +284,8 @@ class Study:
         kind = "compressed " if params.transport == "compressed" else ""
         rest = f"batch {params.batch}, rate {params.learning_rate:g}, momentum {params.momentum:g}, seed {self.seed}"
         for arm, workers in ((arms.SYNC, params.workers), (arms.UNWATCHED, params.workers), (arms.ONE_WORKER, 1)):
+            if arm.name not in self.snapshots:
+                continue
             last = self.snapshots[arm.name][-1]
             context.same_everywhere(
                 f"parameter-server: weights of {params.model} after {last.iteration} {kind}synchronous iterations of"

@@ -58,7 +58,12 @@ class Params:
     ] = "training"
     iteration_samples: Annotated[
         int,
-        Meta(ge=128, le=1_000_000, description="Images trained on in one iteration.", extra={"unit": "IMAGES"}),
+        Meta(
+            ge=128,
+            le=1_000_000,
+            description="Images trained on in one iteration.",
+            extra={"unit": "IMAGES", "size": True},
+        ),
     ] = 12_000
     batch: Annotated[
         int, Meta(ge=1, le=10_000, description="Images in one step of the training.", extra={"unit": "IMAGES"})

@@ -194,7 +194,8 @@ def _start(params: Params, context: Context, configs: Sequence[Config], ends: Ex
     saves_checkpoints = params.checkpoint_every > 0 or params.scheduler == "pbt"
     folder = ends.enter_context(storage(params.checkpoint_path, nodes, is_shared=saves_checkpoints))
     image_reference = ray.put(images.load(params.data, context.seed, "uint8"))
-    peers = start_peers(nodes, image_reference, training, cpus_per_trial=params.cpus_per_trial)
+    has_peers = context.wants(arms.SEQUENTIAL) or context.wants(arms.POOL)
+    peers = start_peers(nodes if has_peers else (), image_reference, training, cpus_per_trial=params.cpus_per_trial)
     ends.callback(peers.processes.close)
     journal = Journal(
         context.folder,

@@ -29,7 +29,11 @@ def values(samples: Sequence[Sample], metric: str, arm: str = "ray", node: str |
     return [s.value for s in samples if (s.metric, s.arm, s.node) == (metric, arm, node)]
 
 
-def run(context: Any, **fields: Any) -> list[Sample]:
+POOL_ALONE = ("ray", "empty-parts")
+
+
+def run(context: Any, *, arms: Sequence[str] = POOL_ALONE, **fields: Any) -> list[Sample]:
+    context.arms = arms
     if "chaos" in fields:
         context.inject(fields["chaos"], clustering.EXPERIMENT.tolerates)
     return list(clustering.run(Params(**fields), context))
@@ -37,7 +41,7 @@ def run(context: Any, **fields: Any) -> list[Sample]:
 
 def test_every_arm_does_every_job_to_the_same_end(context: Any) -> None:
     context.passes = 1
-    samples = run(context, jobs=12, points=400, clusters=5, iterations=4)
+    samples = run(context, arms=(), jobs=12, points=400, clusters=5, iterations=4)
     assert not context.is_invalid, context.reasons
     for arm in ("ray", "tasks", "pool", "serial"):
         (rate,) = values(samples, "jobs_per_second", arm)
@@ -58,10 +62,10 @@ def test_where_the_input_comes_from_changes_the_bytes_and_not_the_results(
     two_halves: Any, tmp_path: Path, source: str
 ) -> None:
     two_halves.folder, two_halves.passes = tmp_path, 1
-    samples = run(two_halves, jobs=8, points=300, clusters=5, iterations=3, source=source, peers="none")
+    samples = run(two_halves, jobs=8, points=300, clusters=5, iterations=3, source=source)
     two_halves.folder = tmp_path / "made"
     two_halves.folder.mkdir()
-    made = run(two_halves, jobs=8, points=300, clusters=5, iterations=3, peers="none")
+    made = run(two_halves, jobs=8, points=300, clusters=5, iterations=3)
     assert not two_halves.is_invalid, two_halves.reasons
     size = 8 * 300 * 16 * 4
     read, pulled = (size, 0) if source == "local" else (0, size)
@@ -70,15 +74,15 @@ def test_where_the_input_comes_from_changes_the_bytes_and_not_the_results(
     assert all(share for name in ("head", "worker-1") for share in values(samples, "share_of_jobs", node=name))
 
 
-@pytest.mark.parametrize(("source", "peers"), [("local", "all"), ("pulled", "none")])
+@pytest.mark.parametrize(("source", "arms"), [("local", ()), ("pulled", POOL_ALONE)])
 def test_a_file_of_ones_own_is_clustered_wherever_it_is_read(
-    two_halves: Any, tmp_path: Path, source: str, peers: str
+    two_halves: Any, tmp_path: Path, source: str, arms: Sequence[str]
 ) -> None:
     path = tmp_path / "mine.npy"
     np.save(path, np.random.default_rng(3).standard_normal((8 * 100, 4)))  # float64
     two_halves.passes = 1
     small = {"jobs": 8, "points": 100, "dimensions": 4, "clusters": 3, "iterations": 4}
-    samples = run(two_halves, **small, source=source, input=str(path), peers=peers)
+    samples = run(two_halves, **small, source=source, input=str(path), arms=arms)
     assert not two_halves.is_invalid, two_halves.reasons
     assert two_halves.sets == {str(path): sha256(path.read_bytes()).hexdigest()}
     assert values(samples, "checked_share") == [1.0]
@@ -91,7 +95,7 @@ def test_a_file_of_ones_own_is_clustered_wherever_it_is_read(
 
 def test_jobs_that_fail_are_set_aside_with_all_it_takes_to_try_them(context: Any) -> None:
     context.passes = 1
-    samples = run(context, jobs=9, points=300, clusters=5, iterations=3, failing=2, peers="none")
+    samples = run(context, jobs=9, points=300, clusters=5, iterations=3, failing=2)
     (reason,) = context.reasons
     assert "2 jobs were set aside" in reason
     aside = [json.loads(line) for line in (context.folder / "set-aside.jsonl").read_text().splitlines()]
@@ -103,7 +107,7 @@ def test_jobs_that_fail_are_set_aside_with_all_it_takes_to_try_them(context: Any
 
 def test_what_chaos_cost_is_told_by_kind(context: Any) -> None:
     context.passes = 1
-    samples = run(context, jobs=500, job="sleep", job_ms=20, jobs_per_part=5, peers="none", chaos="worker:2")
+    samples = run(context, jobs=500, job="sleep", job_ms=20, jobs_per_part=5, chaos="worker:2")
     assert not context.is_invalid, context.reasons
     (recovery,) = [each for each in samples if each.metric == "recovery_seconds"]
     assert recovery.point == "worker"
@@ -117,7 +121,7 @@ def test_what_chaos_cost_is_told_by_kind(context: Any) -> None:
 
 def test_what_chaos_cost_is_told_where_there_are_warm_ups_too(context: Any, tmp_path: Path) -> None:
     context.passes = context.warmups = 1
-    work_ = {"jobs": 400, "job": "sleep", "job_ms": 5, "jobs_per_part": 5, "peers": "none"}
+    work_ = {"jobs": 400, "job": "sleep", "job_ms": 5, "jobs_per_part": 5}
     samples = run(context, **work_, chaos="worker:1")
     assert not context.is_invalid, context.reasons
     found = [each for each in samples if each.metric == "recovery_seconds"]
@@ -149,7 +153,7 @@ def test_a_row_that_the_disk_has_bent_is_done_again(context: Any, monkeypatch: p
 
     monkeypatch.setattr(Journal, "append", append_and_bend)
     context.passes = 1
-    run(context, jobs=40, job="empty", jobs_per_part=1, peers="none")
+    run(context, jobs=40, job="empty", jobs_per_part=1)
     assert not context.is_invalid, context.reasons
     lines = (context.folder / DONE).read_bytes().splitlines()
     assert len(bent) == 1
@@ -169,7 +173,8 @@ from bench.context import NodeSlot
 address, folder, params, earlier = sys.argv[2], Path(sys.argv[3]), json.loads(sys.argv[4]), sys.argv[5:]
 ray.init(address=address, log_to_driver=False, logging_level="ERROR")
 nodes = [NodeSlot(name="head", node_id=ray.nodes()[0]["NodeID"], cpus=2, threads=2)]
-context = LocalContext(nodes=nodes, folder=folder, earlier=[Path(each) for each in earlier], passes=1)
+earlier = [Path(each) for each in earlier]
+context = LocalContext(nodes=nodes, folder=folder, earlier=earlier, passes=1, arms=["ray", "empty-parts"])
 context.inject(params["chaos"], clustering.EXPERIMENT.tolerates)
 samples = list(clustering.run(clustering.Params(**params), context))
 said = {sample.metric: sample.value for sample in samples if sample.arm == "ray" and sample.node is None}
@@ -182,7 +187,7 @@ def test_a_million_jobs_survive_three_drivers_and_five_workers_that_are_killed(
 ) -> None:
     import ray
 
-    params = {"jobs": 1_000_000, "job": "empty", "jobs_per_part": 5_000, "peers": "none", "chaos": "driver:3+worker:5"}
+    params = {"jobs": 1_000_000, "job": "empty", "jobs_per_part": 5_000, "chaos": "driver:3+worker:5"}
     address = ray.get_runtime_context().gcs_address
     earlier: list[str] = []
     codes: list[int] = []

@@ -58,10 +58,17 @@ def test_cells_arms_and_topologies_agree_on_the_answers(context: Any, two_halves
 
 
 @pytest.mark.timeout(60)
-def test_few_peers_leave_the_subject_the_calls_without_work_and_the_ceiling(context: Any) -> None:
-    found = list(inference.run(Params(batch=100, inputs=600, peers="few", open_loop="off"), context))
+def test_peers_that_are_left_out_start_no_process(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+    start = PeerProcesses.start.__func__  # type: ignore[attr-defined]
+    monkeypatch.setattr(
+        PeerProcesses, "start", classmethod(lambda *given: (started.append(len(given[2])), start(*given))[1])
+    )
+    context.arms = ("ray", "empty-calls")
+    found = list(inference.run(Params(batch=100, inputs=600, open_loop="off"), context))
     assert not context.is_invalid
-    assert {sample.arm for sample in found} == {"ray", "empty-calls", "numpy-all-cpus"}
+    assert {sample.arm for sample in found} == {"ray", "empty-calls"}
+    assert sum(started) == 0
 
 
 @pytest.mark.timeout(60)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,7 +18,7 @@ from bench.experiments import clustering, tune
 from bench.model import Spec
 from bench.record.store import DONE, FILES
 
-JOBS = {"jobs": 300, "job": "empty", "jobs_per_part": 3, "peers": "none"}
+JOBS = {"jobs": 300, "job": "empty", "jobs_per_part": 3}
 TRIALS = {"samples": 2, "hidden_below": 48, "iteration_samples": 2_000, "max_iterations": 2, "target_accuracy": 0.8}
 
 
@@ -36,12 +35,10 @@ def test_a_resumed_run_does_exactly_what_is_missing(
     in_second_turn: int,
     local_ray: Sequence[NodeSlot],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(import_module(f"{experiment.__name__}.arms"), "ARMS", experiment.ARMS[:1])
-
     def attempt(number: int, sample_seconds: float) -> tuple[Invocation, Path]:
-        spec = a_spec(attempt=number, warmups=0, samples=2, sample_seconds=sample_seconds)
+        subject = experiment.ARMS[0].name
+        spec = a_spec(attempt=number, warmups=0, samples=2, sample_seconds=sample_seconds, arms=(subject,))
         invocation = an_invocation(spec, local_ray, tmp_path)
         for sample in experiment.run(experiment.Params(**params), invocation):
             invocation.record(sample)

@@ -22,7 +22,7 @@ from bench.experiments.clustering.metrics import Account
 from bench.experiments.clustering.params import job_of
 from bench.experiments.clustering.points import RESNET18
 from bench.experiments.clustering.reference import Reference
-from bench.experiments.clustering.run import given_by
+from bench.experiments.clustering.run import given_by, jobs_per_part_of
 from bench.experiments.clustering.work import Job
 from bench.experiments.clustering.workspace import FileServer
 
@@ -61,12 +61,12 @@ def test_the_layers_are_those_of_resnet_18() -> None:
 
 
 def test_a_part_lasts_a_second_fits_and_leaves_each_worker_some() -> None:
-    assert split.chosen(10**6, job_seconds=0.01, job_bytes=0, most_bytes=1, workers=2) == 100
-    assert split.chosen(10**6, job_seconds=0.001, job_bytes=2**20, most_bytes=64 * 2**20, workers=2) == 64
-    assert split.chosen(48, job_seconds=0.02, job_bytes=0, most_bytes=1, workers=2) == 3
-    assert split.chosen(1_500, job_seconds=0.01, job_bytes=0, most_bytes=1, workers=2) == 23
-    assert split.chosen(1, job_seconds=5.0, job_bytes=0, most_bytes=1, workers=2) == 1
-    assert split.chosen(8 * 10**6, job_seconds=1e-9, job_bytes=0, most_bytes=1, workers=2) == 20_000
+    assert split.chosen(10**6, job_seconds=0.01, job_bytes=0, workers=2) == 100
+    assert split.chosen(10**6, job_seconds=0.001, job_bytes=2**20, workers=2) == 64
+    assert split.chosen(48, job_seconds=0.02, job_bytes=0, workers=2) == 3
+    assert split.chosen(1_500, job_seconds=0.01, job_bytes=0, workers=2) == 23
+    assert split.chosen(1, job_seconds=5.0, job_bytes=0, workers=2) == 1
+    assert split.chosen(8 * 10**6, job_seconds=1e-9, job_bytes=0, workers=2) == 20_000
 
 
 # the work
@@ -201,3 +201,40 @@ def test_tiny_is_checked_whole() -> None:
 
 def test_the_index_knows_clustering_and_its_headline() -> None:
     assert load("clustering").metrics[0].name == "jobs_per_second"
+
+
+# parts of a size, layers, jobs that are set aside
+
+
+def test_parts_of_a_size_are_that_large_however_long_they_take() -> None:
+    sizes = {}
+    for part_mib in (64, 128, 256):
+        params = Params(jobs=8_000_000, points=4_096, clusters=128, kernel="broadcast", part_mib=part_mib)
+        sizes[part_mib] = jobs_per_part_of(params, job_of(params, seed=1), workers=2)
+    assert sizes == {64: 256, 128: 512, 256: 1_024}  # of 256 KiB each
+
+
+@given(st.integers(1_000, 5_000), st.integers(1, 500))
+def test_jobs_of_some_layers_keep_their_numbers_and_their_sums_are_known(jobs: int, jobs_per_part: int) -> None:
+    parts = list(split.parts(jobs, jobs_per_part, "layer4+fc"))
+    numbers = [job for part in parts for job in range(part.first, part.first + part.jobs)]
+    of_all = {
+        job
+        for part in split.parts(jobs, jobs_per_part)
+        if part.of.name.startswith(("layer4.", "fc"))
+        for job in range(part.first, part.first + part.jobs)
+    }
+    assert set(numbers) == of_all
+    assert len(numbers) == len(of_all) == split.total(jobs, "layer4+fc")
+    assert [part.number for part in parts] == list(range(split.count(jobs, jobs_per_part, "layer4+fc")))
+    squares, cubes = work.sums_of(split.spans(jobs, "layer4+fc"))
+    assert squares == sum((number + 1) ** 2 for number in numbers) % work.MODULUS
+    assert cubes == sum((number + 1) ** 3 for number in numbers) % work.MODULUS
+
+
+def test_a_layer_that_there_is_not_is_refused_with_the_nearest() -> None:
+    with pytest.raises(BadInput, match="there is no layer4") as refused:
+        Params(layers="fc+layer4.0.conv9")
+    assert "layer4.0.conv1" in refused.value.hint
+    with pytest.raises(BadInput, match="The layers conv1 have none of 2 jobs"):
+        Params(jobs=2, layers="conv1")

@@ -83,11 +83,12 @@ def test_chaos_is_refused_where_a_loss_makes_a_run_invalid() -> None:
 
 
 def test_a_node_joins_on_this_machine_alone() -> None:
-    assert plan.make(a_shape(experiments=("clustering",), sets=("chaos=join:1", "peers=none"))).specs
-    with pytest.raises(BadInput, match="do not tolerate nodes that leave or join"):
-        plan.make(a_shape(experiments=("clustering",), sets=("chaos=join:1",)))
+    (spec,) = plan.make(a_shape(experiments=("clustering",), sets=("chaos=join:1",))).specs
+    assert spec.arms == ("ray", "empty-parts")  # the peers do not tolerate it
+    with pytest.raises(BadInput, match="--arms: serial cannot be measured with these parameters"):
+        plan.make(a_shape(experiments=("clustering",), sets=("chaos=join:1",), only_arms="serial"))
     with pytest.raises(BadInput, match="on k8s"):
-        plan.make(a_shape(experiments=("clustering",), sets=("chaos=join:1", "peers=none"), target="k8s"))
+        plan.make(a_shape(experiments=("clustering",), sets=("chaos=join:1",), target="k8s"))
 
 
 def test_a_journal_that_is_filled_up_holds_whole_rows_and_half_a_one_and_the_next_attempt_does_the_rest(

@@ -49,7 +49,7 @@ def test_all_that_runs_must_know_of_their_experiment_is_planned_into_their_specs
     settings = [spec.ray_settings for spec in plan.make(shape).specs]
     assert settings == [{"object_manager_default_chunk_size": "1048576"}] * len(settings)
     shape = RunRequest(
-        experiments=("clustering",), sets=("chaos=raylet:1,worker:2", "peers=none"), topology="multi", cpus=2, blocks=1
+        experiments=("clustering",), sets=("chaos=raylet:1,worker:2",), topology="multi", cpus=2, blocks=1
     )
     planned = {(spec.faults, spec.breaks_cluster) for spec in plan.make(shape).specs}
     assert planned == {("raylet:1", True), ("worker:2", False)}

@@ -315,3 +315,60 @@ def test_cells_of_a_profile_that_are_too_large_are_left_out_and_named() -> None:
     assert len(left_out) >= 4
     assert left_out[0].startswith("cell parameter-server c03: parameter-server with workers=5")
     assert not plan.make(replace(PARAMETER_SERVER, profile="tiny")).unfit
+
+
+def test_arms_that_are_left_out_are_in_no_spec_and_not_in_the_session() -> None:
+    request = RunRequest(experiments=("inference", "clustering"), cpus=2, blocks=1, only_arms="pool, empty-calls")
+    session = plan.make(request)
+    found = {spec.experiment: spec.arms for spec in session.specs}
+    assert found == {"inference": ("ray", "empty-calls", "pool"), "clustering": ("ray", "pool")}
+    assert {name: tuple(arm.name for arm in arms) for name, arms in session.arms.items()} == found
+
+
+def test_a_profile_names_its_arms_and_arms_that_are_asked_for_take_their_place() -> None:
+    request = RunRequest(experiments=("inference",), cpus=2, blocks=1)
+    assert {spec.arms for spec in plan.make(request).specs} == {("ray", "empty-calls", "numpy-all-cpus")}
+    asked = plan.make(replace(request, only_arms="bare-calls"))
+    assert {spec.arms for spec in asked.specs} == {("ray", "bare-calls")}
+
+
+def test_an_arm_that_the_subject_is_measured_against_is_never_left_out() -> None:
+    session = plan.make(RunRequest(experiments=("granularity",), cpus=2, blocks=1, only_arms="ray-tasks"))
+    assert {spec.arms for spec in session.specs} == {("ray-tasks", "serial")}
+
+
+def test_an_unknown_arm_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(BadInput, match="--arms: tune has no arm pol") as refused:
+        plan.make(RunRequest(experiments=("tune",), cpus=2, blocks=1, only_arms="pol"))
+    assert "pool" in refused.value.hint
+    assert "empty-trials, sequential, pool" in refused.value.hint
+
+
+def test_fewer_arms_take_less_time_and_are_known_by_other_times() -> None:
+    request = RunRequest(experiments=("tune",), cpus=2, blocks=1)
+    every, alone = plan.make(request), plan.make(replace(request, only_arms="ray"))
+    assert plan.estimate_seconds(alone) < plan.estimate_seconds(every) / 2
+    assert plan.run_key(alone.specs[0]) != plan.run_key(every.specs[0])
+
+
+def test_a_scale_shrinks_sizes_alone_and_the_session_names_them() -> None:
+    request = RunRequest(experiments=("inference",), profile="lab", cpus=2, blocks=1)
+    whole, small = plan.make(request), plan.make(replace(request, scale=0.02))
+    for one, other in zip(whole.specs, small.specs, strict=True):
+        assert {**one.params, "inputs": one.params["inputs"] // 50} == other.params
+    assert (small.scale, small.scaled) == (
+        0.02,
+        ("inference inputs 2000 instead of 100000, 20000 instead of 1000000",),
+    )
+
+
+def test_a_size_that_is_set_is_not_shrunk_and_none_goes_below_its_bound() -> None:
+    request = RunRequest(experiments=("tune",), cpus=2, blocks=1, scale=0.0001)
+    assert {spec.params["iteration_samples"] for spec in plan.make(request).specs} == {128}
+    with pytest.raises(BadInput, match="iteration_samples of tune is set already"):
+        plan.make(replace(request, sets=("iteration_samples=6000",)))
+
+
+def test_a_scale_is_refused_where_nothing_is_a_size() -> None:
+    with pytest.raises(BadInput, match="--scale: network has no parameter that is a size"):
+        plan.make(RunRequest(experiments=("network",), cpus=2, blocks=1, scale=0.5))
