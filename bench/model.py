@@ -17,6 +17,7 @@ import msgspec
 from bench.columns import Columns, Layout
 from bench.meanings import UNITS, ArmMeaning, Meaning
 from bench.options import RunRequest
+from bench.studies import Study
 from bench.timeline import Timeline
 
 SCHEMA_VERSION = 3
@@ -444,6 +445,10 @@ class Session(RunRequest):
     unfit: tuple[str, ...] = ()  # cells of the profile that these nodes are too small for, each with the reason
     dropped: tuple[str, ...] = ()  # what was asked for and is not in the plan, since the budget has no room for it
     scaled: tuple[str, ...] = ()  # what `--scale` made of sizes, as "inference inputs 10000 instead of 100000"
+    stand_ins: tuple[str, ...] = ()  # data sets used in place of those that the user has not added
+    studies: Mapping[str, Study] = field(
+        default_factory=dict
+    )  # experiment: what was published, where a cell repeats it
     ended: str = ""  # why it is complete without the runs that it lacks
     revision: str = ""  # of the checkout that planned it: "3121e6e4f0ab with changes"; empty: it was none
     primary_cells: tuple[str, ...] = ()  # cells named beforehand as those it is about, as "inference c01"

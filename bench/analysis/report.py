@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from bench.analysis import exclusions, interrupted_pairs
 from bench.analysis.answer import answer, question
+from bench.analysis.as_in_study import BesideStudy, beside_studies
 from bench.analysis.caveats import rules as caveats
 from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence, about, cell_name
 from bench.analysis.caveats.values import order_test
@@ -102,6 +103,8 @@ class Report:
     dropped: tuple[str, ...] = ()  # asked for, and not planned: the budget had no room
     scale: float = 1.0  # share of the profile's sizes
     scaled: tuple[str, ...] = ()  # what became of them
+    stand_ins: tuple[str, ...] = ()  # data sets in place of others that were not there
+    studies: tuple[BesideStudy, ...] = ()  # that the session repeats, with our figures beside their own
     price_per_cpu_hour: str = ""  # 0.04 EUR
     costs: tuple[Cost, ...] = ()  # where there is a price
     version: int = VERSION
@@ -169,6 +172,7 @@ def build(
     return replace(
         _assemble(evidence, cells, changes, found),
         scaling_series=scaling_series(asked),
+        studies=tuple(beside_studies(asked)),
         primary=session.primary_cells,
         multiple_comparisons=tuple(
             replace(each, refused=_why_refused(each, found, excluded)) for each in multiple_comparisons(cells)
@@ -244,6 +248,7 @@ def _assemble(
         dropped=session.dropped,
         scale=session.scale,
         scaled=session.scaled,
+        stand_ins=session.stand_ins,
         price_per_cpu_hour=session.price_per_cpu_hour,
         costs=tuple(costs(cells, evidence.topologies, session.price_per_cpu_hour)),
     )

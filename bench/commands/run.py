@@ -39,6 +39,7 @@ def command(
         target,
         chosen.describe(f"Session {session.id}, kept in {out / session.id}."),
         *plan.twins(request),
+        *(f"{stand_in}." for stand_in in session.stand_ins),
         *plan.refusals(session),
         estimate.estimate(session, known).describe(),
         slowness=known.slowness,

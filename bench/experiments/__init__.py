@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
@@ -14,6 +14,7 @@ from bench.context import Context
 from bench.errors import BadInput
 from bench.metrics import conflict
 from bench.model import Arm, Metric, Sample, Topology, Value, from_json, to_json
+from bench.studies import Study
 
 if TYPE_CHECKING:
     from bench.experiments.toolkit.faults import ToleratedFaults
@@ -74,6 +75,8 @@ class Experiment(Generic[P]):
     impossible_arms: Callable[[P], Collection[Arm]] = lambda _params: ()
     tolerates: ToleratedFaults | None = None  # without it, any fault makes a run invalid
     faults: Callable[[P], str] = lambda _params: ""  # to inject, as in worker:5+driver:3
+    study: Study | None = None  # what was published of it, which reports show beside what was measured
+    stand_ins: Mapping[str, str] = field(default_factory=dict)  # data sets used where the user has not added one
 
     def __post_init__(self) -> None:
         parts: tuple[tuple[str, object, type], ...] = (("metrics", self.metrics, Metric), ("arms", self.arms, Arm))

@@ -19,8 +19,9 @@ from bench.machine.effective_cpus import effective_cpus
 from bench.model import Session, Spec, Topology, Value
 from bench.options import ClusterOptions, RunRequest, price_of
 from bench.params import Parameter
-from bench.planning import arms, contrasted, needs
+from bench.planning import arms, contrasted, needs, stand_ins
 from bench.planning.primary import primary
+from bench.studies import Study, StudyRow
 
 MIB = 2**20
 
@@ -175,6 +176,7 @@ def _combinations(
         levels = {**grid, **chosen}
         for values in itertools.product(*levels.values()):
             cell = parameters.complete(subject.params, dict(zip(levels, values, strict=True)))
+            cell = stand_ins.replaced(subject, cell, chosen)
             cell |= {size.name: parameters.shrink(size, cell[size.name], scale) for size in sizes}
             idle = subject.without_effect(subject.params(**cell))  # Params refuses what does not go together
             effect = tuple((name, value) for name, value in cell.items() if name not in idle)
@@ -206,6 +208,27 @@ def _describe_scale(request: RunRequest) -> Iterator[str]:
             pairs = dict.fromkeys((one[size.name], other[size.name]) for one, other in zip(before, after, strict=True))
             changes = ", ".join(f"{other} instead of {one}" for one, other in pairs)
             yield f"{of} {size.name} {changes}"
+
+
+def _study(of: str, request: RunRequest, specs: Sequence[Spec]) -> Study | None:
+    """What was published of an experiment, its cells scaled like those of the session; None where none of these repeats one."""
+    study = experiment(of).study
+    if study is None:
+        return None
+    sizes = {size.name: size for size in _sizes(of, {})} if request.scale != 1 else {}
+
+    def scaled(row: StudyRow) -> StudyRow:
+        params = {
+            name: parameters.shrink(sizes[name], value, request.scale) if name in sizes else value
+            for name, value in row.params.items()
+        }
+        return replace(row, params=params)
+
+    tables = [replace(table, rows=tuple(map(scaled, table.rows))) for table in study.tables]
+    own = [spec for spec in specs if spec.experiment == of]
+    if not any(row.matches(spec.params) for table in tables for row in table.rows for spec in own):
+        return None
+    return replace(study, tables=tuple(tables))
 
 
 def make(request: RunRequest, *, now: datetime | None = None, suffix: str | None = None) -> Session:
@@ -252,6 +275,8 @@ def make(request: RunRequest, *, now: datetime | None = None, suffix: str | None
         unfit=tuple(unfit),
         scaling={name: parameters.counts_of_workers(experiment(name).params) for name in names},
         scaled=tuple(_describe_scale(request)),
+        stand_ins=tuple(stand_ins.describe(cell_specs, names)),
+        studies={name: found for name in names if (found := _study(name, request, cell_specs))},
     )
     contrasted.check(session)
     return session

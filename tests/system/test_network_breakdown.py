@@ -15,8 +15,7 @@ pytestmark = [pytest.mark.ray, pytest.mark.root, pytest.mark.timeout(600)]
 
 # One actor sits on the worker: every input crosses the link, and the pool has no way around it. In batches of 100 it
 # takes 30 to 60 times as long to send an input as to do all else, which leaves little to the noise of a busy machine.
-# A slower link would leave less, and make every cluster slower to start. All peers: the bare calls among them say what
-# a byte costs on the wire.
+# A slower link would leave less, and make every cluster slower to start.
 BY_VALUE = tuple(
     word
     for setting in (
@@ -26,11 +25,10 @@ BY_VALUE = tuple(
         "dtype=float32",
         "data_path=by-value",
         "open_loop=off",
-        "peers=all",
     )
     for word in ("--set", setting)
 )
-ARMS = ("--arms", "empty-calls,bare-calls")  # what the network part is told from
+ARMS = ("--arms", "empty-calls,bare-calls")  # the bare calls say what a byte costs on the wire
 INPUT_BYTES = 784 * 4
 FRAME_BYTES = 14 + 1500  # Ethernet's header, and what its largest frame carries
 PAYLOAD_BYTES = 1500 - 20 - 32  # less the headers of IP, and of TCP with its timestamps

@@ -14,6 +14,7 @@ from bench.experiments.clustering.params import (
     without_effect,
 )
 from bench.experiments.clustering.run import run
+from bench.experiments.clustering.study import STUDY
 from bench.experiments.toolkit import faults
 
 EXPERIMENT = Experiment(
@@ -24,6 +25,7 @@ EXPERIMENT = Experiment(
     guess_pass_seconds=guess_pass_seconds,
     guess_other_seconds=guess_other_seconds,
     run=run,
+    study=STUDY,
     check_fits=check_fits,
     check_input=check_input,
     without_effect=without_effect,

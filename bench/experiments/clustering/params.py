@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -14,10 +14,11 @@ from bench.experiments.clustering import arms, split
 from bench.experiments.clustering.inputs import check_path, open_jobs
 from bench.experiments.clustering.kernels import Kernel
 from bench.experiments.clustering.points import RESNET18
+from bench.experiments.clustering.study import JOB
 from bench.experiments.clustering.work import Given, Job, Kind
 from bench.experiments.clustering.workspace import Source
 from bench.experiments.toolkit import faults
-from bench.model import Arm, Topology
+from bench.model import Arm, Topology, Value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +150,24 @@ def job_of(params: Params, seed: int, given: Given | None = None) -> Job:
     )
 
 
+_AS_STUDIED: Mapping[str, tuple[Value, ...]] = {
+    "jobs": (8_000_000,),
+    **{name: (value,) for name, value in JOB.items()},
+}
 PROFILES = {
+    "study": Profile(
+        help="The study's 8,000,000 jobs, three months in one process, three days in the end; parts of 64, 128, 256 MiB.",
+        grids=(
+            {"kernel": ("broadcast-unique",), "part_mib": (64,), **_AS_STUDIED},
+            {"kernel": ("broadcast",), "part_mib": (64, 128, 256), **_AS_STUDIED},
+        ),
+        blocks=1,
+        warmups=0,
+        samples=1,
+        sample_seconds=0.1,
+        deadline_seconds=120 * 24 * 3600.0,
+        arms=(arms.SERIAL.name,),
+    ),
     "tiny": Profile(
         help="48 clusterings of the study's size, by every arm.",
         grids=({},),

@@ -12,6 +12,7 @@ from bench.experiments.inference.params import (
     without_effect,
 )
 from bench.experiments.inference.run import run
+from bench.experiments.inference.study import STUDY
 from bench.experiments.toolkit import faults
 
 EXPERIMENT = Experiment(
@@ -22,6 +23,7 @@ EXPERIMENT = Experiment(
     guess_pass_seconds=guess_pass_seconds,
     guess_other_seconds=guess_other_seconds,
     run=run,
+    study=STUDY,
     busy_workers=busy_workers,
     without_effect=without_effect,
     tolerates=faults.ToleratedFaults(kinds=("worker",), workers="Predictor"),

@@ -55,7 +55,27 @@ _LAB: tuple[Mapping[str, tuple[Value, ...]], ...] = (
     {"actors": (10,), "batch": (1_000,), "inputs": (100_000,), "data_path": ("by-reference", "local")},
     {"actors": (10,), "batch": (10,), "inputs": (1_000_000,)},  # long enough for a reading of CPU and network
 )
+_AS_STUDIED: Mapping[str, tuple[Value, ...]] = {
+    "inputs": (100_000,),
+    "data": ("random",),
+    "in_flight": (100,),  # the study sends all calls at once: no actor ever waits for one
+    "open_loop": ("off",),
+}
 PROFILES = {
+    "study": Profile(
+        help="The study's cells: 1 actor 1,519 inputs/s, 10 actors x 10 15,201, on two nodes 14,749; five repeats.",
+        grids=(
+            {"actors": (1,), "batch": (1,), **_AS_STUDIED},
+            {"actors": (10,), "batch": (10,), **_AS_STUDIED},
+            {"actors": (10,), "batch": (10,), **_AS_STUDIED, "inputs": (1_000_000,)},
+        ),
+        blocks=1,
+        warmups=1,
+        samples=5,
+        sample_seconds=0.1,
+        deadline_seconds=4 * 3600.0,
+        arms=(arms.EMPTY_CALLS.name, arms.ALL_CPUS.name),
+    ),
     "tiny": Profile(
         help="Batches of 1,000 by value, which a second node slows down, and by reference.",
         grids=(

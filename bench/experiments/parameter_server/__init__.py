@@ -17,6 +17,7 @@ from bench.experiments.parameter_server.params import (
     without_effect,
 )
 from bench.experiments.parameter_server.run import run
+from bench.experiments.parameter_server.study import STUDY
 from bench.experiments.toolkit import faults
 
 EXPERIMENT = Experiment(
@@ -27,6 +28,8 @@ EXPERIMENT = Experiment(
     guess_pass_seconds=guess_pass_seconds,
     guess_other_seconds=guess_other_seconds,
     run=run,
+    study=STUDY,
+    stand_ins={"cifar10": "mnist-small-32"},
     check_fits=check_fits,
     data_sets=data_sets,
     busy_workers=busy_workers,

@@ -12,7 +12,7 @@ from bench.context import Measured
 from bench.experiments.parameter_server import metrics as m
 from bench.experiments.parameter_server.arms import ONE_WORKER
 from bench.experiments.parameter_server.learner import Learner
-from bench.experiments.parameter_server.server import Snapshot
+from bench.experiments.parameter_server.snapshots import Snapshot
 from bench.model import Metric, Sample
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from bench.experiments.parameter_server.evaluation import (
 )
 from bench.experiments.parameter_server.learner import Learner
 from bench.experiments.parameter_server.params import Params
-from bench.experiments.parameter_server.server import Snapshot, TrainingPlan
+from bench.experiments.parameter_server.server import TrainingPlan
 from bench.experiments.parameter_server.training import Trainers, TrainingPass
 from bench.experiments.toolkit import parts
 from bench.experiments.toolkit.placement import places
@@ -56,10 +56,10 @@ class Study:
         usable = [node for node in context.nodes if node.cpus > 0]
         self.server_nodes = [usable[shard % len(usable)] for shard in range(params.servers)]
         self.cpus = sum(node.cpus for node in usable)
-        self.measured: dict[
-            str, Measured[TrainingPass]
-        ] = {}  # the last counted turn of each arm, of which there are snapshots
-        self.snapshots: dict[str, list[Snapshot]] = {}
+        # Of the last turn of each arm that counts:
+        self.measured: dict[str, Measured[TrainingPass]] = {}
+        self.evaluated: dict[str, Sequence[Evaluated]] = {}
+        self.last: dict[str, tuple[int, str]] = {}  # its last iteration, and the checksum of the weights after it
 
     def run(self) -> Iterator[Sample]:
         """Start, measure in turns, then evaluate what was trained."""
@@ -76,15 +76,16 @@ class Study:
             yield started.sample(m.CROWDING, params.workers / self.cpus)
             yield from self._warm_up(trainers)
             work = self._work(trainers)
+            examiner = Examiner(learner, held.test_x, held.test_y)
             for turn in context.turns():
                 for arm in turn.order(arms.ARMS):
                     if arm == arms.GLOO:
                         trainers.join_peers()  # again, where a worker was replaced
                     measured = turn.measure(arm, work[arm.name], lambda done: done.samples_by_node)
                     yield from self._samples(arm, measured)
-                    self.measured[arm.name] = measured
-                    self.snapshots[arm.name] = measured.results[-1].snapshots()
-        yield from self._evaluations(Examiner(learner, held.test_x, held.test_y))
+                    if not turn.warmup:
+                        self._evaluate(arm, measured, examiner)
+        yield from self._evaluations()
 
     def _start(self, held: images.Images, learner: Learner) -> Trainers:
         """Servers and workers that are ready. Raises RunInvalid where threads are not what they should be (P03)."""
@@ -248,18 +249,27 @@ class Study:
             if (self.places[rank].node == here) != (node == here)
         )
 
-    def _evaluations(self, examiner: Examiner) -> Iterator[Sample]:
+    def _evaluate(self, arm: Arm, measured: Measured[TrainingPass], examiner: Examiner) -> None:
+        """Evaluate what `arm` has trained while its states are kept: the next training takes their place."""
+        snapshots = measured.results[-1].snapshots()
+        self.measured[arm.name] = measured
+        last = snapshots[-1]
+        self.last[arm.name] = last.iteration, sha256(last.state.tobytes()).hexdigest()
+        if arm == arms.UNWATCHED:
+            return
+        processes = self.params.workers if arm == arms.GLOO else 1
+        self.evaluated[arm.name] = examiner.evaluate(snapshots, processes=processes)
+        if problem := examiner.fault(self.evaluated[arm.name]):
+            self.context.invalid(f"{arm.name}: {problem}")
+
+    def _evaluations(self) -> Iterator[Sample]:
         """What the last training of each arm came to: curves, the target, and whether it was one at all."""
         found: dict[str, TimeToTarget | None] = {}
         base: Sequence[Evaluated] = ()
         for arm in arms.ARMS:
-            if arm == arms.UNWATCHED or arm.name not in self.measured:
+            if arm.name not in self.evaluated:
                 continue
-            measured, snapshots = self.measured[arm.name], self.snapshots[arm.name]
-            processes = self.params.workers if arm == arms.GLOO else 1
-            evaluated = examiner.evaluate(snapshots, processes=processes)
-            if problem := examiner.fault(evaluated):
-                self.context.invalid(f"{arm.name}: {problem}")
+            measured, evaluated = self.measured[arm.name], self.evaluated[arm.name]
             yield from curves(measured, evaluated)
             target = self.params.target(arm)
             found[arm.name] = time_to_target(evaluated, target, self._samples_an_iteration(arm))
@@ -284,13 +294,13 @@ class Study:
         kind = "compressed " if params.transport == "compressed" else ""
         rest = f"batch {params.batch}, rate {params.learning_rate:g}, momentum {params.momentum:g}, seed {self.seed}"
         for arm, workers in ((arms.SYNC, params.workers), (arms.UNWATCHED, params.workers), (arms.ONE_WORKER, 1)):
-            if arm.name not in self.snapshots:
+            if arm.name not in self.last:
                 continue
-            last = self.snapshots[arm.name][-1]
+            iteration, digest = self.last[arm.name]
             context.same_everywhere(
-                f"parameter-server: weights of {params.model} after {last.iteration} {kind}synchronous iterations of"
+                f"parameter-server: weights of {params.model} after {iteration} {kind}synchronous iterations of"
                 f" {workers} workers on {params.data}, {rest}",
-                sha256(last.state.tobytes()).hexdigest(),
+                digest,
             )
 
 

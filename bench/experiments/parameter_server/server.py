@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench.experiments.parameter_server.connections import Address, ShardListener
 from bench.experiments.parameter_server.memory import keep_freed_memory
+from bench.experiments.parameter_server.snapshots import Mark, SnapshotFile, count_of
 from bench.experiments.parameter_server.wire import Transport, codec
 
 if TYPE_CHECKING:
@@ -48,15 +49,6 @@ class TrainingPlan:
     def end(self) -> int:
         """The iteration after which there is nothing more to do."""
         return self.begin + self.iterations
-
-
-class Snapshot(NamedTuple):
-    """The state after so many iterations, and what it had taken until then."""
-
-    iteration: int
-    seconds: float
-    cpu_seconds: float
-    state: Vector
 
 
 class Checkpoint(NamedTuple):
@@ -96,6 +88,7 @@ class ParameterServer:
         self._velocity: Vector = np.zeros(parameters, np.float32)
         self._changed = Condition()
         self._version = OVER
+        self._snapshots = SnapshotFile(length, 0)
         self._plan: TrainingPlan  # from `begin` on
 
     def listen(self) -> Address:
@@ -121,7 +114,8 @@ class ParameterServer:
             self._clocks = dict.fromkeys(range(plan.workers), 0)
             self._worker_cpu: dict[int, float] = {}
             self._first_cpu: dict[int, float] = {}
-            self._snapshots: list[Snapshot] = []
+            self._snapshots.close()
+            self._snapshots = SnapshotFile(len(self._state), count_of(plan.iterations, plan.evaluate_every))
             self._counts = ServerCounts()
             self._started, self._cpu, self._bytes = monotonic(), process_time(), _network_bytes()
             self._checkpoint = Checkpoint(plan.begin, self._state.copy(), self._velocity.copy())
@@ -200,15 +194,15 @@ class ParameterServer:
         self._state[cut:] = message[cut:]
         self._version += 1
         if self._version % plan.evaluate_every == 0 or self._is_over():
-            self._snapshots.append(self._snapshot())
+            self._snapshots.add(self._mark(), self._state)
         if plan.checkpoint_every and self._version % plan.checkpoint_every == 0:
             self._checkpoint = Checkpoint(self._version, self._state.copy(), self._velocity.copy())
         self._changed.notify_all()
 
-    def _snapshot(self) -> Snapshot:
+    def _mark(self) -> Mark:
         workers = sum(cpu - self._first_cpu.get(rank, cpu) for rank, cpu in self._worker_cpu.items())
         cpu = workers + process_time() - self._cpu
-        return Snapshot(self._version, monotonic() - self._started, cpu, self._state.copy())
+        return Mark(self._version, monotonic() - self._started, cpu)
 
     def _answer(self, rank: int) -> list[Any]:
         # Synchronous workers read what does not change before all have it; asynchronous ones get a copy of the moment.
@@ -248,9 +242,14 @@ class ParameterServer:
         self._counts.network_bytes = _network_bytes() - self._bytes
         return self._counts
 
-    def snapshots(self) -> list[Snapshot]:
-        """The states that were kept of the last training."""
-        return self._snapshots
+    def marks(self) -> list[Mark]:
+        """Those of the states that were kept of the last training."""
+        return self._snapshots.marks
+
+    def state(self, number: int) -> Vector:
+        """One of these states."""
+        with self._changed:
+            return self._snapshots.state(number)
 
     def checkpoint(self) -> Checkpoint:
         """The last one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -15,7 +15,8 @@ from bench.experiments.parameter_server import checkpoints
 from bench.experiments.parameter_server.connections import Address
 from bench.experiments.parameter_server.learner import Learner
 from bench.experiments.parameter_server.params import Params
-from bench.experiments.parameter_server.server import Checkpoint, ParameterServer, ServerCounts, Snapshot, TrainingPlan
+from bench.experiments.parameter_server.server import Checkpoint, ParameterServer, ServerCounts, TrainingPlan
+from bench.experiments.parameter_server.snapshots import Snapshots
 from bench.experiments.parameter_server.wire import parts
 from bench.experiments.parameter_server.worker import TrainingWorker, WorkerReport
 from bench.experiments.toolkit.placement import Place, get_in_time, on
@@ -37,7 +38,7 @@ class TrainingPass:
     all_counts: Sequence[ServerCounts] = ()
     replaced: int = 0
     lost_seconds: float = 0.0  # from a worker's death until its successor was ready
-    snapshots: Callable[[], list[Snapshot]] = field(default=list)  # asked for when the clock has stopped
+    snapshots: Callable[[], Snapshots]  # asked for when the clock has stopped, and before the next training
 
 
 @dataclass(kw_only=True)
@@ -142,8 +143,12 @@ class Trainers:
             samples_by_node=self.samples_by_node(reports),
             iterations=plan.iterations,
             reports=reports,
-            snapshots=lambda: reports[0].snapshots,
+            snapshots=lambda: Snapshots(reports[0].marks, self._kept_by_first),
         )
+
+    def _kept_by_first(self, number: int) -> Any:
+        (state,) = get_in_time([self.workers[0].state.remote(number)], ANSWER_SECONDS, "The first worker")
+        return state
 
     def _make_worker(self, place: Place) -> Any:
         import ray
@@ -266,11 +271,9 @@ class _Training:
             last = "no checkpoint was written" if self.saved is None else f"the last checkpoint is {self.saved}"
             raise RunFailed(f"A parameter server died, or does not answer; {last}.") from error
 
-    def snapshots(self) -> list[Snapshot]:
+    def snapshots(self) -> Snapshots:
         """Whole states from the shards' parts of them; times are those of the first shard."""
         import numpy as np
 
-        return [
-            snapshot[0]._replace(state=np.concatenate([one.state for one in snapshot]))
-            for snapshot in zip(*self.ask("snapshots"), strict=True)
-        ]
+        marks, *_ = self.ask("marks")
+        return Snapshots(marks, lambda number: np.concatenate(self.ask("state", number)))

@@ -12,7 +12,8 @@ from bench.experiments.parameter_server.connections import Address, Connection
 from bench.experiments.parameter_server.learner import Batch, Batches, Learner
 from bench.experiments.parameter_server.memory import keep_freed_memory
 from bench.experiments.parameter_server.params import Params
-from bench.experiments.parameter_server.server import OVER, Snapshot, TrainingPlan
+from bench.experiments.parameter_server.server import OVER, TrainingPlan
+from bench.experiments.parameter_server.snapshots import Mark, SnapshotFile, count_of
 from bench.experiments.parameter_server.wire import Codec, Transport, codec, parts
 from bench.experiments.toolkit import gloo
 
@@ -33,7 +34,9 @@ class WorkerReport:
     busy: list[float] = field(default_factory=list)  # seconds of each step: its gradient, and the batch made in it
     travel_seconds: float = 0.0  # from a gradient sent to weights in place, the barrier with it
     losses: list[float] = field(default_factory=list)
-    snapshots: list[Snapshot] = field(default_factory=list)
+    marks: list[Mark] = field(
+        default_factory=list
+    )  # of a peer, by the first of its processes: of the states that it kept
 
     def add(self, successor: WorkerReport) -> None:
         """Count what the successor of this worker did, too."""
@@ -52,6 +55,7 @@ class TrainingWorker:
         self._learner = Learner(params.model, seed, threads=threads)
         self._batches = Batches(images, classes, size=params.batch, seed=seed)
         self._initial = self._learner.state.copy()
+        self._kept = SnapshotFile(len(self._initial), 0)
 
     def threads(self) -> int:
         """Threads that torch computes with; the answer also says that the worker lives."""
@@ -109,7 +113,7 @@ class TrainingWorker:
 
         torch.set_num_threads(threads)
         try:
-            return self._learn(self._learner.compute, self._learner, plan, range(plan.iterations))
+            return self._learn(self._learner.compute, self._learner, plan, range(plan.iterations), keeps=True)
         finally:
             torch.set_num_threads(self._threads)
 
@@ -137,24 +141,37 @@ class TrainingWorker:
             loss.backward()  # type: ignore[no-untyped-call]
             return float(loss.detach())
 
-        return self._learn(compute, learner, plan, range(rank, plan.iterations * workers, workers))
+        numbers = range(rank, plan.iterations * workers, workers)
+        return self._learn(compute, learner, plan, numbers, keeps=rank == 0)
+
+    def state(self, number: int) -> Vector:
+        """One of the states that were kept of the last training without Ray."""
+        return self._kept.state(number)
 
     def _learn(
-        self, compute: Callable[[Batch], float], learner: Learner, plan: TrainingPlan, batches: Sequence[int]
+        self,
+        compute: Callable[[Batch], float],
+        learner: Learner,
+        plan: TrainingPlan,
+        batches: Sequence[int],
+        *,
+        keeps: bool,
     ) -> WorkerReport:
-        """Gradient descent by torch's own optimiser; keeps the states that are to be evaluated."""
+        """Gradient descent by torch's own optimiser; `keeps` the states that are to be evaluated."""
         import torch
 
         learner.state[:] = self._initial
         optimizer = torch.optim.SGD(learner.module.parameters(), lr=plan.learning_rate, momentum=plan.momentum)
-        report = WorkerReport(steps=len(batches))
+        self._kept.close()
+        self._kept = SnapshotFile(len(learner.state), count_of(len(batches), plan.evaluate_every) if keeps else 0)
+        report = WorkerReport(steps=len(batches), marks=self._kept.marks)
         started, cpu = monotonic(), process_time()
         for iteration, number in enumerate(batches, start=1):
             report.losses.append(compute(self._batches.take(number)))
             optimizer.step()
-            if iteration % plan.evaluate_every == 0 or iteration == len(batches):
-                state = learner.state.copy()
-                report.snapshots.append(Snapshot(iteration, monotonic() - started, process_time() - cpu, state))
+            if keeps and (iteration % plan.evaluate_every == 0 or iteration == len(batches)):
+                mark = Mark(iteration, monotonic() - started, process_time() - cpu)
+                self._kept.add(mark, learner.state)
         return report
 
 

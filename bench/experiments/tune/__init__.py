@@ -16,6 +16,7 @@ from bench.experiments.tune.params import (
     without_effect,
 )
 from bench.experiments.tune.run import run
+from bench.experiments.tune.study import STUDY
 
 EXPERIMENT = Experiment(
     metrics=METRICS,
@@ -24,6 +25,8 @@ EXPERIMENT = Experiment(
     profiles=PROFILES,
     guess_pass_seconds=guess_pass_seconds,
     run=run,
+    study=STUDY,
+    stand_ins={"mnist": "mnist-small"},
     check_fits=check_fits,
     data_sets=data_sets,
     busy_workers=busy_workers,

@@ -15,6 +15,7 @@ from bench.reports.document import CellView, Chapter, Document, Section, cell_ti
 from bench.reports.drawing.picture import Picture
 from bench.reports.sections import (
     arms,
+    as_in_study,
     caveats,
     contrasts,
     convergence,
@@ -92,6 +93,7 @@ SECTIONS: tuple[Topic, ...] = (
     each_cell(sweeps.missing_points),
     each_cell(nodes.sections),
     each_cell(profiles.sections),
+    as_in_study.chapters,
     scaling.chapters,
 )
 

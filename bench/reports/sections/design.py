@@ -58,6 +58,8 @@ def _chosen(report: Report) -> Iterator[tuple[str, str]]:
         yield "ended early", f"{report.ended}; {plural(report.left_out_blocks, 'block')} left out"
     if report.unfit:
         yield "left out", f"too large for these nodes: {'; '.join(report.unfit)}"
+    if report.stand_ins:
+        yield "data", "; ".join(report.stand_ins)
     if report.scaled:
         yield "scale", f"{report.scale:g} of the profile's sizes: {'; '.join(report.scaled)}"
     if report.dropped:

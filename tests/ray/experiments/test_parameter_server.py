@@ -18,7 +18,8 @@ from bench.errors import RunFailed
 from bench.experiments import parameter_server
 from bench.experiments.parameter_server import arms, checkpoints
 from bench.experiments.parameter_server.learner import Batches, Learner
-from bench.experiments.parameter_server.server import Snapshot, TrainingPlan
+from bench.experiments.parameter_server.server import TrainingPlan
+from bench.experiments.parameter_server.snapshots import Snapshot
 from bench.experiments.parameter_server.training import Trainers, TrainingPass
 from bench.experiments.toolkit.placement import places
 from bench.model import Sample

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from bench.experiments.parameter_server import metrics as m
 from bench.experiments.parameter_server.evaluation import Evaluated
 from bench.experiments.parameter_server.learner import Learner
 from bench.experiments.parameter_server.run import Study
-from bench.experiments.parameter_server.server import Snapshot
+from bench.experiments.parameter_server.snapshots import Mark, Snapshot, SnapshotFile, Snapshots
 from bench.experiments.parameter_server.training import TrainingPass
 from bench.model import Interval, Sample, Topology, from_json, to_json
 from bench.planning import needs
@@ -77,9 +78,20 @@ def test_bad_params_are_refused(setting: str) -> None:
         parameters.settings(Params, [setting])
 
 
-def test_more_weights_than_a_server_may_keep_are_refused() -> None:
-    with pytest.raises(BadInput, match="Raise evaluate_every"):
-        Params(model="resnet18", evaluate_every=10)
+def test_states_are_kept_on_a_disk_and_read_in_any_order() -> None:
+    kept = SnapshotFile(3, 2)
+    kept.add(Mark(10, 0.5, 0.4), np.array([1, 2, 3], np.float32))
+    kept.add(Mark(20, 1.0, 0.8), np.array([4, 5, 6], np.float32))
+    found = Snapshots(kept.marks, kept.state)
+    assert found[-1].state.tolist() == [4, 5, 6]
+    assert [(each.iteration, each.state.tolist()) for each in found] == [(10, [1, 2, 3]), (20, [4, 5, 6])]
+
+
+def test_more_states_than_the_disk_has_room_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=3 * 2**30))
+    SnapshotFile(11_000_000, 40)
+    with pytest.raises(RunInvalid, match=r"1000 states for evaluation take 41.0 GiB, and .* has 2.0 GiB"):
+        SnapshotFile(11_000_000, 1_000)
 
 
 @pytest.mark.parametrize("name", ["tiny", "lab", "full"])

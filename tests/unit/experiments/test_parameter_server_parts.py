@@ -448,7 +448,7 @@ def test_an_asynchronous_step_applies_what_comes_and_counts_how_stale_it_was() -
     counts = shard.counts()
     assert dict(counts.staleness) == {0: 1, 1: 2}
     assert counts.refused == 1
-    assert shard.snapshots()[-1].state[0] == -2.0
+    assert shard.state(len(shard.marks()) - 1)[0] == -2.0
 
 
 def test_the_successor_of_a_worker_that_died_makes_the_gradient_that_was_owed() -> None:

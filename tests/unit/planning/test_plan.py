@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import params as parameters
+from bench.data import seeded
 from bench.errors import BadInput, DataMissing, DoesNotFit
 from bench.experiments import NAMES
 from bench.machine.effective_cpus import EffectiveCpus, effective_cpus
@@ -372,3 +373,32 @@ def test_a_size_that_is_set_is_not_shrunk_and_none_goes_below_its_bound() -> Non
 def test_a_scale_is_refused_where_nothing_is_a_size() -> None:
     with pytest.raises(BadInput, match="--scale: network has no parameter that is a size"):
         plan.make(RunRequest(experiments=("network",), cpus=2, blocks=1, scale=0.5))
+
+
+def test_a_missing_set_of_a_profile_has_a_stand_in_which_is_said_once_and_a_chosen_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(seeded.FOLDER_VARIABLE, str(tmp_path))
+    request = RunRequest(experiments=("tune",), profile="study", topology="single", cpus=2)
+    session = plan.make(request)
+    assert {spec.params["data"] for spec in session.specs} == {"mnist-small"}
+    (said,) = session.stand_ins
+    assert said == "tune uses mnist-small, as the set mnist is not here; `bench data seed mnist PATH` adds it"
+    with pytest.raises(DataMissing):
+        plan.make(replace(request, sets=("data=mnist",)))
+
+
+@pytest.mark.parametrize("name", ["inference", "tune", "parameter-server", "clustering"])
+def test_each_cell_of_a_study_is_in_its_profile_at_every_scale(name: str) -> None:
+    for scale in (1.0, 0.01):
+        request = RunRequest(experiments=(name,), profile="study", cpus=40, memory_mib=200_000, scale=scale)
+        session = plan.make(request)
+        rows = [row for table in session.studies[name].tables for row in table.rows]
+        for row in rows:
+            assert any(row.matches(spec.params) for spec in session.specs), row.what
+        for spec in session.specs:
+            assert any(row.matches(spec.params) for row in rows), spec.params
+
+
+def test_a_session_without_a_cell_of_the_study_has_none() -> None:
+    assert plan.make(A_WISH).studies == {}

@@ -1,0 +1,61 @@
+"""Declares what the study of clustering published: 8,000,000 clusterings of a network's weights, from three months to three days.
+
+Its input was 2.1 TB, so a job's is 256 KiB: 4,096 vectors of 16 float32. It names 128 clusters as an example.
+"""
+
+from __future__ import annotations
+
+from bench.experiments.clustering import metrics
+from bench.experiments.clustering.arms import RAY, SERIAL
+from bench.studies import Study, StudyFigure, StudyRow, StudySetting, StudyTable
+
+JOB = {"points": 4_096, "dimensions": 16, "clusters": 128}
+HOURS = StudyFigure(name="8,000,000 jobs take", unit="h", metric=metrics.PROJECTED.name)
+OF_A_JOB = StudyFigure(name="CPU time of a job", unit="s", metric=metrics.CPU_SECONDS_PER_JOB.name)
+
+STUDY = Study(
+    title="8,000,000 clusterings of about a second each",
+    settings=(
+        StudySetting(name="CPUs", published="16 cores, 32 threads, and further machines", ours="CPUs"),
+        StudySetting(name="nodes", published="several machines that pull parts over SSH", ours="nodes"),
+        StudySetting(name="jobs", published="8,000,000", param="jobs"),
+        StudySetting(name="input", published="2.1 TB in files, binary", param="source"),
+        StudySetting(name="kernel", published="Python, with `unique` at first", param="kernel"),
+    ),
+    tables=(
+        StudyTable(
+            title="Time of all jobs, projected from the rate",
+            figures=(HOURS, OF_A_JOB),
+            rows=(
+                StudyRow(
+                    what="one process, `unique` in the loop",
+                    params={**JOB, "kernel": "broadcast-unique", "part_mib": 64},
+                    topology="single",
+                    arm=SERIAL.name,
+                    published=(("three months: 2,190",), (1.0,)),
+                ),
+                StudyRow(
+                    what="one process, without `unique`",
+                    params={**JOB, "kernel": "broadcast", "part_mib": 64},
+                    topology="single",
+                    arm=SERIAL.name,
+                    published=(("the export 45 % faster",), ()),
+                ),
+                *(
+                    StudyRow(
+                        what=f"a pool, parts of {part_mib} MiB",
+                        params={**JOB, "kernel": "broadcast", "part_mib": part_mib},
+                        topology=topology,
+                        arm=RAY.name,
+                        published=(published, ()),
+                    )
+                    for topology, published in (
+                        ("single", ("three days expected",)),
+                        ("multi", (72.0,)),
+                    )
+                    for part_mib in (64, 128, 256)
+                ),
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,84 @@
+"""Declares what the study of inference published: a network of 784-448-160-10 in Ray actors, random inputs, June 2024."""
+
+from __future__ import annotations
+
+from bench.studies import CPU_PERCENT, Study, StudyFigure, StudyRow, StudySetting, StudyTable
+
+ONE = {"actors": 1, "batch": 1, "inputs": 100_000, "data_path": "by-value"}
+TEN = {"actors": 10, "batch": 10, "inputs": 100_000, "data_path": "by-value"}
+LONG = {**TEN, "inputs": 1_000_000}
+
+STUDY = Study(
+    title="inference in actors on 12 CPUs, then on two containers of the same machine",
+    settings=(
+        StudySetting(name="CPUs", published="12", ours="CPUs"),
+        StudySetting(name="memory", published="128 GB", ours="memory"),
+        StudySetting(name="nodes", published="one, and two containers of one machine", ours="nodes"),
+        StudySetting(name="link", published="between two containers", ours="link"),
+        StudySetting(name="inputs", published="random vectors", param="data"),
+        StudySetting(name="calls in flight", published="all of them", param="in_flight"),
+    ),
+    tables=(
+        StudyTable(
+            title="Five repeats of 100,000 inputs",
+            figures=(
+                StudyFigure(name="time", unit="s", metric="throughput_inputs_per_second", of="inputs"),
+                StudyFigure(name="throughput", unit="inputs/s", metric="throughput_inputs_per_second"),
+                StudyFigure(name="CPU", unit="%", metric=CPU_PERCENT),
+            ),
+            rows=(
+                StudyRow(
+                    what="1 actor, 1 input in a call",
+                    params=ONE,
+                    topology="single",
+                    published=(
+                        (66.324, 64.185, 65.694, 66.445, 66.547),
+                        (1507.750, 1557.996, 1522.209, 1505.004, 1502.697),
+                        ("below 30",),
+                    ),
+                ),
+                StudyRow(
+                    what="10 actors, 10 inputs in a call",
+                    params=TEN,
+                    topology="single",
+                    published=(
+                        (6.399, 7.021, 6.181, 6.436, 6.935),
+                        (15627.44, 14242.99, 16178.61, 15537.60, 14419.61),
+                        (),
+                    ),
+                ),
+                StudyRow(
+                    what="10 actors, 10 inputs in a call",
+                    params=TEN,
+                    topology="multi",
+                    published=(
+                        (7.125, 7.707, 6.415, 6.727, 6.142),
+                        (14035.09, 12975.22, 15588.46, 14865.47, 16281.34),
+                        (),
+                    ),
+                ),
+            ),
+        ),
+        StudyTable(
+            title="1,000,000 inputs, for a reading of CPU and network",
+            figures=(
+                StudyFigure(name="CPU", unit="%", metric=CPU_PERCENT),
+                StudyFigure(name="network at its peak", unit="MB/s", metric="peak_bytes_per_second", factor=1e-6),
+            ),
+            rows=(
+                StudyRow(
+                    what="10 actors, 10 inputs in a call",
+                    params=LONG,
+                    topology="single",
+                    published=(("60 and more",), ()),
+                ),
+                StudyRow(
+                    what="10 actors, 10 inputs in a call",
+                    params=LONG,
+                    topology="multi",
+                    published=(("a little less",), (125.0,)),
+                ),
+            ),
+        ),
+    ),
+)
