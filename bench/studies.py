@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-CPU_PERCENT = "cpu_percent"
-"""In place of the name of a metric: CPU time in per cent of what the CPUs of all nodes had."""
-
 Entry = float | str
 """One figure that was published: a number, or words where none was printed."""
 

@@ -10,7 +10,7 @@ from bench.analysis.rows import Question
 from bench.analysis.table import Selection
 from bench.analysis.usage import quantities
 from bench.model import Metric, Spec
-from bench.studies import CPU_PERCENT, Entry, Study, StudyFigure, StudyRow, StudyTable
+from bench.studies import Entry, Study, StudyFigure, StudyRow, StudyTable
 
 MIB = 2**20
 
@@ -95,9 +95,6 @@ def _ours(
     arm = row.arm or next(arm.name for arm in question.session.arms[experiment] if arm.role == "subject")
     usable = question.usable(specs)
     uses = question.uses(specs, arm, metrics[0])
-    if figure.metric == CPU_PERCENT:
-        yield from (100 * share for share in uses.cpu_share if share is not None)
-        return
     if quantity := next((each for each in quantities("unit") if each.metric.name == figure.metric), None):
         yield from (value * figure.factor for value in quantity.read(uses) if value is not None)
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.studies import CPU_PERCENT, Study, StudyFigure, StudyRow, StudySetting, StudyTable
+from bench.studies import Study, StudyFigure, StudyRow, StudySetting, StudyTable
 
 ONE = {"actors": 1, "batch": 1, "inputs": 100_000, "data_path": "by-value"}
 TEN = {"actors": 10, "batch": 10, "inputs": 100_000, "data_path": "by-value"}
@@ -24,7 +24,7 @@ STUDY = Study(
             figures=(
                 StudyFigure(name="time", unit="s", metric="throughput_inputs_per_second", of="inputs"),
                 StudyFigure(name="throughput", unit="inputs/s", metric="throughput_inputs_per_second"),
-                StudyFigure(name="CPU", unit="%", metric=CPU_PERCENT),
+                StudyFigure(name="CPU", unit="%", metric="cpu_percent"),
             ),
             rows=(
                 StudyRow(
@@ -62,7 +62,7 @@ STUDY = Study(
         StudyTable(
             title="1,000,000 inputs, for a reading of CPU and network",
             figures=(
-                StudyFigure(name="CPU", unit="%", metric=CPU_PERCENT),
+                StudyFigure(name="CPU", unit="%", metric="cpu_percent"),
                 StudyFigure(name="network at its peak", unit="MB/s", metric="peak_bytes_per_second", factor=1e-6),
             ),
             rows=(
