@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from bench.model import Value
 from bench.studies import Study, StudyFigure, StudyRow, StudySetting, StudyTable
 
-ONE = {"actors": 1, "batch": 1, "inputs": 100_000, "data_path": "by-value"}
-TEN = {"actors": 10, "batch": 10, "inputs": 100_000, "data_path": "by-value"}
-LONG = {**TEN, "inputs": 1_000_000}
+ONE: Mapping[str, Value] = {"actors": 1, "batch": 1, "inputs": 100_000, "data_path": "by-value"}
+TEN: Mapping[str, Value] = {"actors": 10, "batch": 10, "inputs": 100_000, "data_path": "by-value"}
+LONG: Mapping[str, Value] = {**TEN, "inputs": 1_000_000}
 
 STUDY = Study(
     title="inference in actors on 12 CPUs, then on two containers of the same machine",

@@ -59,7 +59,7 @@ class SnapshotFile:
 
     def add(self, mark: Mark, state: Vector) -> None:
         """Append one."""
-        data, written = memoryview(state).cast("B"), 0
+        data, written = state.data.cast("B"), 0
         while written < len(data):
             written += self._file.write(data[written:])
         self.marks.append(mark)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from bench.experiments.tune import metrics
+from bench.model import Value
 from bench.studies import Study, StudyFigure, StudyRow, StudySetting, StudyTable
 
-SETTINGS = {"threads": 2, "scheduler": "asha", "max_iterations": 400}
+SETTINGS: Mapping[str, Value] = {"threads": 2, "scheduler": "asha", "max_iterations": 400}
 
 STUDY = Study(
     title="iterations until an accuracy of 0.99, and the time of the whole search",

@@ -59,7 +59,7 @@ def _lines(row: BesideRow, figures: Sequence[StudyFigure]) -> Iterator[Row]:
     yield tables.row([row.what, row.topology, name, *_cells(means, figures)], is_headline=repeats > 1)
 
 
-def _cells(found: Sequence[tuple[Entry | None, float | None]], figures: Sequence[StudyFigure]) -> Iterator[str]:
+def _cells(found: Sequence[tuple[Entry | None, Entry | None]], figures: Sequence[StudyFigure]) -> Iterator[str]:
     for (published, ours), figure in zip(found, figures, strict=True):
         yield _words(published)
         if figure.metric:

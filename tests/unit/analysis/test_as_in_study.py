@@ -1,0 +1,86 @@
+"""What a study published stands beside what was measured in the cell that repeats it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from default_sessions import default_session
+
+from bench import analysis
+from bench.model import Run, Session
+from bench.reports import as_text
+from bench.reports.sections import as_in_study
+from bench.studies import Study, StudyFigure, StudyRow, StudySetting, StudyTable
+
+STUDY = Study(
+    title="two ways to send inputs",
+    settings=(
+        StudySetting(name="CPUs", published="12", ours="CPUs"),
+        StudySetting(name="batch", published="10", param="batch"),
+    ),
+    tables=(
+        StudyTable(
+            title="Two repeats",
+            figures=(
+                StudyFigure(name="time", unit="s", metric="throughput_inputs_per_second", of="inputs"),
+                StudyFigure(name="CPU", unit="%", metric="cpu_percent"),
+                StudyFigure(name="cost", unit="EUR"),
+            ),
+            rows=(
+                StudyRow(
+                    what="by value",
+                    params={"data_path": "by-value"},
+                    topology="single",
+                    published=((4.0, 6.0), ("below 30",), (7.0,)),
+                ),
+                StudyRow(
+                    what="by carrier", params={"data_path": "by-dove"}, topology="single", published=((1.0,), (), ())
+                ),
+            ),
+        ),
+    ),
+)
+
+
+def studied() -> tuple[Session, list[Run]]:
+    session, runs = default_session("inference")
+    return replace(session, studies={"inference": STUDY}), [run for run in runs if run.spec.block == 1]
+
+
+def test_our_repeats_are_in_the_unit_of_the_study_and_words_stay_words() -> None:
+    session, runs = studied()
+    (beside,) = analysis.build(session, runs).studies
+    row, absent = beside.tables[0].rows
+    (run,) = [each for each in runs if (each.spec.topology.name, each.spec.cell) == ("single", row.cell)]
+    speeds = [
+        sample.value
+        for sample in run.samples
+        if (sample.metric, sample.arm, sample.warmup) == ("throughput_inputs_per_second", "ray", False) and sample.value
+    ]
+    time, cpu, cost = row.figures
+    assert list(time.ours) == [20_000 / speed for speed in speeds]
+    assert (time.published_mean, len(cpu.ours), cpu.published_mean) == (5.0, 1, "below 30")
+    assert (cost.ours, cost.published_mean) == ((), 7.0)
+    assert (absent.cell, [each.ours for each in absent.figures]) == ("", [(), (), ()])
+    assert beside.settings == (("CPUs", "12", "2"), ("batch", "10", "1000"))
+
+
+def test_the_table_has_a_line_a_repeat_and_one_of_the_mean_and_says_what_is_not_there() -> None:
+    session, runs = studied()
+    chapters = list(as_in_study.chapters(analysis.build(session, runs)))
+    text = as_text.chapters(chapters)
+    for words in ("time, s: study", "below 30", "not in this session: by carrier on single"):
+        assert words in text
+    (_, table) = chapters[0].sections
+    assert table.table is not None
+    repeats = [[cell.words for cell in row.cells][:4] for row in table.table.rows]
+    assert repeats[:3] == [
+        ["by value", "single", "1", "4"],
+        ["by value", "single", "2", "6"],
+        ["by value", "single", "mean", "5"],
+    ]
+
+
+def test_a_session_that_repeats_no_study_has_no_such_chapter() -> None:
+    session, runs = default_session("inference")
+    assert not list(as_in_study.chapters(analysis.build(session, runs)))
