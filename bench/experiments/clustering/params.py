@@ -215,6 +215,19 @@ PROFILES = {
         sample_seconds=0.1,
         arms=(arms.EMPTY_PARTS.name,),
     ),
+    "study": Profile(
+        help="The study's 8,000,000 jobs, three months in one process, three days in the end; parts of 64, 128, 256 MiB.",
+        grids=(
+            {"kernel": ("broadcast-unique",), "part_mib": (64,), **_AS_STUDIED},
+            {"kernel": ("broadcast",), "part_mib": (64, 128, 256), **_AS_STUDIED},
+        ),
+        blocks=1,
+        warmups=0,
+        samples=1,
+        sample_seconds=0.1,
+        deadline_seconds=120 * 24 * 3600.0,
+        arms=(SERIAL.name,),
+    ),
 }
 
 

@@ -120,6 +120,20 @@ PROFILES = {
         sample_seconds=1.0,
         deadline_seconds=4 * 3600.0,
     ),
+    "study": Profile(
+        help="The study's cells: 1 actor 1,519 inputs/s, 10 actors x 10 15,201, on two nodes 14,749; five repeats.",
+        grids=(
+            {"actors": (1,), "batch": (1,), **_AS_STUDIED},
+            {"actors": (10,), "batch": (10,), **_AS_STUDIED},
+            {"actors": (10,), "batch": (10,), **_AS_STUDIED, "inputs": (1_000_000,)},
+        ),
+        blocks=1,
+        warmups=1,
+        samples=5,
+        sample_seconds=0.1,
+        deadline_seconds=4 * 3600.0,
+        arms=(EMPTY_CALLS.name, ALL_CPUS.name),
+    ),
 }
 
 
