@@ -56,7 +56,12 @@ def guess_seconds(spec: Spec) -> float:
     params = experiment.params(**spec.params)
     passes = experiment.guess_pass_seconds(params)
     # Every pass is timed by itself in the first turn, and fills a sample in each turn after it.
-    timed = [(seconds, spec.seconds_of(arm)) for arm in experiment.arms if spec.wants(arm) for seconds in passes.get(arm.name, ())]
+    timed = [
+        (seconds, spec.seconds_of(arm))
+        for arm in experiment.arms
+        if spec.wants(arm)
+        for seconds in passes.get(arm.name, ())
+    ]
     first_turn = sum(INTERVAL_SECONDS + seconds for seconds, _ in timed)
     later_turn = sum(INTERVAL_SECONDS + _sample_seconds(seconds, least) for seconds, least in timed)
     later_turns = spec.warmups + spec.samples - 1

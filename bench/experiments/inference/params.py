@@ -62,20 +62,6 @@ _AS_STUDIED: Mapping[str, tuple[Value, ...]] = {
     "open_loop": ("off",),
 }
 PROFILES = {
-    "study": Profile(
-        help="The study's cells: 1 actor 1,519 inputs/s, 10 actors x 10 15,201, on two nodes 14,749; five repeats.",
-        grids=(
-            {"actors": (1,), "batch": (1,), **_AS_STUDIED},
-            {"actors": (10,), "batch": (10,), **_AS_STUDIED},
-            {"actors": (10,), "batch": (10,), **_AS_STUDIED, "inputs": (1_000_000,)},
-        ),
-        blocks=1,
-        warmups=1,
-        samples=5,
-        sample_seconds=0.1,
-        deadline_seconds=4 * 3600.0,
-        arms=(arms.EMPTY_CALLS.name, arms.ALL_CPUS.name),
-    ),
     "tiny": Profile(
         help="Batches of 1,000 by value, which a second node slows down, and by reference.",
         grids=(
@@ -132,7 +118,7 @@ PROFILES = {
         samples=5,
         sample_seconds=0.1,
         deadline_seconds=4 * 3600.0,
-        arms=(EMPTY_CALLS.name, ALL_CPUS.name),
+        arms=(arms.EMPTY_CALLS.name, arms.ALL_CPUS.name),
     ),
 }
 

@@ -145,19 +145,6 @@ _LAB: tuple[Mapping[str, tuple[Value, ...]], ...] = (
     {"model": ("resnet18",), "workers": _WORKER_COUNTS, "transport": ("objects",), "evaluate_every": (1_000,)},
 )
 PROFILES = {
-    "study": Profile(
-        help="The study's workers, 1 to 20: one convolution to 40 %, over 4.0 times as fast by ten; ResNet-18 to 60 and 55 %.",
-        grids=(
-            {"model": ("convolution",), "workers": SIMPLE_WORKERS, **_AS_STUDIED},
-            {"model": ("resnet18",), "workers": DEEP_WORKERS, **_AS_STUDIED},
-        ),
-        blocks=1,
-        warmups=0,
-        samples=1,
-        sample_seconds=0.25,
-        deadline_seconds=7 * 24 * 3600.0,
-        arms=(arms.ASYNC.name, arms.ONE_WORKER.name),
-    ),
     "tiny": Profile(
         help="One convolution on digits, 2 workers, 200 iterations.",
         grids=(
@@ -210,7 +197,7 @@ PROFILES = {
         samples=1,
         sample_seconds=0.25,
         deadline_seconds=7 * 24 * 3600.0,
-        arms=(ASYNC.name, ONE_WORKER.name),
+        arms=(arms.ASYNC.name, arms.ONE_WORKER.name),
     ),
 }
 

@@ -142,26 +142,6 @@ _STUDY_GRIDS: tuple[Mapping[str, tuple[Value, ...]], ...] = (
     {"samples": (16,), "cpus_per_trial": (1, 2)},
 )
 PROFILES = {
-    "study": Profile(
-        help="The study's searches: 10 trials of 1 CPU 90.19 s, effect 4.58; 16 of 1, 34.89; 16 of 2, 187.14 s.",
-        grids=tuple(
-            {
-                **grid,
-                "threads": (2,),
-                "scheduler": ("asha",),
-                "max_iterations": (400,),
-                "iteration_samples": (60_000,),
-                "data": ("mnist",),
-            }
-            for grid in _STUDY_GRIDS
-        ),
-        blocks=1,
-        warmups=0,
-        samples=1,
-        sample_seconds=1.0,
-        deadline_seconds=24 * 3600.0,
-        arms=(arms.EMPTY_TRIALS.name,),
-    ),
     "tiny": Profile(
         help="4 trials of small networks.",
         grids=({"samples": (4,), "hidden_below": (64,), "max_iterations": (24,)},),
@@ -213,7 +193,7 @@ PROFILES = {
         samples=1,
         sample_seconds=1.0,
         deadline_seconds=24 * 3600.0,
-        arms=(EMPTY_TRIALS.name,),
+        arms=(arms.EMPTY_TRIALS.name,),
     ),
 }
 
