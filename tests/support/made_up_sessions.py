@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from made_up import ARMS, METRICS, made_up
+from made_up import ARMS, METRICS, SessionShape, made_up
 
 from bench.cluster.recorder import Recorder
 from bench.model import Run, Session, to_json
@@ -19,12 +21,21 @@ FEW = {"metrics": (*METRICS[:2], METRICS[-1]), "arms": (ARMS[0], ARMS[2])}
 
 def a_session_on_disk(out: Path, name: str = "20260105-100000-inference-lab-0001", **shape: Any) -> Path:
     """The folder of a session in which every run is ok."""
+    pattern = _pattern(name, SessionShape(**{"cells": 1, "blocks": 2, **FEW, **shape}))
+    return Path(shutil.copytree(pattern, out / name))
+
+
+_PATTERNS = tempfile.TemporaryDirectory()
+
+
+@cache  # many tests take the same one
+def _pattern(name: str, shape: SessionShape) -> Path:
     created = f"{name[:4]}-{name[4:6]}-{name[6:8]}T10:00:00+00:00"
-    session, runs = made_up(**{"cells": 1, "blocks": 2, **FEW, **shape})
+    session, runs = made_up(shape)
     session = replace(
         session, id=name, created=created, specs=tuple(replace(spec, session=name) for spec in session.specs)
     )
-    folder = store.create(out, session)
+    folder = store.create(Path(tempfile.mkdtemp(dir=_PATTERNS.name)), session)
     for run in runs:
         write_run(folder, session, run)
     return folder

@@ -115,7 +115,7 @@ def scheduling(found: Scheduling) -> str:
     if found.most_celsius is not None:
         parts.append(f"temperature at most {found.most_celsius:.0f} °C")
     if found.cores is not None:
-        parts.append(f"cores of each node: {found.cores}")
+        parts.append(f"cores: {found.cores}")
     if found.copy_bytes_per_second is not None:
         parts.append(f"one core copies memory at {quantity(_COPY, found.copy_bytes_per_second)}")
     return "; ".join(parts)

@@ -120,8 +120,8 @@ def test_the_report_says_which_cores_the_nodes_had(tmp_path):
         ]
         told.append(replace(run, facts=replace(facts, nodes=tuple(nodes))))
     text = " ".join(render("text", analysis.build(session, told)).split())
-    assert "single: on 1 performance 4.9 GHz core of 2 threads;" in text
-    assert "multi: on 1 performance 4.9 GHz core with 1 of 2 threads each node" in text
+    assert "scheduling, single cores: 1 performance 4.9 GHz core of 2 threads scheduling, multi" in text
+    assert "cores: 1 performance 4.9 GHz core with 1 of 2 threads each node" in text
 
 
 def test_two_sessions_on_other_kinds_of_cores_are_told_apart_and_older_records_are_not(tmp_path):
