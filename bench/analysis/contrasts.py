@@ -147,8 +147,9 @@ def planned(session: Session, experiment: str) -> tuple[Contrast, ...]:
 def pairs(cells: Cells, changed: Sequence[str]) -> list[tuple[str, str]]:
     """Of cells that differ in `changed` alone: each beside the one with the least values, or the first where they are words."""
     groups: dict[tuple[Value | None, ...], list[str]] = {}
+    others = [name for name in varied(cells) if name not in changed]
     for cell, params in cells.items():
-        groups.setdefault(tuple(params.get(name) for name in varied(cells) if name not in changed), []).append(cell)
+        groups.setdefault(tuple(params.get(name) for name in others), []).append(cell)
     return [pair for group in groups.values() for pair in _beside_first(cells, group, changed)]
 
 

@@ -47,6 +47,7 @@ Schema = Annotated[
     bool,
     typer.Option("--schema", is_eager=True, callback=_say_schema, help="Print the JSON schema of plan files."),
 ]
+MOST_CONTRASTS = 12  # that are listed
 SPREADS = (0.02, 0.05, 0.1)  # of pairs' log-ratios, if no earlier session has them
 
 
@@ -102,6 +103,7 @@ def describe(session: Session, known: plan.Known, *, reason: str) -> list[str]:
         f"  {spec.experiment} {spec.cell}  {minutes[_by_cell(spec)]:>{width}}  {_params(spec)}{_oversubscribed(spec)}"
         for spec in sorted(first, key=_by_cell)
     ]
+    lines += describe_contrasts(session)
     lines += ["", f"Order ({plural(blocks, 'block')}, each topology on a fresh cluster)"]
     for block in range(1, blocks + 1):
         runs = [spec for spec in specs if spec.block == block]
@@ -124,6 +126,21 @@ def describe(session: Session, known: plan.Known, *, reason: str) -> list[str]:
             f"{plural(blocks, 'block gives', 'blocks give')} values and no verdict: a verdict needs at least 6."
         )
     return lines
+
+
+def describe_contrasts(session: Session) -> list[str]:
+    """List the cells that the report will compare, and the parameters in which they differ."""
+    from bench.analysis.contrasts import planned  # with numpy, which the rest of a plan does not need
+
+    contrasts = [each for experiment in session.metrics for each in planned(session, experiment)]
+    lines = [
+        f"  {each.experiment} {each.candidate} beside {each.baseline}  {', '.join(filter(None, (each.title, each.where)))}"
+        f"{' (at once: cannot be told apart)' if each.at_once else ''}"
+        for each in contrasts[:MOST_CONTRASTS]
+    ]
+    if len(contrasts) > MOST_CONTRASTS:
+        lines.append(f"  ... {plural(len(contrasts) - MOST_CONTRASTS, 'more contrast')}")
+    return ["", f"Contrasts ({len(contrasts)})", *lines] if contrasts else []
 
 
 def smallest_effects(session: Session, known: Mapping[str, PairSpread]) -> Iterator[str]:

@@ -399,7 +399,7 @@ def test_a_plan_says_what_would_show_once_for_all_cells_of_which_nothing_is_know
     out = bench("plan", "inference", "--cpus", "2", "--blocks", "6", "--set", "batch=1,10")[1]
     (said,) = [line for line in out.splitlines() if "if pairs spread" in line]
     assert said.split("  ")[1] == "every cell"
-    minutes = [line.index("actors=") for line in out.splitlines() if "actors=" in line]
+    minutes = [line.index("actors=") for line in out.splitlines() if "actors=" in line and "beside" not in line]
     assert len(minutes) == 4
     assert len(set(minutes)) == 1
 
@@ -411,6 +411,37 @@ def test_a_plan_of_one_block_says_once_that_it_shows_no_difference(bench) -> Non
         assert words in out
     assert "One pair shows no difference" in out
     assert "if pairs spread" not in out
+
+
+def test_a_plan_lists_the_contrasts_and_says_what_cannot_be_told_apart(bench: Typed) -> None:
+    asked = (
+        "plan",
+        "inference",
+        "--cpus",
+        "2",
+        "--set",
+        "data_path=local",
+        "--set",
+        "actors=1,2",
+        "--set",
+        "batch=1,10",
+    )
+    out = bench(*asked)[1]
+    assert "Contrasts (4)\n  inference c03 beside c01  actors 1 -> 2, batch=1\n" in out
+    assert (
+        "Contrasts (2)\n  inference c02 beside c01  batch 1 -> 10, actors=1\n"
+        in bench(*asked, "--contrast", "batch")[1]
+    )
+    joined = bench(*asked, "--contrast", "actors+batch")[1]
+    assert "  inference c04 beside c01  actors 1 -> 2, batch 1 -> 10 (at once: cannot be told apart)\n" in joined
+    assert "Contrasts" not in bench("plan", "inference", "--cpus", "2", "--set", "data_path=local")[1]
+
+
+def test_a_contrast_of_a_wrong_name_is_refused_in_one_line_before_anything_starts(bench: Typed) -> None:
+    code, out, err = bench("plan", "inference", "--cpus", "2", "--set", "batch=1,10", "--contrast", "bacth")
+    assert (code, out) == (2, "")
+    (line,) = err.splitlines()
+    assert "--contrast bacth: there is no parameter bacth. Did you mean batch? Varied are: batch, data_path." in line
 
 
 def test_help_and_list_import_nothing_heavy() -> None:

@@ -52,6 +52,17 @@ def test_a_report_comes_in_every_format_on_the_terminal_or_in_a_file(bench: Type
     assert not out.endswith("\n\n")
 
 
+def test_a_report_contrasts_what_it_is_told_to_and_refuses_what_is_not_varied(bench: Typed, tmp_path: Path) -> None:
+    third = a_session_on_disk(tmp_path / "results", "20260307-100000-inference-lab-0003", cells=6)
+    (code, out, _), (_, whole, _) = bench("report", third.name, "--contrast", "actors"), bench("report", third.name)
+    assert code == 0
+    assert "Change of actors" in out
+    assert "Changes, throughput" in whole
+    code, out, err = bench("report", third.name, "--contrast", "image_edge")
+    assert (code, out) == (2, "")
+    assert "--contrast image_edge: image_edge is the same in all cells. Varied are: actors, batch." in err
+
+
 def test_blocks_that_others_disturbed_are_used_in_a_report_that_is_told_so(bench: Typed, tmp_path: Path) -> None:
     session, runs = made_up(cells=1, blocks=2)
     folder = store.create(tmp_path / "results", session)
