@@ -22,7 +22,7 @@ def sections(view: CellView) -> Iterator[Section]:
     if row and any(len(of(found, topology)) > 1 for topology in view.topologies):
         yield Section(
             title=f"Repeats of {view.cell.subject}: seconds of a pass, and {label(row.metric)}",
-            table=table(row.metric, found, view.topologies),
+            table=table(row.metric, found, [name for name in view.topologies if of(found, name)]),
             source=f"the samples that count of {row.metric.name}, in {view.record}",
         )
 

@@ -96,13 +96,15 @@ def _picture(run: Run, tops: Sequence[float], view: CellView) -> Picture:
     left_out = sum(map(bool, map(len, run.timelines))) - len(nodes)
     more = f"; {left_out} other nodes are in the record" if left_out > 0 else ""
     means = ", ".join(filter(None, map(drawing.mean_cpu, nodes)))
-    headline = f" by {label(view.cell.headline.metric)}" if view.cell.headline else ""
+    row = view.cell.headline
+    is_chosen = row is not None and max(len(side.values) for side in row.sides.values()) > 1
+    chosen = f", the median one by {label(row.metric)}" if row and is_chosen else ""
     return Picture(
         title=f"CPU, memory, network and disk over time: {topology}",
         canvas=drawing.draw(),
         name=view.name("timeline", topology),
         says=(
-            f"{view.cell.experiment} {view.cell.cell} in block {run.spec.block}, the median one{headline}{more}."
+            f"{view.cell.experiment} {view.cell.cell} in block {run.spec.block}{chosen}{more}."
             + (f" While turns of {view.cell.subject} counted, CPU use was {means}." if means else "")
         ),
         reads=(
