@@ -1,7 +1,7 @@
 """Compares what `bench plan` says with what a session takes: `task time:plans -- inference network --blocks 2`.
 
-Each experiment's profile is run once, all of them by default, as on a machine without earlier sessions. What was waited for a
-quiet machine is left out. With --passes, the first pass of each arm stands beside its guess, which shows what to fix where a plan is wrong.
+Each experiment's profile is run once, all of them by default, as on a machine without earlier sessions. Guesses are scaled by a
+calibration before and after each; what was waited for a quiet machine is left out. With --passes, the first pass of each arm stands beside its guess, which shows what to fix where a plan is wrong.
 """
 
 from __future__ import annotations
@@ -10,16 +10,18 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, geometric_mean
 from time import monotonic
 from typing import Annotated
 
 import typer
 
+from bench.errors import BenchError
 from bench.experiments import NAMES, load
 from bench.model import Run, Session
 from bench.options import RunRequest
-from bench.planning import plan
+from bench.planning import calibration, plan
+from bench.planning.plan import Known
 from bench.runner.measure import measure_new
 from bench.targets import choose
 from tools import command_line
@@ -35,23 +37,36 @@ def main(
 ) -> None:
     """Print planned and actual seconds of each experiment, and their ratio."""
     chosen = choose(target, {"name": name})
-    print(f"{'experiment':20}{'planned':>10}{'actual':>10}{'ratio':>8}", flush=True)
+    print(f"{'experiment':20}{'guessed':>10}{'slowness':>10}{'planned':>10}{'actual':>10}{'ratio':>8}", flush=True)
     for experiment in experiments or NAMES:
         request = RunRequest(experiments=(experiment,), profile=profile, blocks=blocks, target=target)
         session = plan.make(request)
+        slowness = [calibration.slowness()]
         with tempfile.TemporaryDirectory() as folder:
             begin = monotonic()
-            runs = measure_new(Path(folder), session, chosen.target).runs
+            try:
+                runs = measure_new(Path(folder), session, chosen.target).runs
+            except BenchError as error:
+                print(f"{experiment:20}{error}", flush=True)
+                continue
             actual = monotonic() - begin - _waited_seconds(runs)
-        planned = plan.estimate_seconds(session)
-        failed = (
-            f"  {sum(run.status != 'ok' for run in runs)} runs are not ok"
-            if {run.status for run in runs} != {"ok"}
-            else ""
+        slowness.append(calibration.slowness())
+        guessed, planned = (
+            plan.estimate_seconds(session, Known(slowness=slow)) for slow in (None, geometric_mean(slowness))
         )
-        print(f"{experiment:20}{planned:8.0f} s{actual:8.0f} s{planned / actual:8.2f}{failed}", flush=True)
+        print(
+            f"{experiment:20}{guessed:8.0f} s{geometric_mean(slowness):10.2f}{planned:8.0f} s{actual:8.0f} s"
+            f"{planned / actual:8.2f}{_not_ok(runs)}",
+            flush=True,
+        )
         if passes:
             print("\n".join(_parts(session, runs)), flush=True)
+
+
+def _not_ok(runs: Sequence[Run]) -> str:
+    """How many runs failed or are invalid, and the reason of the first."""
+    broken = [run for run in runs if run.status != "ok"]
+    return f"  {len(broken)} runs are not ok: {'; '.join(broken[0].reasons)}" if broken else ""
 
 
 def _waited_seconds(runs: Sequence[Run]) -> float:

@@ -170,9 +170,10 @@ def _combinations(
     """Each combination of values, and the earlier one that has the same effect, if there is one."""
     sizes = _sizes(of, chosen) if scale != 1 else []
     subject = experiment(of)
-    _check_many(sum(math.prod(map(len, {**grid, **chosen}.values())) for grid in profile(name, of).grids))
+    grids = _narrowed(profile(name, of).grids, chosen, parameters.declared(subject.params))
+    _check_many(sum(math.prod(map(len, {**grid, **chosen}.values())) for grid in grids))
     by_effect: dict[tuple[tuple[str, Value], ...], dict[str, Value]] = {}
-    for grid in profile(name, of).grids:
+    for grid in grids:
         levels = {**grid, **chosen}
         for values in itertools.product(*levels.values()):
             cell = parameters.complete(subject.params, dict(zip(levels, values, strict=True)))
@@ -229,6 +230,18 @@ def _study(of: str, request: RunRequest, specs: Sequence[Spec]) -> Study | None:
     if not any(row.matches(spec.params) for table in tables for row in table.rows for spec in own):
         return None
     return replace(study, tables=tuple(tables))
+
+
+def _narrowed(grids: Sequence[Levels], chosen: Levels, declared: Mapping[str, Parameter]) -> Sequence[Levels]:
+    """The grids without those that name other values of a parameter than the chosen ones, where some grid has one of these.
+
+    With the chosen value they would do the same work as that grid again.
+    """
+    for name, values in chosen.items():
+        own = {declared[name].default}
+        if any(set(values) & set(grid.get(name, own)) for grid in grids):
+            grids = [grid for grid in grids if name not in grid or set(values) & set(grid[name])]
+    return grids
 
 
 def make(request: RunRequest, *, now: datetime | None = None, suffix: str | None = None) -> Session:

@@ -52,8 +52,15 @@ class Params:
 _LAB: tuple[Mapping[str, tuple[Value, ...]], ...] = (
     # The study's two steps, 1 actor unbatched and 10 actors x 10, are corners of this; it changed both at once.
     {"actors": (1, 10), "batch": (1, 10, 100, 1_000), "inputs": (100_000,), "open_loop_seconds": (3.0,)},
-    {"actors": (10,), "batch": (1_000,), "inputs": (100_000,), "data_path": ("by-reference", "local")},
-    {"actors": (10,), "batch": (10,), "inputs": (1_000_000,)},  # long enough for a reading of CPU and network
+    {
+        "actors": (10,),
+        "batch": (1_000,),
+        "inputs": (100_000,),
+        "data_path": ("by-reference", "local"),
+        "open_loop_seconds": (3.0,),
+    },
+    # Long enough for a reading of CPU and network.
+    {"actors": (10,), "batch": (10,), "inputs": (1_000_000,), "open_loop_seconds": (3.0,)},
 )
 _AS_STUDIED: Mapping[str, tuple[Value, ...]] = {
     "inputs": (100_000,),

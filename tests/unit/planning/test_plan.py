@@ -235,6 +235,25 @@ def test_no_profile_has_cells_that_differ_in_nothing() -> None:
             assert list(plan.twins(RunRequest(experiments=(of,), profile=name))) == [], f"{of} {name}"
 
 
+@pytest.mark.parametrize(
+    ("of", "chosen", "cells"),
+    [
+        ("parameter-server", {"model": ("convolution",)}, 6),  # and not again with the other setting of ResNet-18
+        ("parameter-server", {"model": ("lenet",)}, 12),  # which the profile has not: in place of each model
+        ("inference", {"inputs": (100_000,)}, 10),
+        ("inference", {"data_path": ("local",)}, 9),
+        ("inference", {"data_path": ("by-value",)}, 9),
+        ("clustering", {"job": ("kmeans",)}, 4),  # no part of it is a job that spins in the profile
+    ],
+)
+def test_a_lab_narrowed_to_a_value_that_some_of_its_cells_have_is_those_cells(
+    of: str, chosen: dict[str, tuple[Value, ...]], cells: int
+) -> None:
+    found = plan.cells(of, "lab", chosen)
+    assert len(found) == cells
+    assert all(cell[name] in values for cell in found for name, values in chosen.items())
+
+
 def values_of(parameter: Parameter) -> tuple[Value, ...]:
     """Two or more that a parameter may have."""
     if parameter.choices:
