@@ -57,7 +57,7 @@ def _of_parameter(question: Question, experiment: str, parameter: str) -> Iterat
     metrics = question.session.metrics[experiment]
     timed = meaning("time to target", metrics)
     arms = [arm.name for arm in question.session.arms[experiment] if arm.role in ("subject", "peer") and arm.scales]
-    for (topology, params), runs in groups.items():
+    for (topology, params), runs in sorted(groups.items(), key=lambda group: question.topologies.index(group[0][0])):
         alike = level(question.table.of(runs))
         for metric in dict.fromkeys([metrics[0], *([timed] if timed else [])]):
             most = _ceiling(question, alike, metric)

@@ -1,12 +1,14 @@
-"""Picks the numbers of a report that are worth a glance: the headline, the best peer, the gap, the network."""
+"""Picks the numbers of a report that are worth a glance: the largest change, the headline, the best peer, the gap, the network."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 
 from bench.analysis import Report
 from bench.analysis.cells import CellReport, slowest
 from bench.analysis.comparison import Side, is_enough
+from bench.analysis.contrasts import Contrast
 from bench.analysis.number_format import Scale, label, percent, plain, plural, ratio, scale_for
 from bench.analysis.rows import MetricRow
 from bench.analysis.stats.estimates import Estimate
@@ -19,9 +21,32 @@ def entries(report: Report) -> Iterator[Figure]:
     """Those of each experiment, of the cell in which the candidate does worst."""
     for experiment in dict.fromkeys(cell.experiment for cell in report.cells):
         those = [cell for cell in report.cells if cell.experiment == experiment]
+        yield from _largest_change([each for each in report.contrasts if each.experiment == experiment])
         cell = slowest(those)
         name = f"{experiment} {cell.cell}" if len(those) < len(report.cells) else cell.cell
         yield from _of_cell(cell, f", {name}" if len(report.cells) > 1 else "")
+
+
+def _largest_change(contrasts: Sequence[Contrast]) -> Iterator[Figure]:
+    """The change with the largest factor on the last topology."""
+    found = [
+        (each, topology, row, comparison, comparison.ratio)
+        for each in contrasts
+        if each.headline and each.headline.rows
+        for topology, row in list(each.headline.rows.items())[-1:]
+        if (comparison := row.comparison) and comparison.ratio
+    ]
+    if found:
+        change, topology, row, comparison, factor = max(found, key=lambda each: abs(math.log(each[4].value)))
+        word = tables.verdict(row.metric, comparison)
+        where = f", {change.where}" if change.where else ""
+        yield Figure(
+            value=plain(factor.value),
+            unit="times",
+            what=f"{label(row.metric)} with {change.instead}{where}, on {topology}: {word}",
+            more=f"{ratio(factor)}, {plural(comparison.pairs, 'pair')}",
+            tone=tables.TONES.get(comparison.verdict or "", ""),
+        )
 
 
 def _of_cell(cell: CellReport, where: str) -> Iterator[Figure]:

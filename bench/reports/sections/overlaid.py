@@ -18,8 +18,8 @@ from bench.reports.drawing.svg import DASHES, LEFT, RIGHT, Canvas
 
 MOST_LEVELS = len(colours.LEVELS)  # of one picture
 
-Key = tuple[str, str, str]
-"""Metric, point and arm of a curve."""
+Key = tuple[str, str]
+"""Metric and arm of a curve."""
 
 
 def pictures(report: Report, contrasts: Sequence[Contrast]) -> Iterator[Picture]:
@@ -35,19 +35,19 @@ def pictures(report: Report, contrasts: Sequence[Contrast]) -> Iterator[Picture]
         for cell, name in names.items():
             for key, curve in _curves(cells[cell]):
                 by_key.setdefault(key, []).append((name, curve))
-        of_metric: dict[tuple[str, str], list[Key]] = {}  # all arms of a metric follow each other
+        of_metric: dict[str, list[Key]] = {}  # all arms of a metric follow each other
         for key in by_key:
-            of_metric.setdefault(key[:2], []).append(key)
+            of_metric.setdefault(key[0], []).append(key)
         for keys in of_metric.values():
             for key in keys:
                 yield from _of_arm(by_key[key], those[0], report)
 
 
 def _curves(cell: CellReport) -> Iterator[tuple[Key, Curve]]:
-    """Those of a cell that are lines."""
+    """Those of a cell that are lines of an arm; a point, as a trial is, has no other cell's beside it."""
     for curve in cell.curves:
-        if len(curve.steps) > 1:
-            yield (curve.metric.name, curve.point, curve.arm), curve
+        if len(curve.steps) > 1 and not curve.point:
+            yield (curve.metric.name, curve.arm), curve
 
 
 def _of_arm(found: Sequence[tuple[str, Curve]], change: Contrast, report: Report) -> Iterator[Picture]:
@@ -64,7 +64,7 @@ def _name(metric: Metric) -> str:
 
 
 def _picture(drawn: Sequence[tuple[str, Curve]], names: Sequence[str], change: Contrast, report: Report) -> Picture:
-    metric, arm, point = drawn[0][1].metric, drawn[0][1].arm, drawn[0][1].point
+    metric, arm = drawn[0][1].metric, drawn[0][1].arm
     parameter = ", ".join(change.parameters)
     topologies = [topology.name for topology in report.topologies]
     values = [value for _, curve in drawn for value in curve.middle]
@@ -85,10 +85,9 @@ def _picture(drawn: Sequence[tuple[str, Curve]], names: Sequence[str], change: C
         canvas.words(middle[-1][0] - 2, middle[-1][1] - 5, name, anchor="end")
         last = quantity(metric, curve.middle[-1])
         sentences.append(f"{name} on {curve.topology} to {last} at {curve.steps[-1]:.4g}")
-    place = ", ".join(filter(None, (point, change.where)))
-    group = name_of(f"overlaid-{change.experiment}-{metric.name}-{place}-{parameter}-{names[0]}")
+    group = name_of(f"overlaid-{change.experiment}-{metric.name}-{change.where}-{parameter}-{names[0]}")
     return Picture(
-        title=f"{upper(_name(metric))}, by {parameter}: {arm}" + (f", {place}" if place else ""),
+        title=f"{upper(_name(metric))}, by {parameter}: {arm}" + (f", {change.where}" if change.where else ""),
         canvas=canvas,
         name=name_of(f"{group}-{arm}"),
         says=f"{upper(parameter)} {'; '.join(sentences)}.",
