@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up import RATE, SINGLE
+from made_up import RATE, SINGLE, made_up
 from made_up_changes import session_of
 from scipy.stats import wilcoxon
 
@@ -289,3 +289,25 @@ def test_nothing_is_said_to_stand_alone_where_there_are_several_cells():
 
 def test_the_cpus_of_a_trial_need_no_meaning_to_be_contrasted():
     assert tune_metrics.CPUS_EACH.means == ""
+
+
+def disturbed(runs, blocks):
+    """A hypervisor took half of the machine in these blocks."""
+    return [
+        replace(run, usage=tuple(replace(row, watched_seconds=1.0, steal_seconds=1.0) for row in run.usage))
+        if run.spec.block in blocks
+        else run
+        for run in runs
+    ]
+
+
+def test_on_a_noisy_host_every_contrast_is_undecided_and_without_blocks_it_has_no_pair():
+    session, runs = made_up(cells=2, blocks=12)
+    calm = analysis.build(session, runs).contrasts[0]
+    assert {each.verdict for each in headline(calm).comparisons} >= {"faster"}
+    noisy = analysis.build(session, disturbed(runs, range(2, 13)))
+    assert {each.verdict for effect in noisy.contrasts[0].effects for each in effect.comparisons} == {"undecided"}
+    assert all("noisy host" in each.why for each in headline(noisy.contrasts[0]).comparisons)
+    nothing = analysis.build(session, disturbed(runs, range(1, 13)))
+    assert {each.pairs for each in headline(nothing.contrasts[0]).comparisons} == {0}
+    assert nothing.answer[0].startswith("Multi beside single: undecided, noisy host")
