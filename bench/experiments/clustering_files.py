@@ -63,7 +63,7 @@ ARMS = (
     Arm(name="parquet", help="Parquet, one column of lists, compressed by zstd."),
     Arm(name="arrow", help="Arrow stream of record batches, one column of lists."),
 )
-SECONDS_PER_MEBIBYTE = {"text": 0.1, "text-double": 0.25, "zlib": 0.05}  # of one CPU, to write and read
+SECONDS_PER_MEBIBYTE = {"text": 0.1, "text-double": 0.25, "zlib": 0.04}  # of one CPU, to write and read
 OTHER_SECONDS_PER_MEBIBYTE = 0.01
 SHARE_OF_MEMORY = 0.5
 COLD_SHARE = 0.5  # of a file that must come from the disk for its read to count as cold

@@ -65,12 +65,12 @@ ARMS = (
 MOST_DIFFERENCES_BYTES = 512 * 2**20  # of a broadcast: it makes as much twice
 SHARE_OF_MEMORY = 0.25  # for the points of all jobs
 POINT_ITERATIONS_PER_SECOND = {
-    "lloyd": 16e6,
-    "elkan": 5.2e6,
-    "gemm": 5.8e6,
-    "broadcast": 0.7e6,
-    "broadcast-unique": 0.76e6,
-    "lloyd-unique": 8e6,
+    "lloyd": 17e6,
+    "elkan": 6e6,
+    "gemm": 7e6,
+    "broadcast": 0.85e6,
+    "broadcast-unique": 0.85e6,
+    "lloyd-unique": 10e6,
 }
 """On one CPU, in the study's shape: only to guess how long a session takes."""
 

@@ -31,6 +31,7 @@ DOWN_SECONDS = 1.5
 MOST_SAMPLES = 10_000  # of a cell in one run
 MOST_BLOCKS = 60  # where a precision is asked for, and no number of blocks
 MOST_RUNS = 50_000  # of a session: weeks of work
+FEWEST_DAYS = 3  # below them a duration is in hours
 QUIET_CHECK_SECONDS = 0.5  # before a block, on an idle machine: one measurement of the quiet check
 
 Levels = Mapping[str, tuple[Value, ...]]
@@ -454,8 +455,10 @@ def run_key(spec: Spec) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """4 s, 3 min, 1 h 20 min."""
+    """4 s, 3 min, 1 h 20 min, 5 days."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = math.ceil(seconds / 60)
+    if minutes >= FEWEST_DAYS * 24 * 60:
+        return f"{minutes / 60 / 24:,.0f} days"
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"

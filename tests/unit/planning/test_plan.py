@@ -172,7 +172,9 @@ def test_more_work_is_guessed_to_take_longer() -> None:
     assert guess(1_000_000) > 50 * guess(100)
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(3.4, "3 s"), (89, "89 s"), (91, "2 min"), (3700, "1 h 02 min")])
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(3.4, "3 s"), (89, "89 s"), (91, "2 min"), (3700, "1 h 02 min"), (400_000, "5 days")]
+)
 def test_durations_read_like_speech(seconds: float, words: str) -> None:
     assert plan.format_duration(seconds) == words
 
