@@ -24,9 +24,9 @@ def excluded_blocks(evidence: Evidence) -> Iterator[Caveat]:
     if exclusions.is_forced:
         text = f"{number} would be excluded, and are used all the same (--allow-noise): {which}{rest}."
     elif exclusions.is_noisy:
-        text = f"noisy host: {number} {EXCLUDED}, so every verdict is undecided: see Runs."
+        text = f"noisy host: {number} {EXCLUDED}, so all is undecided: see Runs (--detail)."
     else:
-        text = f"{number} {EXCLUDED}, in all cells and arms: see Runs."
+        text = f"{number} {EXCLUDED} everywhere: see Runs (--detail)."
     yield Caveat(severity="weakens", about=SESSION, text=text)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bench.analysis.cells import CellReport
-from bench.analysis.comparison import Comparison, Side
+from bench.analysis.comparison import NOT_MEASURED, Comparison, Side
 from bench.analysis.levels import Allocation
 from bench.analysis.number_format import Scale, label, percent, plain, plural
 from bench.analysis.rows import MetricRow
@@ -71,6 +71,9 @@ def notes(cell: CellReport) -> Iterator[str]:
         if not any(side.values for side in row.sides.values()):
             empty.setdefault("; ".join(list(reasons)[:3]), []).append(label(row.metric))
     for reason, names in empty.items():
+        if reason == NOT_MEASURED:
+            yield f"not measured with these settings: {', '.join(names)}"
+            continue
         what = "nothing" if len(names) == len(cell.rows) else f"no {', no '.join(names)}"
         yield f"{what} measured: {reason}" if reason else f"{what} measured"
     yield from _missing_on_one_side(cell)

@@ -37,7 +37,7 @@ def sections(view: CellView) -> Iterator[Section]:
 
 def short(view: CellView) -> Short:
     """CPU, network and memory of each node; of many nodes of a topology the busiest and the idlest."""
-    columns = [each for each in _node_columns(view.cell.unit) if each[1] in _SHORT]
+    columns = [each for each in _shown(view.cell) if each[1] in _SHORT]
     columns.sort(key=lambda column: _SHORT.index(column[1]))
     cpu = ("cpu_percent", "peak_cpu_percent")
     lines = []
@@ -60,13 +60,14 @@ def short(view: CellView) -> Short:
         if between > 0:
             lines.insert(-1, tables.row([f"... {plural(between, 'node')} of {topology} between"]))
     heads = [("", False), ("CPU / peak", True), *((head, True) for head, _, _ in columns)]
-    return Short(title=f"Nodes{view.short_name}", table=tables.table(heads, lines))
+    bytes_are_counted = any(field == "sent_bytes_per_second" for _, field, _ in columns)
+    title = f"Nodes{view.short_name}{'' if bytes_are_counted else ' (bytes are not counted)'}"
+    return Short(title=title, table=tables.table(heads, lines))
 
 
 def table(cell: CellReport) -> Table:
     """A row a node: share of the work, CPU, bytes in and out, peaks."""
-    columns = _node_columns(cell.unit)
-    shown = [column for column in columns if any(getattr(row, column[1]) is not None for row in cell.nodes)]
+    shown = _shown(cell)
     heads = [("topology", False), ("node", False), *((head, True) for head, _, _ in shown)]
     return tables.table(
         heads,
@@ -75,6 +76,12 @@ def table(cell: CellReport) -> Table:
             for row in cell.nodes
         ),
     )
+
+
+def _shown(cell: CellReport) -> list[tuple[str, str, Metric | None]]:
+    """The columns in which a node has a value."""
+    columns = _node_columns(cell.unit)
+    return [column for column in columns if any(getattr(row, column[1]) is not None for row in cell.nodes)]
 
 
 def _node_columns(unit: str) -> tuple[tuple[str, str, Metric | None], ...]:

@@ -198,7 +198,7 @@ CASES = [
         usage(steal_seconds=1.0),
         {},
         "weakens",
-        "noisy host: 6 of 6 blocks excluded for interference, so every verdict is undecided",
+        "noisy host: 6 of 6 blocks excluded for interference, so all is undecided",
     ),
     (usage(host_busy_seconds=None), {}, "note", "not counted here: CPU pressure beyond own demand."),
     (began_busy, {}, "note", "1 block of 6 began on a busy machine, up to 43 % of its CPUs."),

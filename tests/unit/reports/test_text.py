@@ -180,7 +180,7 @@ def all_excluded_but_one(runs):
 
 def test_each_reason_is_written_once():
     page = " ".join(rendered(all_excluded_but_one, cells=2, blocks=8).split())
-    assert "7 of 8 blocks excluded for interference, so every verdict is undecided: see Runs." in page
+    assert "7 of 8 blocks excluded for interference, so all is undecided: see Runs (--detail)." in page
     for block in range(2, 9):
         assert page.count(f"block {block} excluded for interference: head of") == 1
     assert page.count("that others held") == 7
