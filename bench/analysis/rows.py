@@ -9,7 +9,7 @@ from functools import cached_property
 from bench.analysis.comparison import Comparison, Outcome, Side, compare, not_usable, side
 from bench.analysis.stats.estimates import Estimate
 from bench.analysis.table import Selection, Table
-from bench.analysis.usage import ArmUsage, Quantity, Uses, outcomes
+from bench.analysis.usage import ArmUsage, Quantity, Uses, is_like_idle, outcomes
 from bench.model import Metric, Run, Session, Spec
 
 Specs = Mapping[str, Sequence[Spec]]
@@ -110,17 +110,16 @@ class Question:
     def used(self, specs: Specs, quantity: Quantity, arm: str, usage: ArmUsage) -> MetricRow:
         """What an arm used on each topology, as `usage` has it."""
         uses = {name: Uses(usage, self.usable(those).at) for name, those in specs.items()}
-        by_specs = {id(those): uses[name] for name, those in specs.items()}
+        columns = {name: quantity.read(used) for name, used in uses.items()}
+        of_specs = {id(those): columns[name] for name, those in specs.items()}
         row = self.row(
-            specs,
-            quantity.metric,
-            arm,
-            lambda those: outcomes(quantity.read(by_specs[id(those)])),
-            is_compared=quantity.compared,
+            specs, quantity.metric, arm, lambda those: outcomes(of_specs[id(those)]), is_compared=quantity.compared
         )
-        like_idle = {name: quantity.is_like_idle(used) for name, used in uses.items()}
+        if quantity.idle is None:
+            return row
+        like_idle = {name: is_like_idle(columns[name], quantity.idle(used)) for name, used in uses.items()}
         sides = {name: replace(side, like_idle=like_idle[name]) for name, side in row.sides.items()}
-        return replace(row, sides=sides) if any(like_idle.values()) else row
+        return replace(row, sides=sides)
 
     def row(self, specs: Specs, metric: Metric, arm: str, read: Read, *, is_compared: bool = True) -> MetricRow:
         """What `read` finds on each topology, and the last topology beside the first, where there are two."""

@@ -359,10 +359,6 @@ class Quantity:
     compared: bool = False
     idle: Callable[[Uses], Column] | None = None  # what idle nodes would have used, where that is taken off
 
-    def is_like_idle(self, uses: Uses) -> bool:
-        """Whether it cannot be told from idle traffic."""
-        return self.idle is not None and is_like_idle(self.read(uses), self.idle(uses))
-
     @property
     def by_unit(self) -> bool:
         """Whether it is for a unit of work: then the points of a sweep have it too."""

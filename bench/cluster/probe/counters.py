@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 
-from bench.machine.counters import CLOCK_TICKS, HostCounts, read_host
+from bench.machine.counters import CLOCK_TICKS, PAGE_BYTES, HostCounts, read_host
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 
@@ -206,9 +206,8 @@ class Processes:
 
     def memory_bytes(self) -> int:
         """Their resident memory, shared pages counted once to each: an upper bound."""
-        return sum(
-            int(_text(path / "statm").split()[1]) * os.sysconf("SC_PAGE_SIZE") for path in self if _text(path / "statm")
-        )
+        pages = [_text(path / "statm").split() for path in self]  # nothing, of one that has ended since
+        return sum(int(fields[1]) for fields in pages if fields) * PAGE_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from made_up import MULTI, RATE, SINGLE, SessionShape, made_up
 
 from bench import analysis
 from bench.analysis.table import Table
-from bench.analysis.usage import ArmUsage, Uses, node_rows, overlap, quantities
+from bench.analysis.usage import ArmUsage, Uses, is_like_idle, node_rows, overlap, quantities
 from bench.model import Interval, NodeUsage, Sample
 
 
@@ -116,7 +116,8 @@ def test_up_to_twice_what_idle_nodes_send_is_not_told_from_idle_traffic(sent, li
     assert row.sent_bytes_per_second == pytest.approx(sent / 10 - 1_000)
     assert row.like_idle == (("sent_bytes_per_second", "sent_bytes_per_unit") if like_idle else ())
     wire = next(each for each in quantities("input") if each.metric.means == "wire bytes")
-    assert wire.is_like_idle(use) == like_idle
+    assert wire.idle
+    assert is_like_idle(wire.read(use), wire.idle(use)) == like_idle
 
 
 def test_no_bytes_where_idle_nodes_send_none_are_no_idle_traffic():
