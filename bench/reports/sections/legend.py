@@ -22,22 +22,7 @@ def entries(report: Report) -> Iterator[tuple[str, str]]:
             " no brackets: it was the same each time, or there was one; ~: too few for 95 %"
         ),
     )
-    if len(report.topologies) > 1:
-        baseline, candidate = report.topologies[0].name, report.topologies[-1].name
-        yield (
-            f"{candidate}/{baseline}",
-            "the ratio of the two, block by block; 1 is no difference; an interval that holds 1 has not shown any",
-        )
-        yield "could show", "the smallest difference that this many pairs find in 4 of 5 sessions"
-        margin = percent(report.margin)
-        yield (
-            "verdict",
-            (
-                f"faster, slower: the interval excludes 1 and the ratio is more than {margin} off; equivalent: all of it is"
-                f" within {margin}; below margin: a difference, but within {margin}; undecided: the rest; sizes and shares are"
-                " higher or lower, not faster"
-            ),
-        )
+    yield from _comparisons(report)
     yield "*", "the headline: the metric that answers the question"
     if any(len({row.arm.name for row in cell.arms}) > 1 for cell in report.cells):
         yield (
@@ -84,3 +69,34 @@ def entries(report: Report) -> Iterator[tuple[str, str]]:
             f"{LIKE_IDLE}: beyond what idle nodes send and receive in the same time, it is no more than that once again",
         )
     yield "-", "not counted or not measured here, which is not zero"
+
+
+def _comparisons(report: Report) -> Iterator[tuple[str, str]]:
+    """Of ratios: of topologies, of the cells of a change, and what is said of them."""
+    if len(report.topologies) > 1:
+        baseline, candidate = report.topologies[0].name, report.topologies[-1].name
+        yield (
+            f"{candidate}/{baseline}",
+            "the ratio of the two, block by block; 1 is no difference; an interval that holds 1 has not shown any",
+        )
+        yield "could show", "the smallest difference that this many pairs find in 4 of 5 sessions"
+    if report.contrasts:
+        yield (
+            "after/before",
+            "the factor of a change: the value with it divided by the one without, in the same block",
+        )
+    if report.contrasts and len(report.topologies) > 1:
+        yield (
+            "gains more, less",
+            "the factor of a change on one topology divided by that on the other, in the same block, is not 1",
+        )
+    if report.contrasts or len(report.topologies) > 1:
+        margin = percent(report.margin)
+        yield (
+            "verdict",
+            (
+                f"faster, slower: the interval excludes 1 and the ratio is more than {margin} off; equivalent: all of it is"
+                f" within {margin}; below margin: a difference, but within {margin}; undecided: the rest; sizes and shares are"
+                " higher or lower, not faster"
+            ),
+        )
