@@ -1,4 +1,4 @@
-"""Two topologies, or two cells, side by side: one value an invocation, paired by block, a ratio with an interval, a verdict."""
+"""Compares two topologies, or two cells: one value per invocation, paired by block, a ratio with an interval, and a verdict."""
 
 from __future__ import annotations
 
@@ -13,65 +13,65 @@ from bench.analysis.stats.estimates import Estimate, Spread
 from bench.model import Metric, Run
 
 MARGIN = 0.02
-EXCLUDED = "excluded for interference"  # of a block; what interfered is said in one place of a report
+EXCLUDED = "excluded for interference"  # of a block; the report states the interference in one place
 NOT_MEASURED = "not measured"
 Verdict = Literal["faster", "slower", "differs", "equivalent", "below margin", "undecided"]
 Outcome = float | str
-"""A value, or the reason that there is none."""
+"""A value, or the reason why there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """One metric of one arm in one cell on one topology: the median over invocations, and what it rests on."""
+    """One metric of one arm in one cell on one topology: the median over invocations, and the values behind it."""
 
-    estimate: Estimate | None  # the median and its order-statistic interval; None: `missing` says why
+    estimate: Estimate | None  # the median and its order-statistic interval; None if there are no values
     spread: Spread | None
-    values: Mapping[int, float]  # block: the invocation's value
-    missing: Mapping[int, str]  # block: the reason that there is none
-    outliers: tuple[int, ...] = ()  # blocks, marked and never dropped
-    like_idle: bool = False  # an amount beyond the idle baseline that cannot be told from idle traffic
+    values: Mapping[int, float]  # of the invocations, by block
+    missing: Mapping[int, str]  # the reason for each block without a value
+    outliers: tuple[int, ...] = ()  # blocks; marked, never dropped
+    like_idle: bool = False  # an amount beyond the idle baseline that is not distinguishable from idle traffic
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """candidate / baseline over the blocks that have both, and what may be said about it."""
+    """candidate / baseline over the blocks that have both, with the verdict."""
 
     baseline: str
     candidate: str
     pairs: int
-    missing: Mapping[int, str]  # block: the reason that it gave no pair
+    missing: Mapping[int, str]  # the reason for each block without a pair
     ratio: Estimate | None = None  # Hodges-Lehmann, signed-rank interval
     cross_check: Estimate | None = None  # geometric mean, Student's interval
-    skewed: bool = False  # the two differ by more than half of the wider interval
+    skewed: bool = False  # ratio and cross-check differ by more than half of the wider interval
     p: float | None = None
     p_adjusted: float | None = None
     adjustment: str | None = None
-    smallest_effect: float | None = None  # that this many pairs find in 4 of 5 sessions: 0.05 is 5 %
-    pairs_needed: int | None = None  # to find a difference as large as the margin
+    smallest_effect: float | None = None  # detected by this many pairs in 4 of 5 sessions; 0.05 is 5 %
+    pairs_needed: int | None = None  # to detect a difference as large as the margin
     outliers: tuple[int, ...] = ()
     verdict: Verdict | None = None
     refused: bool = False  # a caveat blocks the verdict
-    why: str = ""  # what the verdict rests on, or why there is none
+    why: str = ""  # the basis of the verdict, or the reason why there is none
 
 
 def not_usable(run: Run) -> str:
-    """Why a run's numbers may not be used, in one line."""
+    """Return in one line why a run's samples must not be used."""
     reasons = "; ".join(run.reasons)
     return reasons if reasons == EXCLUDED else f"{run.status}: {reasons}" if reasons else run.status
 
 
 def attempts_that_count(runs: Sequence[Run]) -> dict[str, Run]:
-    """By Spec: the last attempt that is ok, or else the last."""
+    """Return for each Spec the last attempt that is ok, or else the last attempt."""
     chosen: dict[str, Run] = {}
     for run in sorted(runs, key=lambda run: (run.status == "ok", run.spec.attempt)):
         chosen[run.spec.id] = run
     return chosen
 
 
-def side(found: Mapping[int, Outcome]) -> Side:
-    """The median over blocks, with its interval, spread and outliers."""
-    values = {block: value for block, value in found.items() if not isinstance(value, str)}
-    missing = {block: reason for block, reason in found.items() if isinstance(reason, str)}
+def side(outcomes: Mapping[int, Outcome]) -> Side:
+    """Summarise outcomes by block: the median with its interval, the spread and the outliers."""
+    values = {block: value for block, value in outcomes.items() if not isinstance(value, str)}
+    missing = {block: reason for block, reason in outcomes.items() if isinstance(reason, str)}
     ordered = sorted(values.values())
     return Side(
         estimate=estimates.median_with_interval(ordered) if ordered else None,
@@ -85,12 +85,12 @@ def side(found: Mapping[int, Outcome]) -> Side:
 def compare(
     metric: Metric, sides: Mapping[str, Side], *, baseline: str, candidate: str, margin: float = MARGIN
 ) -> Comparison:
-    """candidate / baseline, pair by pair."""
+    """Compare two sides of a metric, pair by pair."""
     pairing = _pair(sides[baseline], sides[candidate], baseline=baseline, candidate=candidate)
     logs = list(pairing.logs.values())
-    found = Comparison(baseline=baseline, candidate=candidate, pairs=len(logs), missing=pairing.missing)
+    comparison = Comparison(baseline=baseline, candidate=candidate, pairs=len(logs), missing=pairing.missing)
     if not logs:
-        return replace(found, why="no block has a value of both")
+        return replace(comparison, why="no block has a value of both")
     ratio = estimates.hodges_lehmann(logs)
     cross_check = estimates.mean_with_t_interval(logs)
     deviation = estimates.standard_deviation(logs)
@@ -98,7 +98,7 @@ def compare(
     needed = None if deviation is None else power.pairs_needed(deviation, margin)
     verdict, why = judge(estimates.exponential(ratio), metric, margin=margin, smallest=smallest, needed=needed)
     return replace(
-        found,
+        comparison,
         ratio=estimates.exponential(ratio),
         cross_check=estimates.exponential(cross_check),
         skewed=estimates.disagree(ratio, cross_check),
@@ -118,12 +118,12 @@ class _Pairing:
 
 
 def log_ratios(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
-    """log(other / one) of each block that has both values above zero, in the order of the blocks."""
+    """Return log(other / one) of each block with both values above zero, in the order of the blocks."""
     return {b: math.log(other[b] / one[b]) for b in sorted(one.keys() & other.keys()) if one[b] > 0 and other[b] > 0}
 
 
 def _pair(one: Side, other: Side, *, baseline: str, candidate: str) -> _Pairing:
-    """Log-ratios of the blocks that have both values, and what is wrong with the rest."""
+    """Return the log-ratios of the blocks that have both values, and the reasons for the others."""
     pairing = _Pairing(logs=log_ratios(one.values, other.values))
     for block in sorted({*one.values, *one.missing, *other.values, *other.missing}):
         gaps = [
@@ -140,16 +140,16 @@ def _pair(one: Side, other: Side, *, baseline: str, candidate: str) -> _Pairing:
 
 
 def is_enough(estimate: Estimate | None) -> bool:
-    """Whether a statement may rest on `estimate`: it has the pairs, or the invocations, that a verdict needs."""
+    """Whether `estimate` rests on as many pairs or invocations as a verdict needs."""
     return estimate is not None and estimate.n >= estimates.FEWEST_FOR_VERDICT
 
 
 def judge(
     ratio: Estimate, metric: Metric, *, margin: float, smallest: float | None = None, needed: int | None = None
 ) -> tuple[Verdict | None, str]:
-    """The verdict on a ratio, and what it rests on.
+    """Return the verdict on a ratio, and its basis.
 
-    The margin is the same distance both ways on the scale of ratios: from 1/(1 + margin) to 1 + margin.
+    The margin is the same distance in both directions on the scale of ratios: from 1/(1 + margin) to 1 + margin.
     """
     if not is_enough(ratio) or ratio.low is None or ratio.high is None:
         return None, f"{plural(ratio.n, 'pair')}, and a verdict needs {estimates.FEWEST_FOR_VERDICT}"

@@ -1,4 +1,4 @@
-"""What was true on the two topologies, side by side: what had to be equal, and was not."""
+"""Compares the facts of runs: between the topologies of a session, and between two sessions."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from operator import attrgetter
 
 from bench.model import Facts, Run, Topology
 
-# Names, places and ids, which are new in every cluster and change no number.
+# Suffixes of names, places and ids, which differ in every cluster and change no result.
 _OF_ONE_CLUSTER = ("_ID", "_PATH", "_DIR", "_ADDRESS", "_ADDRESSES", "_PORT", "_TOKEN")
-_ALMOST = 0.01  # memory and object store are divided over nodes, and rounded
+_ALMOST = 0.01  # relative: memory and object store are divided over nodes, and rounded
 
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """One thing that was not the same. `confounds`: the two topologies differ in it within a block."""
+    """One fact that was not equal. `confounds`: the two topologies differ in it within a block."""
 
     what: str
     text: str
     confounds: bool
-    is_data: bool = False  # other inputs: no option forces a verdict all the same
+    is_data: bool = False  # other input data: no option allows a verdict then
 
 
 @dataclass(frozen=True)
 class _Fact:
     name: str
     read: Callable[[Facts], Mapping[str, str]]
-    confounds: bool = True  # False: it may change a number, and it is not known to
+    confounds: bool = True  # False: it may change results, but is not known to
     is_data: bool = False
-    may_lack: bool = False  # earlier records say nothing of it, and that is no difference
+    may_lack: bool = False  # earlier records do not have it, which is not a difference
 
 
 def _all(values: Iterable[object]) -> str:
@@ -37,8 +37,8 @@ def _all(values: Iterable[object]) -> str:
 
 
 def _by_key(maps: Sequence[Mapping[str, object]]) -> Mapping[str, str]:
-    keys = sorted({key for each in maps for key in each if not key.endswith(_OF_ONE_CLUSTER)})
-    return {key: _all(each.get(key, "unset") for each in maps) for key in keys}
+    keys = sorted({key for by_name in maps for key in by_name if not key.endswith(_OF_ONE_CLUSTER)})
+    return {key: _all(by_name.get(key, "unset") for by_name in maps) for key in keys}
 
 
 _FACTS = (
@@ -55,7 +55,7 @@ _FACTS = (
     _Fact("", lambda facts: {"profiler": facts.profiler or "none"}),
     _Fact("Ray's setting", lambda facts: _by_key([facts.ray_config]), confounds=False),
 )
-_OF_ONE_TOPOLOGY = (  # these differ between topologies, and not between two sessions on the same one
+_OF_ONE_TOPOLOGY = (  # these differ between topologies, but not between two sessions on the same topology
     _Fact("", lambda facts: {"CPUs granted to a node": _all(node.cpus_granted for node in facts.nodes)}),
     _Fact("", lambda facts: {"CPU quota of a node": _all(node.cpu_quota or "none" for node in facts.nodes)}),
     _Fact(
@@ -74,53 +74,54 @@ _OF_ONE_TOPOLOGY = (  # these differ between topologies, and not between two ses
 
 
 def differences(runs: Sequence[Run]) -> Iterator[Difference]:
-    """What differs between the topologies of a block, or between the blocks."""
-    # Each cell has data of its own, and may have Ray's settings of its own: what is said of several is said once.
+    """Yield what differs between the topologies of a block, or between the blocks."""
+    # Each cell has its own data, and may have its own Ray settings; a difference in several cells is reported once.
     cells: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         cells.setdefault((run.spec.experiment, run.spec.cell), []).append(run)
-    yield from dict.fromkeys(each for those in cells.values() for each in _of_one_cell(those))
+    yield from dict.fromkeys(difference for of_cell in cells.values() for difference in _of_one_cell(of_cell))
 
 
 def _of_one_cell(runs: Sequence[Run]) -> Iterator[Difference]:
-    kinds: list[Facts] = []  # few: each is read once
+    kinds: list[Facts] = []  # distinct facts, of which there are few
     with_facts = [(run, _kind(run.facts, kinds)) for run in runs if run.facts is not None]
     for fact in _FACTS:
-        seen = [fact.read(facts) for facts in kinds]
-        for key in sorted({key for values in seen for key in values}):
-            if len({values.get(key, "unset") for values in seen}) > 1:
-                found = [
-                    (run.spec.topology.name, run.spec.block, seen[kind].get(key, "unset")) for run, kind in with_facts
+        values_by_kind = [fact.read(facts) for facts in kinds]
+        for key in sorted({key for values in values_by_kind for key in values}):
+            if len({values.get(key, "unset") for values in values_by_kind}) > 1:
+                values_of_runs = [
+                    (run.spec.topology.name, run.spec.block, values_by_kind[kind].get(key, "unset"))
+                    for run, kind in with_facts
                 ]
-                described = _describe(f"{fact.name} {key}".strip(), found, fact.confounds)
+                described = _describe(f"{fact.name} {key}".strip(), values_of_runs, fact.confounds)
                 yield replace(described, is_data=fact.is_data and described.confounds)
 
 
 def _kind(facts: Facts, kinds: list[Facts]) -> int:
-    """Where in `kinds` the same facts are, but for what each cluster has of its own; they are added where they are not."""
-    for at, known in enumerate(kinds):
+    """Return the position in `kinds` of the same facts, ignoring what differs in every cluster; append them if missing."""
+    for position, known in enumerate(kinds):
         if _without_cluster(known) == _without_cluster(facts):
-            return at
+            return position
     kinds.append(facts)
     return len(kinds) - 1
 
 
-# A cluster's id and what was measured in it: of these no fact is made.
+# A cluster's id and measurements in it are not compared.
 _OWN = ("cluster", "clock", "clock_offsets_seconds", "copy_bytes_per_second")
-_without_cluster = attrgetter(*[each.name for each in fields(Facts) if each.name not in _OWN])
+_without_cluster = attrgetter(*[field.name for field in fields(Facts) if field.name not in _OWN])
 
 
-def _describe(what: str, found: Sequence[tuple[str, int, str]], confounds: bool) -> Difference:
+def _describe(name: str, values_of_runs: Sequence[tuple[str, int, str]], confounds: bool) -> Difference:
     by_block: dict[int, set[str]] = {}
     by_topology: dict[str, set[str]] = {}
-    for topology, block, value in found:
+    for topology, block, value in values_of_runs:
         by_block.setdefault(block, set()).add(value)
         by_topology.setdefault(topology, set()).add(value)
     if any(len(values) > 1 for values in by_block.values()):
-        sides = "; ".join(f"{name}: {_few(values)}" for name, values in by_topology.items())
-        return Difference(what=what, text=f"{what} differs between the topologies ({sides})", confounds=confounds)
-    values = {value for _, _, value in found}
-    return Difference(what=what, text=f"{what} differs between the blocks ({_few(values)})", confounds=False)
+        sides = "; ".join(f"{topology}: {_few(values)}" for topology, values in by_topology.items())
+        return Difference(what=name, text=f"{name} differs between the topologies ({sides})", confounds=confounds)
+    values = {value for _, _, value in values_of_runs}
+    return Difference(what=name, text=f"{name} differs between the blocks ({_few(values)})", confounds=False)
 
 
 def _few(values: set[str]) -> str:
@@ -129,18 +130,18 @@ def _few(values: set[str]) -> str:
 
 
 def planned_totals(topologies: Sequence[Topology]) -> Iterator[Difference]:
-    """What the plan gave one topology more of than the other."""
+    """Yield the resources of which the plan gave one topology more than the other."""
     for name in topologies[0].totals if topologies else ():
         yield from _unequal(name, {topology.name: topology.totals[name] for topology in topologies}, exact=True)
 
 
 def measured_totals(runs: Sequence[Run]) -> Iterator[Difference]:
-    """What the nodes of one topology really had more of, all together, than those of the other."""
+    """Yield the resources of which the nodes of one topology really had more in total than those of the other."""
     by_size = sorted(runs, key=lambda run: run.spec.topology.nodes)
     facts = {run.spec.topology.name: run.facts for run in by_size if run.facts is not None}
     amounts: dict[str, dict[str, int]] = {}
-    for topology, seen in facts.items():
-        for name, amount in _totals(seen).items():
+    for topology, facts_of_topology in facts.items():
+        for name, amount in _totals(facts_of_topology).items():
             amounts.setdefault(name, {})[topology] = amount
     for name, by_topology in amounts.items():
         exact = name.endswith(("CPUs", "threads"))
@@ -164,9 +165,11 @@ def _totals(facts: Facts) -> dict[str, int]:
 
 
 def _unset_threads(facts: Mapping[str, Facts]) -> Iterator[Difference]:
-    for name in sorted({name for each in facts.values() for node in each.nodes for name in node.threads}):
+    for name in sorted({name for of_topology in facts.values() for node in of_topology.nodes for name in node.threads}):
         unset = [
-            t for t, each in facts.items() if any(not node.threads.get(name, "").isdecimal() for node in each.nodes)
+            topology
+            for topology, of_topology in facts.items()
+            if any(not node.threads.get(name, "").isdecimal() for node in of_topology.nodes)
         ]
         if unset and len(unset) < len(facts):
             yield Difference(what=name, text=f"{name} is unset on {' and '.join(unset)} only", confounds=True)
@@ -181,9 +184,9 @@ def _unequal(what: str, amounts: Mapping[str, int], *, exact: bool) -> Iterator[
 
 
 def between(one: Sequence[Run], other: Sequence[Run]) -> Iterator[Difference]:
-    """What was not the same in two sessions, whose runs these are: of one experiment, on one topology.
+    """Yield what was not equal in two sessions, given their runs of one experiment on one topology.
 
-    There Ray's settings must be equal too. A machine that was booted anew has changed its state, and is not another machine.
+    Ray's settings must be equal between sessions. A reboot between them changes the machine's state, but not the machine.
     """
     sides = [[run.facts for run in runs if run.facts is not None] for runs in (one, other)]
     if not all(sides):
@@ -191,11 +194,11 @@ def between(one: Sequence[Run], other: Sequence[Run]) -> Iterator[Difference]:
         return
     for fact in (*_FACTS, *_OF_ONE_TOPOLOGY):
         confounds = fact.confounds or fact in _FACTS
-        there, here = (_seen([fact.read(facts) for facts in side]) for side in sides)
-        if fact.may_lack and not (there and here):
+        before_by_key, after_by_key = (_values([fact.read(facts) for facts in side]) for side in sides)
+        if fact.may_lack and not (before_by_key and after_by_key):
             continue
-        for key in sorted({*there, *here}):
-            before, after = there.get(key, {"unset"}), here.get(key, {"unset"})
+        for key in sorted({*before_by_key, *after_by_key}):
+            before, after = before_by_key.get(key, {"unset"}), after_by_key.get(key, {"unset"})
             if before != after:
                 what = f"{fact.name} {key}".strip()
                 text = f"{what}: {_few(before)}, then {_few(after)}"
@@ -203,20 +206,21 @@ def between(one: Sequence[Run], other: Sequence[Run]) -> Iterator[Difference]:
     yield from _other_amounts(*([_totals(facts) for facts in side] for side in sides))
 
 
-def _seen(maps: Sequence[Mapping[str, str]]) -> dict[str, set[str]]:
-    return {key: {each.get(key, "unset") for each in maps} for key in {key for each in maps for key in each}}
+def _values(maps: Sequence[Mapping[str, str]]) -> dict[str, set[str]]:
+    keys = {key for by_name in maps for key in by_name}
+    return {key: {by_name.get(key, "unset") for by_name in maps} for key in keys}
 
 
 def _other_amounts(one: Sequence[Mapping[str, int]], other: Sequence[Mapping[str, int]]) -> Iterator[Difference]:
-    """Memory and object store, which are rounded: one that is counted on one side only differs too."""
+    """Yield memory and object store if they differ by more than rounding, or were counted in one session only."""
     for name in ("memory", "object store"):
-        before, after = ({each.get(name) for each in side} for side in (one, other))
+        before, after = ({totals.get(name) for totals in side} for side in (one, other))
         amounts = [amount for amount in before | after if amount is not None]
         almost = (
             len(amounts) > 0 and None not in before | after and max(amounts) - min(amounts) <= _ALMOST * max(amounts)
         )
         if before != after and not almost:
-            said = ", then ".join(
-                _few({"none" if each is None else f"{each:,} bytes" for each in s}) for s in (before, after)
+            sizes = ", then ".join(
+                _few({"none" if amount is None else f"{amount:,} bytes" for amount in side}) for side in (before, after)
             )
-            yield Difference(what=name, text=f"{name}: {said}", confounds=True)
+            yield Difference(what=name, text=f"{name}: {sizes}", confounds=True)

@@ -1,6 +1,6 @@
-"""What the nodes' threads met with while something was timed: waits for a CPU, switches away from it, its speed and warmth.
+"""Summarises how the nodes' threads were scheduled during timed intervals: waits for a CPU, context switches, clock, temperature.
 
-It excludes nothing: a node with more threads than CPUs makes them wait itself. It is for who asks why one topology took longer.
+It excludes nothing: a node with more threads than CPUs makes them wait itself. It helps to explain why a topology took longer.
 """
 
 from __future__ import annotations
@@ -23,33 +23,35 @@ _COUNTED = ("run_queue_wait_seconds", "voluntary_switches", "involuntary_switche
 
 @dataclass(frozen=True, kw_only=True)
 class Scheduling:
-    """Of one topology, over its usable runs, warm-ups and idle time left out. None: not counted here."""
+    """Scheduling on one topology, over its usable runs, without warm-ups and idle time. None: not counted here."""
 
     topology: str
-    waited_per_cpu_second: (
-        float | None
-    )  # seconds that threads were fit to run without a CPU, for each that they had one
+    # Seconds that threads were ready to run but had no CPU, for each second that they had one.
+    waited_per_cpu_second: float | None
     voluntary_switches_per_cpu_second: float | None
     involuntary_switches_per_cpu_second: float | None
-    least_mhz: float | None  # of a node's CPUs, at the end of a sample
+    least_mhz: float | None  # of any CPU of a node, at the end of a sample
     most_mhz: float | None
     most_celsius: float | None
-    cores: str | None  # of each node: "2 performance 4.9 GHz cores of 2 threads"
-    copy_bytes_per_second: float | None  # median over runs: what one core of the driver's node copies
+    cores: str | None  # of each node, such as "2 performance 4.9 GHz cores of 2 threads"
+    copy_bytes_per_second: float | None  # median over runs of how fast one core of the driver's node copies memory
 
 
-def scheduling(topology: str, those: Selection) -> Scheduling:
-    """What is known of runs which are of one topology."""
+def scheduling(topology: str, selection: Selection) -> Scheduling:
+    """Summarise runs of one topology."""
     import numpy as np
 
-    table, runs = those.table, those.runs
-    rows = those.usage[~(table.usage.named(arm=IDLE) | table.warm_usage)[those.usage]]
-    copied = [run.facts.copy_bytes_per_second for run in runs if run.facts and run.facts.copy_bytes_per_second]
+    table, runs = selection.table, selection.runs
+    rows = selection.usage[~(table.usage.named(arm=IDLE) | table.warm_usage)[selection.usage]]
+    copy_rates = [run.facts.copy_bytes_per_second for run in runs if run.facts and run.facts.copy_bytes_per_second]
     waited, voluntary, involuntary = (_per_cpu_second(table.usage, rows, name) for name in _COUNTED)
     mhz, celsius = (table.usage.read(name)[rows] for name in ("cpu_mhz", "celsius"))
     least_mhz, most_mhz, most_celsius = known(
         np.array(
-            [np.fmin.reduce(mhz, initial=np.nan), *(np.fmax.reduce(each, initial=np.nan) for each in (mhz, celsius))]
+            [
+                np.fmin.reduce(mhz, initial=np.nan),
+                *(np.fmax.reduce(values, initial=np.nan) for values in (mhz, celsius)),
+            ]
         )
     )
     return Scheduling(
@@ -61,12 +63,12 @@ def scheduling(topology: str, those: Selection) -> Scheduling:
         most_mhz=most_mhz,
         most_celsius=most_celsius,
         cores=of_each_node(runs),
-        copy_bytes_per_second=median(copied) if copied else None,
+        copy_bytes_per_second=median(copy_rates) if copy_rates else None,
     )
 
 
 def _per_cpu_second(usage: TableColumns[NodeUsage], rows: Positions, name: str) -> float | None:
-    """Over the rows that have both: what ended with a process is counted in neither."""
+    """Return the sum of a counter per CPU second, over the rows that have both: processes that ended are in neither."""
     import numpy as np
 
     counted, cpu = usage.read(name)[rows], usage.read("cpu_seconds")[rows]
@@ -76,12 +78,12 @@ def _per_cpu_second(usage: TableColumns[NodeUsage], rows: Positions, name: str) 
 
 
 def by_topology(names: Sequence[str], table: Table) -> Iterator[Scheduling]:
-    """Of each topology of which anything is known."""
+    """Yield the scheduling of each topology that has any."""
     usable = [run for run in table.runs if run.status == "ok"]
     for name in names:
-        found = scheduling(name, table.of(run for run in usable if run.spec.topology.name == name))
-        if found != Scheduling(topology=name, **dict.fromkeys(_FIELDS)):
-            yield found
+        summary = scheduling(name, table.of(run for run in usable if run.spec.topology.name == name))
+        if summary != Scheduling(topology=name, **dict.fromkeys(_FIELDS)):
+            yield summary
 
 
 _FIELDS = tuple(name for name in Scheduling.__dataclass_fields__ if name != "topology")

@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 Key = tuple[str, str, str | None, str]
-"""A metric, an arm, a node and a point."""
+"""Identifies a series of samples: metric, arm, node and point."""
 
 Column = Sequence[float | None]
-"""By run. None: it was not counted."""
+"""Values by run; None if it was not counted."""
 
 Mean = Literal["rate", "mean", "share"]
-"""Of the samples of a run: work over time, the arithmetic mean, or the sum of the values over the time."""
+"""How to average the samples of a run: work over time, arithmetic mean, or sum of values over time."""
 
 Series = tuple[Sequence[Sequence[float]], Sequence[Sequence[float]]]
-"""By run, the values of its turns in their order: all of them, and one for each turn, which is the mean of several."""
+"""The values of each run's turns in order: first all of them, then one per turn, the mean if it has several."""
 
 Row = TypeVar("Row")
 
 
 def known(values: Numbers) -> list[float | None]:
-    """None in place of NaN."""
+    """Return the values as a list with None in place of NaN."""
     import numpy as np
 
     objects = values.astype(float).astype(object)
@@ -50,18 +50,18 @@ def known(values: Numbers) -> list[float | None]:
 
 
 def numbered(*columns: Numbers | Positions) -> Positions:
-    """A number for each row, the same for rows that are equal in all columns."""
+    """Number the rows, so that rows that are equal in all columns get the same number."""
     import numpy as np
 
     order = np.lexsort(columns)
     differs = [column[order[1:]] != column[order[:-1]] for column in columns]
-    found = np.zeros(len(order), dtype=np.intp)
-    found[order[1:]] = np.cumsum(np.any(differs, axis=0))
-    return found
+    numbers = np.zeros(len(order), dtype=np.intp)
+    numbers[order[1:]] = np.cumsum(np.any(differs, axis=0))
+    return numbers
 
 
 class Groups:
-    """Rows by the number of their group, which is below `count`; a group may have none."""
+    """Rows in `count` groups, given the number of each row's group; a group may be empty."""
 
     def __init__(self, group: Positions, count: int) -> None:
         import numpy as np
@@ -73,37 +73,37 @@ class Groups:
         self._starts = (np.cumsum(self.sizes) - self.sizes)[self._filled]
 
     def sums(self, values: Numbers) -> Numbers:
-        """Of each group, with the bits of a long double, so that their order hardly ever matters; 0 where there is none."""
+        """Sum each group, in long double so that the order of rows hardly matters; 0 for an empty group."""
         import numpy as np
 
         return self._reduced(np.add, values.astype(np.longdouble), 0.0)
 
     def most(self, values: Numbers) -> Numbers:
-        """The greatest of each group, NaN left out; NaN where there is none."""
+        """Return the greatest value of each group, without NaN; NaN for an empty group."""
         import numpy as np
 
         return self._reduced(np.fmax, values, math.nan)
 
     def least(self, values: Numbers) -> Numbers:
-        """The least of each group, NaN left out; NaN where there is none."""
+        """Return the least value of each group, without NaN; NaN for an empty group."""
         import numpy as np
 
         return self._reduced(np.fmin, values, math.nan)
 
-    def _reduced(self, how: np.ufunc, values: Numbers, empty: float) -> Numbers:
+    def _reduced(self, operation: np.ufunc, values: Numbers, empty: float) -> Numbers:
         import numpy as np
 
-        found = np.full(self._count, empty, dtype=values.dtype)
+        result = np.full(self._count, empty, dtype=values.dtype)
         if len(self._filled):
-            found[self._filled] = how.reduceat(values[self._order], self._starts)
-        return found
+            result[self._filled] = operation.reduceat(values[self._order], self._starts)
+        return result
 
 
 class TableColumns(Generic[Row]):
-    """Rows of runs, one run after the other, field by field."""
+    """Rows of several runs, one run after the other, as a column per field."""
 
     def __init__(self, by_run: Sequence[Columns[Row]], layout: Layout[Row], *names: str) -> None:
-        """`names`: of the fields that name a row. Rows with the same names have the same key."""
+        """`names`: the fields that identify a row. Rows with equal names have the same key."""
         import numpy as np
 
         self._by_run = by_run
@@ -117,7 +117,7 @@ class TableColumns(Generic[Row]):
         self._columns = dict[str, "Numbers"]()
 
     def read(self, name: str) -> Numbers:
-        """A field of each row; NaN: it has none."""
+        """Return a field of each row; NaN if it has none."""
         import numpy as np
 
         if name not in self._columns:
@@ -126,7 +126,7 @@ class TableColumns(Generic[Row]):
 
     @cached_property
     def _texts(self) -> tuple[list[tuple[str | None, ...]], Positions]:
-        """The texts of the rows of each run, and which of them each row has."""
+        """The texts of all runs' rows, and the position in them of each row's."""
         import numpy as np
 
         texts = [of_rows for rows in self._by_run for of_rows in rows.names]
@@ -135,14 +135,14 @@ class TableColumns(Generic[Row]):
         return texts, joined + np.repeat(first, self._counts)
 
     def text(self, name: str, rows: Positions) -> list[str | None]:
-        """A field of text of these rows."""
+        """Return a text field of these rows."""
         texts, of_row = self._texts
         at = self._layout.texts.index(name)
         return [texts[which][at] for which in of_row[rows].tolist()]
 
     @cached_property
     def keys(self) -> tuple[list[Any], Positions]:
-        """The keys in the order in which they come, and which of them each row has."""
+        """The distinct keys in order of appearance, and the position in them of each row's key."""
         import numpy as np
 
         texts, of_row = self._texts
@@ -153,7 +153,7 @@ class TableColumns(Generic[Row]):
         return list(codes), np.array(code, dtype=np.intp)[of_row]
 
     def coded(self, name: str) -> tuple[list[Any], Positions]:
-        """The different values of a field of the key in the order in which they come, and which of them each row has."""
+        """Return the distinct values of a field of the key in order of appearance, and each row's position in them."""
         import numpy as np
 
         keys, of_row = self.keys
@@ -162,7 +162,7 @@ class TableColumns(Generic[Row]):
         return values, np.array([values.index(value) for value in of_key], dtype=np.intp)[of_row]
 
     def named(self, rows: Positions | slice = slice(None), **names: str | None) -> Mask:
-        """Which of these rows have these names."""
+        """Return which of these rows have these names."""
         import numpy as np
 
         wanted = [(self._names.index(name), value) for name, value in names.items()]
@@ -177,7 +177,7 @@ class TableColumns(Generic[Row]):
 
     @cached_property
     def warmup(self) -> Mask:
-        """As it was recorded."""
+        """Whether each row is a warm-up, as recorded."""
         import numpy as np
 
         return self.read("warmup").astype(np.bool_)
@@ -195,14 +195,14 @@ class TableColumns(Generic[Row]):
         return self.end - self.begin
 
     def of(self, at: Sequence[int]) -> Positions:
-        """The rows of the runs at these positions."""
+        """Return the rows of the runs at these positions."""
         import numpy as np
 
         return np.fromiter(chain.from_iterable(range(*self._bounds[run : run + 2]) for run in at), np.intp)
 
 
 class Table:
-    """Samples and usage of some runs. A run is named by its position; several by a `Selection`."""
+    """The samples and usage of runs. A run is identified by its position, several runs by a `Selection`."""
 
     def __init__(
         self,
@@ -211,7 +211,7 @@ class Table:
         *,
         columns: tuple[TableColumns[Sample], TableColumns[NodeUsage]] | None = None,
     ) -> None:
-        """`discarded`: by Spec, the first turns that do not count, where these are more than were declared."""
+        """`discarded`: how many first turns are warm-ups, by Spec, if more than declared."""
         self.runs = tuple(runs)
         self.discarded = discarded
         self.samples, self.usage = columns or (
@@ -225,16 +225,16 @@ class Table:
         self._series: dict[tuple[Key, bool], Series] = {}
 
     def discarding(self, turns: Mapping[str, int]) -> Table:
-        """The same, with so many first turns of a Spec's run that do not count."""
+        """Return the same table with these numbers of first turns discarded, by Spec."""
         return Table(self.runs, {**self.discarded, **turns}, columns=(self.samples, self.usage)) if turns else self
 
     def of(self, runs: Iterable[Run]) -> Selection:
-        """Some of the runs, in this order."""
+        """Select some of the runs, in this order."""
         return Selection(self, tuple([self._position[run.spec.id] for run in runs]))
 
     @cached_property
     def warm_samples(self) -> Mask:
-        """Which samples do not count. Of figures over several turns those count that are over all that count."""
+        """Which samples are warm-ups. A figure over several turns is one unless it covers exactly the turns that count."""
         import numpy as np
 
         if not self.discarded:
@@ -246,7 +246,7 @@ class Table:
 
     @cached_property
     def warm_usage(self) -> Mask:
-        """Which rows of usage do not count."""
+        """Which rows of usage are warm-ups."""
         if not self.discarded:
             return self.usage.warmup
         return self.usage.warmup | (self.usage.turn > 0) & (self.usage.turn <= self._turns[self.usage.run])
@@ -259,14 +259,14 @@ class Table:
 
     @cached_property
     def warmups(self) -> Sequence[int]:
-        """By run: how many of its first turns do not count."""
+        """How many first turns of each run are warm-ups."""
         import numpy as np
 
         return self._last_turn(self.warm_samples & np.isnan(self.samples.read("since")))
 
     @cached_property
     def last_warm_turn(self) -> Sequence[int]:
-        """By run: the last turn that has a sample that does not count."""
+        """The last turn of each run that has a warm-up sample."""
         return self._last_turn(self.warm_samples)
 
     def _last_turn(self, rows: Mask) -> Sequence[int]:
@@ -278,17 +278,17 @@ class Table:
 
     @cached_property
     def covered(self) -> Mapping[str, Interval]:
-        """By Spec: from the first thing that was timed to the last, on the driver's clock; runs without any are left out."""
+        """The time from the first to the last timed interval on the driver's clock, by Spec; runs without any are left out."""
         return self._spans(self.samples.turn >= 0, self.usage.turn >= 0)
 
     @cached_property
     def counted(self) -> Mapping[str, Interval]:
-        """The same of the turns that count."""
+        """The same for the turns that count."""
         return self._spans((self.samples.turn > 0) & ~self.warm_samples, (self.usage.turn > 0) & ~self.warm_usage)
 
     @cached_property
     def counted_turns(self) -> Sequence[int]:
-        """By run: how many of its turns have a sample that counts."""
+        """How many turns of each run have a sample that counts."""
         import numpy as np
 
         counts = (self.samples.turn > 0) & ~self.warm_samples
@@ -304,8 +304,8 @@ class Table:
 
         groups = Groups(np.concatenate([self.samples.run[samples], self.usage.run[usage]]), len(self.runs))
         begins, ends = groups.least(both("begin")).tolist(), groups.most(both("end")).tolist()
-        found = zip(self.runs, groups.sizes.tolist(), begins, ends, strict=True)
-        return {run.spec.id: Interval(begin, end) for run, size, begin, end in found if size}
+        spans = zip(self.runs, groups.sizes.tolist(), begins, ends, strict=True)
+        return {run.spec.id: Interval(begin, end) for run, size, begin, end in spans if size}
 
     @cached_property
     def _code(self) -> Mapping[Key, int]:
@@ -330,19 +330,19 @@ class Table:
         return _ByKey(self, *self.samples.keys)
 
     def keys_of(self, at: Sequence[int]) -> list[Key]:
-        """What these runs have samples of, in the order in which they come; curves left out."""
+        """Return the keys of these runs' samples in order of appearance, without curves."""
         names = self.samples.keys[0]
         return [names[code] for code in dict.fromkeys(chain.from_iterable(map(self._by_key.codes_of.__getitem__, at)))]
 
     def outcomes(self, key: Key, mean: Mean) -> Mapping[int, Outcome]:
-        """By run that has samples of `key`: their value, or the reason that there is none."""
+        """Return the value of `key`, or the reason why there is none, of each run that has samples of it."""
         if (key, mean) not in self._outcomes:
             code = self._code.get(key)
             self._outcomes[key, mean] = {} if code is None else self._by_key.outcomes(code, mean)
         return self._outcomes[key, mean]
 
     def series(self, key: Key, *, warmups: bool) -> Series:
-        """What the turns gave of `key`."""
+        """Return the values of `key` by turn."""
         if (key, warmups) not in self._series:
             code = self._code.get(key)
             none: Sequence[Sequence[float]] = [()] * len(self.runs)
@@ -350,16 +350,16 @@ class Table:
         return self._series[key, warmups]
 
     def first_values(self, key: Key) -> Mapping[int, float]:
-        """By run, the first value of `key`, warm-ups too; runs are left out where that is 0 or missing."""
+        """Return the first value of `key` by run, including warm-ups; runs in which it is 0 or missing are left out."""
         return self._by_key.first_values(self._code[key])
 
     def timed(self, metric: str, arm: str, rows: Positions | slice = slice(None)) -> Mask:
-        """Which of these samples are of this metric and arm and of no single node, at any point. Curves not."""
+        """Return which of these samples are of this metric and arm, at any point, but not of a single node nor of a curve."""
         return self.samples.named(rows, metric=metric, arm=arm, node=None) & ~self.is_curve[rows]
 
 
 class _ByKey:
-    """Samples in groups, each of one key in one run; curves left out. The groups of a key stand together, by run."""
+    """Samples in groups of one key and run, without curves, sorted by key and then by run."""
 
     def __init__(self, table: Table, keys: Sequence[Key], code: Positions) -> None:
         import numpy as np
@@ -377,7 +377,7 @@ class _ByKey:
 
     @cached_property
     def codes_of(self) -> Sequence[Sequence[int]]:
-        """By run: its keys, in the order in which they come."""
+        """The keys of each run, in order of appearance."""
         import numpy as np
 
         in_turn = np.lexsort((self._order[self._bounds[:-1]], self._run))
@@ -395,16 +395,16 @@ class _ByKey:
 
     @cached_property
     def _totals(self) -> Mapping[str, Numbers]:
-        """By group, of the samples that count."""
+        """Sums over the samples that count, by group."""
         import numpy as np
 
         seconds = self._table.samples.seconds[self._order]
         parts = {"n": self._counts, "seconds": seconds, "values": self._value, "work": self._value * seconds}
-        counted = {name: np.where(self._counts, each, 0).astype(np.longdouble) for name, each in parts.items()}
-        return {name: np.add.reduceat(each, self._bounds[:-1]).astype(float) for name, each in counted.items()}
+        counted = {name: np.where(self._counts, part, 0).astype(np.longdouble) for name, part in parts.items()}
+        return {name: np.add.reduceat(part, self._bounds[:-1]).astype(float) for name, part in counted.items()}
 
     def outcomes(self, code: int, mean: Mean) -> Mapping[int, Outcome]:
-        """By run that has samples of a key: their value, or the reason that there is none."""
+        """Return the value of a key, or the reason why there is none, of each run that has samples of it."""
         import numpy as np
 
         above, below = {"rate": ("work", "seconds"), "mean": ("values", "n"), "share": ("values", "seconds")}[mean]
@@ -416,7 +416,7 @@ class _ByKey:
         return {run: self._without_time(group, mean) if math.isnan(value) else value for group, run, value in values}
 
     def _without_time(self, group: int, mean: Mean) -> Outcome:
-        """Of a group without a sample that counts, or without time for them: the reason, or the harmonic mean of rates."""
+        """Return the outcome of a group whose samples have no duration or do not count: a harmonic mean of rates, or the reason."""
         samples = slice(*self._bounds[group : group + 2].tolist())
         values = self._value[samples][self._counts[samples]].tolist()
         if values and mean == "rate":
@@ -426,17 +426,17 @@ class _ByKey:
         return next(filter(None, self._table.samples.text("reason", rows)), NOT_MEASURED)
 
     def first_values(self, code: int) -> Mapping[int, float]:
-        """By run, the first value of a key, where it is there and not 0."""
+        """Return the first value of a key by run, if it is not missing nor 0."""
         groups = slice(*self._of_key[code : code + 2].tolist())
         values = zip(self._run[groups].tolist(), self._value[self._bounds[groups]].tolist(), strict=True)
         return {run: value for run, value in values if value and not math.isnan(value)}
 
     def series(self, code: int, *, warmups: bool) -> Series:
-        """What the turns gave of a key."""
+        """Return the values of a key by turn."""
         import numpy as np
 
         samples = slice(*self._bounds[self._of_key[code : code + 2]].tolist())
-        run, turn = (each[self._order[samples]] for each in (self._table.samples.run, self._table.samples.turn))
+        run, turn = (column[self._order[samples]] for column in (self._table.samples.run, self._table.samples.turn))
         is_in = (turn > 0) & (~np.isnan(self._value[samples]) if warmups else self._counts[samples])
         in_turn = np.flatnonzero(is_in)[np.lexsort((turn[is_in], run[is_in]))]
         values, run, turn = self._value[samples][in_turn].tolist(), run[in_turn], turn[in_turn]
@@ -450,7 +450,7 @@ class _ByKey:
 
 @dataclass(frozen=True)
 class Selection:
-    """Some runs of a table, by position; what it answers is in their order."""
+    """Some runs of a table, by position; results are in their order."""
 
     table: Table
     at: tuple[int, ...]
@@ -461,12 +461,12 @@ class Selection:
 
     @cached_property
     def blocks(self) -> list[int]:
-        """That of each run."""
+        """The block of each run."""
         return [run.spec.block for run in self.runs]
 
     @cached_property
     def keys(self) -> Sequence[Key]:
-        """All that any run has samples of, curves left out."""
+        """The keys of all samples of these runs, without curves."""
         return self.table.keys_of(self.at)
 
     @cached_property
@@ -480,52 +480,51 @@ class Selection:
         return self.table.usage.of(self.at)
 
     def outcomes(self, metric: Metric, arm: str, *, node: str | None = None, point: str = "") -> list[Outcome]:
-        """What each invocation says about `metric`, or the reason that there is no value.
+        """Return the value of `metric` in each invocation, or the reason why there is none.
 
-        Warm-ups and samples without a value do not count. Rates: total work over total time. A rate is work over its
-        interval, so weighting by the interval gives exactly that, also where samples did unequal work; with equal work
-        it is the harmonic mean. All else: the arithmetic mean.
+        Warm-ups and samples without a value do not count. A rate is total work over total time: each sample's rate weighted by its interval,
+        which is right also if samples did unequal work; with equal work it is the harmonic mean. Everything else is the arithmetic mean.
         """
-        found = self.table.outcomes((metric.name, arm, node, point), "rate" if metric.kind == "rate" else "mean")
-        return list(map(found.get, self.at, repeat(NOT_MEASURED)))
+        outcomes = self.table.outcomes((metric.name, arm, node, point), "rate" if metric.kind == "rate" else "mean")
+        return list(map(outcomes.get, self.at, repeat(NOT_MEASURED)))
 
     def values(self, metric: Metric, arm: str) -> dict[int, float]:
-        """By block, the values of the runs that have one."""
-        found = zip(self.blocks, self.outcomes(metric, arm), strict=True)
-        return {block: value for block, value in found if not isinstance(value, str)}
+        """Return the values of the runs that have one, by block."""
+        outcomes = zip(self.blocks, self.outcomes(metric, arm), strict=True)
+        return {block: value for block, value in outcomes if not isinstance(value, str)}
 
     def shares(self, metric: Metric | None, arm: str) -> list[Outcome]:
-        """The sum of the values of `metric` in each run over that of their intervals, or the reason that there is none."""
-        found = self.table.outcomes((metric.name, arm, None, ""), "share") if metric else {}
-        return [found.get(at, NOT_MEASURED) for at in self.at]
+        """Return, for each run, the sum of the values of `metric` divided by that of their intervals, or the reason for none."""
+        outcomes = self.table.outcomes((metric.name, arm, None, ""), "share") if metric else {}
+        return [outcomes.get(at, NOT_MEASURED) for at in self.at]
 
     def said(self, metric: Metric) -> dict[str, float]:
-        """By Spec, what a run says about itself: the first value of a metric that is not 0, of whatever arm and point."""
-        found: dict[int, float] = {}
+        """Return the first value of `metric` that is not 0, of any arm and point, by Spec."""
+        first_values: dict[int, float] = {}
         for key in self.keys:
             if key[0] == metric.name and key[2] is None:
-                found = {**self.table.first_values(key), **found}
-        return {self.table.runs[at].spec.id: found[at] for at in self.at if at in found}
+                first_values = {**self.table.first_values(key), **first_values}
+        return {self.table.runs[at].spec.id: first_values[at] for at in self.at if at in first_values}
 
     def having(self, metric: Metric, arm: str) -> Selection:
-        """The runs that have a value of `metric`, or a reason that there is none."""
-        found = self.table.outcomes((metric.name, arm, None, ""), "mean")
-        return Selection(self.table, tuple([at for at in self.at if at in found]))
+        """Select the runs that have a value of `metric`, or a reason why there is none."""
+        outcomes = self.table.outcomes((metric.name, arm, None, ""), "mean")
+        return Selection(self.table, tuple([at for at in self.at if at in outcomes]))
 
     def turns(self, metric: Metric, arm: str) -> list[Sequence[float]]:
-        """All values of `metric` in the turns of each run that count, in their order. Curves and points not."""
-        every, _ = self.table.series((metric.name, arm, None, ""), warmups=False)
-        return [every[at] for at in self.at]
+        """Return all values of `metric` in the turns that count, in order, by run; without curves and points."""
+        all_values, _ = self.table.series((metric.name, arm, None, ""), warmups=False)
+        return [all_values[at] for at in self.at]
 
     def series(self, metric: Metric, arm: str, *, warmups: bool = False) -> list[Sequence[float]]:
-        """The same, with the mean of a turn that has several; with `warmups`, those too."""
-        _, one_each = self.table.series((metric.name, arm, None, ""), warmups=warmups)
-        return [one_each[at] for at in self.at]
+        """Return the same with one value per turn, the mean if it has several; with `warmups`, also those turns."""
+        _, by_turn = self.table.series((metric.name, arm, None, ""), warmups=warmups)
+        return [by_turn[at] for at in self.at]
 
 
 def _one_each(turns: Sequence[int], values: Sequence[float]) -> list[float]:
-    """The mean of each turn, where it has several values."""
-    found: dict[int, list[float]] = {}
+    """Return one value per turn: the mean if it has several."""
+    values_by_turn: dict[int, list[float]] = {}
     for turn, value in zip(turns, values, strict=True):
-        found.setdefault(turn, []).append(value)
-    return [fmean(each) for each in found.values()]
+        values_by_turn.setdefault(turn, []).append(value)
+    return [fmean(values_of_turn) for values_of_turn in values_by_turn.values()]

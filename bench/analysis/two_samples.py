@@ -1,4 +1,4 @@
-"""One number in two sessions: the ratio of two independent samples with its interval, and what may be said about it."""
+"""Compares one value in two sessions: the ratio of two independent samples with its interval and verdict."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from bench.model import Metric
 
 @dataclass(frozen=True, kw_only=True)
 class TwoSamples:
-    """candidate / baseline, of one value an invocation of each."""
+    """candidate / baseline, from one value per invocation of each session."""
 
     baseline: Estimate  # the median and its order-statistic interval
     candidate: Estimate
-    ratio: Estimate | None = None  # Hodges-Lehmann, Mann-Whitney interval; its n is that of the smaller sample
+    ratio: Estimate | None = None  # Hodges-Lehmann, Mann-Whitney interval; n is the size of the smaller sample
     cross_check: Estimate | None = None  # geometric means, Welch's interval
-    skewed: bool = False  # the two differ by more than half of the wider interval
+    skewed: bool = False  # ratio and cross-check differ by more than half of the wider interval
     p: float | None = None
     p_adjusted: float | None = None
-    smallest_effect: float | None = None  # that so many values find in 4 of 5 cases: 0.05 is 5 %
-    needed: int | None = None  # values of each side, to find a difference as large as the margin
+    smallest_effect: float | None = None  # detected by this many values in 4 of 5 sessions; 0.05 is 5 %
+    needed: int | None = None  # values per session, to detect a difference as large as the margin
     verdict: Verdict | None = None
     why: str = ""
 
@@ -38,7 +38,7 @@ def two_samples(
     margin: float,
     level: float = estimates.LEVEL,
 ) -> TwoSamples:
-    """What `candidate` says beside `baseline`; both have values."""
+    """Compare two samples, neither of which is empty."""
     sides = TwoSamples(
         baseline=estimates.median_with_interval(baseline), candidate=estimates.median_with_interval(candidate)
     )

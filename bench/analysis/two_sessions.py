@@ -1,4 +1,4 @@
-"""Two stored sessions, cell by cell: what must be equal first, then a ratio, its interval and a verdict for each number."""
+"""Compares two stored sessions: first the facts that must be equal, then each value of each cell, with ratio and verdict."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bench.analysis.warmups import CellKey, by_cell
 from bench.model import Metric, Run, Session, Spec
 
 Stand = Literal["", "not confirmed", "confirmed", "not found again"]
-"""What became of an alarm. Empty: there was none."""
+"""The result of confirming an alarm. Empty if there was no alarm."""
 ALARMS = ("faster", "slower", "differs")
 ESTIMATOR = (
     "ratio: Hodges-Lehmann on the differences of logarithms of all invocations of one session and all of the other,"
@@ -39,24 +39,24 @@ class Stored:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Face:
-    """Which session this is."""
+class SessionSummary:
+    """A session in the comparison, with its number of runs."""
 
     session: str
     created: str
     target: str
     command: str
     runs: int  # that are ok
-    excluded: int  # that are not
+    excluded: int  # that are not ok
 
 
 @dataclass(frozen=True, kw_only=True)
 class SessionRow:
-    """One number of one cell in both sessions: on one topology, or `multi/single`, the ratio inside the blocks."""
+    """One value of one cell in both sessions: on one topology, or as `multi/single`, the ratio within blocks."""
 
     experiment: str
-    cell: str  # what the candidate calls it
-    title: str  # the params that make it what it is
+    cell: str  # its name in the candidate
+    title: str  # its params
     where: str
     metric: Metric
     arm: str
@@ -67,21 +67,21 @@ class SessionRow:
 
     @property
     def key(self) -> tuple[str, str, str, str, str, str]:
-        """What the same number is found by in another comparison of the same sessions' cells."""
+        """What identifies the same value in another comparison."""
         return self.experiment, self.title, self.where, self.metric.name, self.arm, self.point
 
     @property
     def is_alarm(self) -> bool:
-        """Whether it says faster or slower."""
+        """Whether the verdict is faster, slower or differs."""
         return self.found.verdict in ALARMS
 
 
 @dataclass(frozen=True, kw_only=True)
 class TwoSessions:
-    """What a second session says beside a first one. `differences` were allowed where there are rows all the same."""
+    """The comparison of two sessions. With rows, `differences` are allowed ones, or ones that do not confound."""
 
-    baseline: Face
-    candidate: Face
+    baseline: SessionSummary
+    candidate: SessionSummary
     differences: tuple[Difference, ...]
     caveats: tuple[Caveat, ...]
     rows: tuple[SessionRow, ...]
@@ -90,17 +90,17 @@ class TwoSessions:
     level: float
     adjustment: str
     estimator: str = ESTIMATOR
-    confirmed_by: str = ""  # the fresh session
+    confirmed_by: str = ""  # id of the fresh session
     version: int = VERSION
 
     @property
     def confounders(self) -> tuple[Difference, ...]:
-        """What keeps the two from being compared."""
-        return tuple(each for each in self.differences if each.confounds)
+        """The differences that prevent a comparison."""
+        return tuple(difference for difference in self.differences if difference.confounds)
 
     @property
     def alarms(self) -> tuple[SessionRow, ...]:
-        """The rows that say faster or slower."""
+        """The rows with a verdict of faster, slower or differs."""
         return tuple(row for row in self.rows if row.is_alarm)
 
 
@@ -113,32 +113,35 @@ def compare(
     margin: float = MARGIN,
     level: float = estimates.LEVEL,
 ) -> TwoSessions:
-    """candidate / baseline: the headline of every cell that both have; with `everything`, each other number too.
+    """Compare the headline of every cell that both sessions have; with `everything`, all other values too.
 
-    Where `confounders` is not empty the two were not measured alike, and the rows say what the difference came from
-    together with them: it is for the caller to refuse. What is named in `changed` was changed on purpose: it is what is asked
-    about, and confounds nothing.
+    If `confounders` is not empty, the sessions were not measured alike, and the rows include the effect of that: the caller must refuse
+    them. Facts named in `changed` were changed on purpose: they are the question, and do not confound.
     """
     warmups = _warmups(baseline, candidate)
-    reports = [build(each.session, each.runs, margin=margin, warmups=warmups) for each in (baseline, candidate)]
-    there, here = (_by_key(report) for report in reports)
+    reports = [build(side.session, side.runs, margin=margin, warmups=warmups) for side in (baseline, candidate)]
+    baseline_cells, candidate_cells = (_by_key(report) for report in reports)
     differences = tuple(
-        replace(each, confounds=each.confounds and each.what not in changed)
-        for each in dict.fromkeys(_differences(baseline, candidate))
+        replace(difference, confounds=difference.confounds and difference.what not in changed)
+        for difference in dict.fromkeys(_differences(baseline, candidate))
     )
     rows = [
         row
-        for key, cell in here.items()
-        if key in there
-        for row in _rows(there[key], cell, everything=everything, margin=margin, level=level)
+        for key, cell in candidate_cells.items()
+        if key in baseline_cells
+        for row in _rows(baseline_cells[key], cell, everything=everything, margin=margin, level=level)
     ]
-    is_unequal = any(each.confounds for each in differences)
+    is_unequal = any(difference.confounds for difference in differences)
     return TwoSessions(
-        baseline=_face(baseline),
-        candidate=_face(candidate),
+        baseline=_summary(baseline),
+        candidate=_summary(candidate),
         differences=differences,
-        caveats=(*_on_purpose(differences, changed), *_caveats(reports, rows), *_unmatched(there, here)),
-        rows=tuple(_refused(row, reports, there, here) for row in _adjusted(rows, level)),
+        caveats=(
+            *_on_purpose(differences, changed),
+            *_caveats(reports, rows),
+            *_unmatched(baseline_cells, candidate_cells),
+        ),
+        rows=tuple(_refused(row, reports, baseline_cells, candidate_cells) for row in _adjusted(rows, level)),
         label="unequal" if is_unequal else "historical",
         margin=margin,
         level=level,
@@ -147,24 +150,24 @@ def compare(
 
 
 def _warmups(*sides: Stored) -> dict[CellKey, int]:
-    """Turns that do not count: of a cell the same number in both sessions, what the one that warms up longer needs."""
-    found: dict[CellKey, int] = {}
+    """Return the turns to discard, by cell: in both sessions as many as the one with the longer warm-up needs."""
+    turns_by_cell: dict[CellKey, int] = {}
     for side in sides:
         for key, turns in by_cell(side.session, attempts_that_count(side.runs).values()).items():
-            found[key] = max(turns, found.get(key, 0))
-    return found
+            turns_by_cell[key] = max(turns, turns_by_cell.get(key, 0))
+    return turns_by_cell
 
 
 def unlike(one: Stored, other: Stored) -> tuple[Difference, ...]:
-    """What keeps two sessions from being the same measurement done twice, in what both have measured."""
-    return tuple(each for each in dict.fromkeys(_differences(one, other)) if each.confounds)
+    """Return the differences that prevent two sessions from being repetitions of the same measurement."""
+    return tuple(difference for difference in dict.fromkeys(_differences(one, other)) if difference.confounds)
 
 
-def _face(stored: Stored) -> Face:
+def _summary(stored: Stored) -> SessionSummary:
     last = attempts_that_count(stored.runs).values()
     ok = sum(run.status == "ok" for run in last)
     session = stored.session
-    return Face(
+    return SessionSummary(
         session=session.id,
         created=session.created,
         target=session.target,
@@ -179,18 +182,18 @@ def _by_key(report: Report) -> dict[CellKey, CellReport]:
 
 
 def _differences(baseline: Stored, candidate: Stored) -> Iterator[Difference]:
-    """What was not equal, experiment by experiment and topology by topology, in what both have measured."""
+    """Yield what was not equal, by experiment and topology that both have measured."""
     if baseline.session.target != candidate.session.target:
         yield _other("target", baseline.session.target, candidate.session.target)
     if baseline.session.seed != candidate.session.seed:
         yield _other("seed", baseline.session.seed, candidate.session.seed, confounds=False)
-    if baseline.session.revision != candidate.session.revision:  # what of it was run is told by the hash of the code
+    if baseline.session.revision != candidate.session.revision:  # the hash of the code tells whether it matters
         yield _other("revision", baseline.session.revision, candidate.session.revision, confounds=False)
     runs = [
-        [run for run in attempts_that_count(each.runs).values() if run.status == "ok"] for each in (baseline, candidate)
+        [run for run in attempts_that_count(side.runs).values() if run.status == "ok"] for side in (baseline, candidate)
     ]
-    for place in dict.fromkeys((run.spec.experiment, run.spec.topology.name) for run in runs[1]):
-        one, other = ([r for r in side if (r.spec.experiment, r.spec.topology.name) == place] for side in runs)
+    for key in dict.fromkeys((run.spec.experiment, run.spec.topology.name) for run in runs[1]):
+        one, other = ([r for r in side if (r.spec.experiment, r.spec.topology.name) == key] for side in runs)
         if one:
             yield from facts.between(one, other)
             yield from _design(one[0].spec, other[0].spec)
@@ -206,16 +209,16 @@ def _design(one: Spec, other: Spec) -> Iterator[Difference]:
             yield _other(name.replace("_", " "), before, after)
 
 
-def _other(what: str, before: object, after: object, *, confounds: bool = True) -> Difference:
-    return Difference(what=what, text=f"{what}: {before}, then {after}", confounds=confounds)
+def _other(name: str, before: object, after: object, *, confounds: bool = True) -> Difference:
+    return Difference(what=name, text=f"{name}: {before}, then {after}", confounds=confounds)
 
 
 def _rows(
-    there: CellReport, here: CellReport, *, everything: bool, margin: float, level: float
+    baseline: CellReport, candidate: CellReport, *, everything: bool, margin: float, level: float
 ) -> Iterator[SessionRow]:
-    """The headline's rows, or those of all metrics, of what was used, and of every point of a sweep."""
-    before = {_name(row): row for row in (*there.rows, *there.usage, *there.sweeps)}
-    for row in (*here.rows, *here.usage, *here.sweeps) if everything else here.rows:
+    """Yield the headline's rows, or with `everything` those of all metrics, of usage and of every point of a sweep."""
+    before = {_name(row): row for row in (*baseline.rows, *baseline.usage, *baseline.sweeps)}
+    for row in (*candidate.rows, *candidate.usage, *candidate.sweeps) if everything else candidate.rows:
         earlier = before.get(_name(row))
         is_compared = row.comparison is not None or len(row.sides) == 1
         if earlier is None or not is_compared or not (everything or row.headline):
@@ -223,44 +226,44 @@ def _rows(
         values, others = _values(earlier), _values(row)
         for where in [name for name in others if name in values]:
             if values[where] and others[where]:
-                found = two_samples(row.metric, values[where], others[where], margin=margin, level=level)
-                unequal = _unequal_loads((earlier, there), (row, here), where)
+                comparison = two_samples(row.metric, values[where], others[where], margin=margin, level=level)
+                unequal = _unequal_loads((earlier, baseline), (row, candidate), where)
                 yield SessionRow(
-                    experiment=here.experiment,
-                    cell=here.cell,
-                    title=", ".join(f"{name}={value}" for name, value in sorted(here.params.items())),
+                    experiment=candidate.experiment,
+                    cell=candidate.cell,
+                    title=", ".join(f"{name}={value}" for name, value in sorted(candidate.params.items())),
                     where=where,
                     metric=row.metric,
                     arm=row.arm,
                     point=row.point,
                     headline=row.headline,
-                    found=replace(found, verdict=None, why=unequal) if unequal else found,
+                    found=replace(comparison, verdict=None, why=unequal) if unequal else comparison,
                 )
 
 
 def _unequal_loads(one: tuple[MetricRow, CellReport], other: tuple[MetricRow, CellReport], where: str) -> str:
-    """Why these may not be compared: at a lower load calls are answered sooner. Nothing: the metric knows no load, or it was equal."""
+    """Return the reason if a metric was measured at unequal loads, at which it is not comparable; empty if it was not."""
     if not other[0].metric.load:
         return ""
     if where in other[0].sides:
-        return _loads_apart(one, other, where)
+        return _loads_differ(one, other, where)
     refused = (row.comparison for row, _ in (one, other) if row.comparison and row.comparison.refused)
-    return next((found.why for found in refused), "")
+    return next((comparison.why for comparison in refused), "")
 
 
-def _loads_apart(one: tuple[MetricRow, CellReport], other: tuple[MetricRow, CellReport], where: str) -> str:
+def _loads_differ(one: tuple[MetricRow, CellReport], other: tuple[MetricRow, CellReport], where: str) -> str:
     loads = _load(*one, where), _load(*other, where)
     if are_equal(*loads):
         return ""
-    said = ", then ".join("unknown" if load is None else f"{load:.4g}" for load in loads)
-    return f"measured at unequal loads ({other[0].metric.load}: {said})"
+    shown = ", then ".join("unknown" if load is None else f"{load:.4g}" for load in loads)
+    return f"measured at unequal loads ({other[0].metric.load}: {shown})"
 
 
 def _load(row: MetricRow, cell: CellReport, where: str) -> float | None:
-    """The median load at which a row was measured on a topology."""
-    for each in (*cell.rows, *cell.sweeps):
-        if (each.metric.name, each.arm, each.point) == (row.metric.load, row.arm, row.point):
-            estimate = each.sides[where].estimate if where in each.sides else None
+    """Return the median load at which a row was measured on a topology; None if unknown."""
+    for load_row in (*cell.rows, *cell.sweeps):
+        if (load_row.metric.name, load_row.arm, load_row.point) == (row.metric.load, row.arm, row.point):
+            estimate = load_row.sides[where].estimate if where in load_row.sides else None
             return estimate.value if estimate else None
     return None
 
@@ -270,39 +273,42 @@ def _name(row: MetricRow) -> tuple[str, str, str, str]:
 
 
 def _values(row: MetricRow) -> dict[str, list[float]]:
-    """Each topology's values, one an invocation; and the ratios inside the blocks, where there are two topologies.
+    """Return each topology's values, one per invocation, and the ratios within blocks if there are two topologies.
 
-    What made a whole session slower is in both sides of a block, so that their ratio is free of it.
+    Whatever made a whole session slower is on both sides of a block, and cancels in their ratio.
     """
-    found = {name: list(each.values.values()) for name, each in row.sides.items()}
+    values = {name: list(side.values.values()) for name, side in row.sides.items()}
     if row.comparison is not None:
         one, other = (row.sides[name].values for name in (row.comparison.baseline, row.comparison.candidate))
         name = f"{row.comparison.candidate}/{row.comparison.baseline}"
-        found[name] = [other[b] / one[b] for b in one if b in other and one[b] > 0 and other[b] > 0]
-    return found
+        values[name] = [other[b] / one[b] for b in one if b in other and one[b] > 0 and other[b] > 0]
+    return values
 
 
 def _adjusted(rows: Sequence[SessionRow], level: float) -> Iterator[SessionRow]:
-    """With p-values that know how many comparisons there are; an alarm that does not outlast them is none."""
+    """Correct p-values for the number of comparisons; an alarm that is not significant then becomes undecided."""
     tested = [row for row in rows if row.found.p is not None]
     p_values = estimates.adjusted([row.found.p for row in tested if row.found.p is not None], "fdr_bh")
     new = {id(row): p for row, p in zip(tested, p_values, strict=True)}
     for row in rows:
-        found = replace(row.found, p_adjusted=new.get(id(row)))
-        if row.is_alarm and found.p_adjusted is not None and found.p_adjusted > 1 - level:
-            why = f"alone it would be {found.verdict}; among {plural(len(tested), 'comparison')} that may be luck"
-            found = replace(found, verdict="undecided", why=why)
-        yield replace(row, found=found, stand="not confirmed" if found.verdict in ALARMS else "")
+        comparison = replace(row.found, p_adjusted=new.get(id(row)))
+        if row.is_alarm and comparison.p_adjusted is not None and comparison.p_adjusted > 1 - level:
+            why = f"alone it would be {comparison.verdict}; among {plural(len(tested), 'comparison')} that may be luck"
+            comparison = replace(comparison, verdict="undecided", why=why)
+        yield replace(row, found=comparison, stand="not confirmed" if comparison.verdict in ALARMS else "")
 
 
 def _refused(
-    row: SessionRow, reports: Sequence[Report], there: Mapping[CellKey, CellReport], here: Mapping[CellKey, CellReport]
+    row: SessionRow,
+    reports: Sequence[Report],
+    baseline: Mapping[CellKey, CellReport],
+    candidate: Mapping[CellKey, CellReport],
 ) -> SessionRow:
-    """Without the verdict that one of the two sessions does not give itself: of a noisy host, or where a caveat refuses it."""
+    """Remove the verdict if one of the two sessions gives none itself: a noisy host, or a caveat that blocks it."""
     if row.found.verdict is None:
         return row
-    key = next(key for key, cell in here.items() if (cell.experiment, cell.cell) == (row.experiment, row.cell))
-    for report, cell in zip(reports, (there[key], here[key]), strict=True):
+    key = next(key for key, cell in candidate.items() if (cell.experiment, cell.cell) == (row.experiment, row.cell))
+    for report, cell in zip(reports, (baseline[key], candidate[key]), strict=True):
         if report.noise:
             why = f"{report.session}: {report.noise}"
             return replace(row, stand="", found=replace(row.found, verdict="undecided", why=why))
@@ -314,9 +320,9 @@ def _refused(
 
 
 def _on_purpose(differences: Sequence[Difference], changed: Collection[str]) -> Iterator[Caveat]:
-    for each in differences:
-        if each.what in changed:
-            yield Caveat(severity="note", about=SESSION, text=f"changed on purpose: {each.text}")
+    for difference in differences:
+        if difference.what in changed:
+            yield Caveat(severity="note", about=SESSION, text=f"changed on purpose: {difference.text}")
 
 
 def _caveats(reports: Sequence[Report], rows: Sequence[SessionRow]) -> Iterator[Caveat]:
@@ -334,26 +340,26 @@ def _caveats(reports: Sequence[Report], rows: Sequence[SessionRow]) -> Iterator[
             yield Caveat(severity="weakens", about=f"{row.experiment} {row.cell} on {row.where}", text=text)
 
 
-def _unmatched(there: Mapping[CellKey, CellReport], here: Mapping[CellKey, CellReport]) -> Iterator[Caveat]:
-    for whose, cells, others in (("baseline", there, here), ("candidate", here, there)):
+def _unmatched(baseline: Mapping[CellKey, CellReport], candidate: Mapping[CellKey, CellReport]) -> Iterator[Caveat]:
+    for name, cells, others in (("baseline", baseline, candidate), ("candidate", candidate, baseline)):
         alone = [f"{cell.experiment} {cell.cell}" for key, cell in cells.items() if key not in others]
         if alone:
-            text = f"only the {whose} has {', '.join(alone[:3])}{f' and {len(alone) - 3} more' if alone[3:] else ''}"
+            text = f"only the {name} has {', '.join(alone[:3])}{f' and {len(alone) - 3} more' if alone[3:] else ''}"
             yield Caveat(severity="note", about=SESSION, text=text)
 
 
 def confirmed(first: TwoSessions, again: TwoSessions) -> TwoSessions:
-    """`first`, with its alarms held against a fresh session's: one that is not found again there is no alarm.
+    """Return `first` with its alarms checked against a fresh session's: one that is not found again becomes undecided.
 
-    Both have the same baseline, whose luck is in both. `again` is therefore to be made at a higher level.
+    Both comparisons have the same baseline, so their errors correlate. `again` must therefore have a higher level.
     """
     fresh = {row.key: row.found for row in again.rows}
-    rows = [_held(row, fresh.get(row.key), again.candidate.session) if row.is_alarm else row for row in first.rows]
+    rows = [_checked(row, fresh.get(row.key), again.candidate.session) if row.is_alarm else row for row in first.rows]
     return replace(first, rows=tuple(rows), confirmed_by=again.candidate.session)
 
 
-def _held(row: SessionRow, fresh: TwoSamples | None, session: str) -> SessionRow:
-    if fresh is None or fresh.verdict is None:  # no evidence is none against it
+def _checked(row: SessionRow, fresh: TwoSamples | None, session: str) -> SessionRow:
+    if fresh is None or fresh.verdict is None:  # the fresh session does not decide
         return row
     if fresh.verdict == row.found.verdict:
         return replace(row, stand="confirmed")
@@ -361,5 +367,5 @@ def _held(row: SessionRow, fresh: TwoSamples | None, session: str) -> SessionRow
     return replace(row, found=replace(row.found, verdict="undecided", why=why), stand="not found again")
 
 
-def _describe(found: TwoSamples) -> str:
-    return ratio(found.ratio) if found.ratio else "no ratio"
+def _describe(comparison: TwoSamples) -> str:
+    return ratio(comparison.ratio) if comparison.ratio else "no ratio"

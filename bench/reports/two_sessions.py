@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from bench.analysis.caveats.evidence import SESSION, Severity
 from bench.analysis.number_format import label, percent, plain, plural, ratio, scale_for, with_interval
 from bench.analysis.two_samples import TwoSamples
-from bench.analysis.two_sessions import Face, SessionRow, TwoSessions
+from bench.analysis.two_sessions import SessionRow, SessionSummary, TwoSessions
 from bench.reports import tables
 from bench.reports.document import Chapter, Document, Section
 from bench.reports.tables import Cell, Table
@@ -86,19 +86,18 @@ def _caveats(found: TwoSessions) -> Iterator[tuple[Severity, str]]:
 
 
 def _design(found: TwoSessions) -> Iterator[tuple[str, str]]:
-    yield "baseline", _face(found.baseline)
-    yield "candidate", _face(found.candidate)
+    yield "baseline", _describe_session(found.baseline)
+    yield "candidate", _describe_session(found.candidate)
     if found.confirmed_by:
         yield "confirmed by", f"{found.confirmed_by}, which measured the candidate's alarmed cells anew"
     yield "estimators", found.estimator
     yield "corrected", f"{found.adjustment}: an alarm has a corrected p of at most {1 - found.level:.2g}"
 
 
-def _face(face: Face) -> str:
-    left_out = f", {face.excluded} left out" if face.excluded else ""
-    return (
-        f"{face.session}, {face.created}, target {face.target}, {plural(face.runs, 'run')} ok{left_out}: {face.command}"
-    )
+def _describe_session(session: SessionSummary) -> str:
+    left_out = f", {session.excluded} left out" if session.excluded else ""
+    runs = plural(session.runs, "run")
+    return f"{session.session}, {session.created}, target {session.target}, {runs} ok{left_out}: {session.command}"
 
 
 def _chapter(name: tuple[str, str, str], rows: Sequence[SessionRow]) -> Chapter:

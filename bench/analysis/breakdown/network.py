@@ -1,8 +1,8 @@
-"""The network breakdown: where the time goes that a unit of work takes longer on many nodes than on one.
+"""Builds the network breakdown: why a unit of work takes longer on many nodes than on one.
 
-The gap, multi minus single, is split block by block into parts that were measured; what they leave is `unexplained`, and
-always shown. So the parts add up to the gap exactly, and a part that could not be measured says why and stays in it.
-Parts that went on at the same time are each counted in full: then what is unexplained is below zero.
+The gap, multi minus single, is split block by block into measured parts and the remainder `unexplained`, so that the parts always
+add up to the gap. A part that could not be measured has a reason, and its time stays in `unexplained`. Parts that overlap in time are
+each counted in full; then `unexplained` can be negative.
 """
 
 from __future__ import annotations
@@ -27,39 +27,39 @@ MEASURED = NAMES[:-1]
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One part of the gap, in seconds a unit of work."""
+    """One part of the gap, in seconds per unit of work."""
 
     name: PartName
     title: str  # its name, with the stamp of nodes that share a machine
-    seconds: Estimate | None  # the mean over blocks; None: it was not measured
+    seconds: Estimate | None  # the mean over blocks; None if it was not measured
     values: Mapping[int, float]  # by block
-    rests_on: str  # what it was measured with, or why it was not
+    rests_on: str  # what it was measured with, or the reason why it was not
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkBreakdown:
-    """The gap between two topologies in seconds a unit of work, and its parts, which add up to it."""
+    """The gap between two topologies in seconds per unit of work, and its parts, which add up to it."""
 
     unit: str  # what a unit of work is called
     baseline: str
     candidate: str
     link: str
-    same_host: bool | None  # whether the candidate's nodes share a machine; None: not known
+    same_host: bool | None  # whether the candidate's nodes share a machine; None if unknown
     blocks: tuple[int, ...]
-    missing: Mapping[int, str]  # block: why it is not in it
+    missing: Mapping[int, str]  # the reason for each block that is left out
     seconds: Mapping[str, Estimate]  # by topology
-    gap: Estimate | None  # None: no block has both topologies, and `missing` says why
+    gap: Estimate | None  # None if no block has both topologies
     parts: tuple[Part, ...]
 
 
 Pair = tuple[Amounts, Amounts]
-"""What the subject needed in one block, single and multi."""
+"""What the subject needed in one block, on single and on multi."""
 
 
 def network_breakdown(
     question: Question, specs: Specs, metrics: Sequence[Metric], arms: Sequence[Arm], unit: str
 ) -> NetworkBreakdown | None:
-    """The breakdown of one cell; None where there is one topology only."""
+    """Return the breakdown of one cell; None for a session with one topology."""
     if len(question.topologies) < 2 or not metrics or not arms:
         return None
     baseline, candidate = question.topologies[0], question.topologies[-1]
@@ -78,12 +78,12 @@ def network_breakdown(
     blocks, incomplete = _complete(split)
     gaps = {block: pairs[block][1].seconds - pairs[block][0].seconds for block in blocks}
     facts = [run.facts for run in question.usable(specs[candidate]).runs if run.facts]
-    same_host = any(each.same_host for each in facts) if facts else None
+    same_host = any(known.same_host for known in facts) if facts else None
     return NetworkBreakdown(
         unit=unit,
         baseline=baseline,
         candidate=candidate,
-        link=" or ".join(sorted({each.link for each in facts})),
+        link=" or ".join(sorted({known.link for known in facts})),
         same_host=same_host,
         blocks=tuple(blocks),
         missing=missing | incomplete,
@@ -99,7 +99,7 @@ def network_breakdown(
 
 
 def _pairs(question: Question, specs: Specs, headline: Metric, subject: str) -> tuple[dict[int, Pair], dict[int, str]]:
-    """The blocks in which the subject has seconds on both topologies; why the others have not."""
+    """Return the blocks in which the subject has seconds on both topologies, and the reasons for the others."""
     baseline, candidate = question.topologies[0], question.topologies[-1]
     singles, multis = (amounts(question, specs[name], subject, headline) for name in (baseline, candidate))
     pairs, missing = {}, {}
@@ -110,7 +110,7 @@ def _pairs(question: Question, specs: Specs, headline: Metric, subject: str) -> 
             missing[block] = (
                 one
                 if isinstance(one, str) and one == many
-                else ", ".join(f"{name}: {why}" for name, why in gaps if isinstance(why, str))
+                else ", ".join(f"{name}: {reason}" for name, reason in gaps if isinstance(reason, str))
             )
         else:
             pairs[block] = one, many
@@ -119,7 +119,7 @@ def _pairs(question: Question, specs: Specs, headline: Metric, subject: str) -> 
 
 @dataclass(frozen=True)
 class _Finding:
-    """One part in one block: seconds, or the reason that there are none; and what it rests on."""
+    """One part in one block: seconds or the reason why there are none, and what it rests on."""
 
     outcome: Outcome
     rests_on: str = ""
@@ -128,13 +128,13 @@ class _Finding:
 def _split_all(
     question: Question, pairs: Mapping[int, Pair], calls: Mapping[int, CallsCost]
 ) -> dict[int, dict[PartName, _Finding]]:
-    """The parts of each block's gap. What calls cannot tell in one block they are not asked in another."""
-    silent = next((why for cost in calls.values() if isinstance(why := cost.byte_seconds, str)), None)
+    """Split the gap of each block. If calls do not give the cost of a byte in one block, they are used in none."""
+    unknown = next((reason for cost in calls.values() if isinstance(reason := cost.byte_seconds, str)), None)
     return {
         block: _split(
             pair,
             calls[block],
-            calls[block].byte_seconds if silent is None else silent,
+            calls[block].byte_seconds if unknown is None else unknown,
             network_cost(question, block),
         )
         for block, pair in pairs.items()
@@ -142,7 +142,7 @@ def _split_all(
 
 
 def _split(pair: Pair, calls: CallsCost, with_ray: Outcome, network: NetworkCost) -> dict[PartName, _Finding]:
-    """The parts of one block's gap. `with_ray` is what a byte costs by the calls, on the wire and in Ray."""
+    """Split the gap of one block. `with_ray` is the cost of a byte from calls: on the wire and in Ray."""
     single, multi = pair
     more_bytes = difference(single.link_bytes, multi.link_bytes)
     raw = network.byte_seconds
@@ -157,13 +157,13 @@ def _split(pair: Pair, calls: CallsCost, with_ray: Outcome, network: NetworkCost
         "queue and schedule": _queue(
             part("queue"), calls.queue(by_calls), multi.parts["round trips in sequence"], network
         ),
-        "compute": _Finding(part("compute"), "busy time, were all workers like the middle one"),
+        "compute": _Finding(part("compute"), "busy time if all workers were as fast as the median one"),
         "straggler": _Finding(part("straggler"), "busy time of the busiest worker beyond that"),
     }
 
 
 def _network(more_bytes: Outcome, with_ray: Outcome, raw: Outcome) -> _Finding:
-    """Bytes of the busiest link, times what a byte costs in this session: on the wire alone where that was measured."""
+    """Multiply the bytes of the busiest link by the cost of a byte: that of the wire alone if it was measured."""
     if isinstance(more_bytes, str):
         return _Finding(f"bytes: {more_bytes}")
     if not isinstance(raw, str):
@@ -174,7 +174,7 @@ def _network(more_bytes: Outcome, with_ray: Outcome, raw: Outcome) -> _Finding:
 
 
 def _serialise(driver: Outcome, more_bytes: Outcome, with_ray: Outcome, raw: Outcome) -> _Finding:
-    """The driver's own time; and what Ray adds to the bytes on the wire, where the wire was measured by itself."""
+    """Return the driver's own time, plus what Ray adds to the cost of bytes on the wire if the wire was measured separately."""
     if isinstance(driver, str):
         return _Finding(driver)
     if isinstance(more_bytes, str) or isinstance(with_ray, str) or isinstance(raw, str):
@@ -183,9 +183,9 @@ def _serialise(driver: Outcome, more_bytes: Outcome, with_ray: Outcome, raw: Out
 
 
 def _queue(waited: Outcome, of_calls: tuple[Outcome, str], round_trips: Outcome, network: NetworkCost) -> _Finding:
-    """What was seen to wait; else what calls take longer that do no work; else round trips, times what one costs."""
+    """Return the waits that were measured; else the additional time of empty calls; else round trips times their cost."""
     if not isinstance(waited, str):
-        return _Finding(waited, "waiting that the experiment saw")
+        return _Finding(waited, "waits that the experiment measured")
     if not isinstance(of_calls[0], str) or isinstance(round_trips, str):
         return _Finding(*of_calls)
     if isinstance(network.round_trip_seconds, str):
@@ -196,7 +196,7 @@ def _queue(waited: Outcome, of_calls: tuple[Outcome, str], round_trips: Outcome,
 
 
 def _complete(split: Mapping[int, Mapping[PartName, _Finding]]) -> tuple[list[int], dict[int, str]]:
-    """The blocks that have every part that any block has, for sums over unlike blocks would not add up."""
+    """Return the blocks that have every part that any block has, because sums over different blocks would not add up."""
     measured = {
         name
         for findings in split.values()
@@ -205,9 +205,9 @@ def _complete(split: Mapping[int, Mapping[PartName, _Finding]]) -> tuple[list[in
     }
     blocks, incomplete = [], {}
     for block, findings in split.items():
-        lacks = [f"{name}: {outcome}" for name in measured if isinstance(outcome := findings[name].outcome, str)]
-        if lacks:
-            incomplete[block] = "; ".join(lacks)
+        gaps = [f"{name}: {outcome}" for name in measured if isinstance(outcome := findings[name].outcome, str)]
+        if gaps:
+            incomplete[block] = "; ".join(gaps)
         else:
             blocks.append(block)
     return blocks, incomplete
@@ -216,7 +216,7 @@ def _complete(split: Mapping[int, Mapping[PartName, _Finding]]) -> tuple[list[in
 def _parts(
     split: Mapping[int, Mapping[PartName, _Finding]], gaps: Mapping[int, float], *, same_host: bool | None
 ) -> tuple[Part, ...]:
-    """All parts, the unexplained one last."""
+    """Return all parts, averaged over blocks, with the unexplained one last."""
     rest = dict(gaps)
     parts = []
     for name in MEASURED:

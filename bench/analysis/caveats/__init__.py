@@ -1,1 +1,1 @@
-"""Reasons not to believe a number: the rules, by what they look at."""
+"""Finds the caveats of a session: rules, grouped by the evidence that they read."""

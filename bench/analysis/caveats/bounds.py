@@ -1,4 +1,4 @@
-"""Whether what the machine can do stayed the same in the course of a session: by the ceiling and by copying memory, in every run."""
+"""Checks whether the machine's speed stayed the same during a session, by the ceiling and by the memory copies in every run."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ MOST_DRIFT = 0.05  # between the first, the middle and the last third of the blo
 
 
 def drifted(evidence: Evidence) -> Iterator[Caveat]:
-    """A ceiling that was another one at the start, in the middle or at the end: then so was the machine."""
+    """A ceiling that differs between the first, middle and last third of the blocks: so did the machine."""
     for experiment in dict.fromkeys(cell.experiment for cell in evidence.cells):
         thirds = _thirds([cell for cell in evidence.cells if cell.experiment == experiment])
-        told = _drift(thirds)
-        if told:
+        drift = _drift(thirds)
+        if drift:
             text = (
-                f"the ceiling of {experiment} drifted: of what the CPUs did in the first third of the blocks they did {told}"
-                f" in the others (more than {percent(MOST_DRIFT)} apart). Shares of it, and values that are not pairs, have that too."
+                f"the ceiling of {experiment} drifted: in the later thirds of the blocks the CPUs reached {drift} of what they reached in the first"
+                f" (more than {percent(MOST_DRIFT)} apart). Shares of it, and values that are not paired, contain this drift."
             )
             yield Caveat(severity="weakens", about=SESSION, text=text)
 
 
 def copying_drifted(evidence: Evidence) -> Iterator[Caveat]:
-    """Memory that was faster at one time than at another: it is copied before every run, and no work of Ray's is in it."""
+    """A speed of memory copies that differs between thirds of the session. They are measured before every run, without Ray."""
     by_block: dict[int, list[float]] = {}
     for run in evidence.usable:
         if run.facts and run.facts.copy_bytes_per_second:
             by_block.setdefault(run.spec.block, []).append(run.facts.copy_bytes_per_second)
-    told = _drift(_in_thirds(by_block))
-    if told:
+    drift = _drift(_in_thirds(by_block))
+    if drift:
         text = (
-            f"copying memory drifted: of what a core copied in the first third of the blocks it copied {told}"
-            f" in the others (more than {percent(MOST_DRIFT)} apart). What moves bytes has that too."
+            f"copying memory drifted: in the later thirds of the blocks a core copied {drift} of what it copied in the first"
+            f" (more than {percent(MOST_DRIFT)} apart). Everything that moves bytes contains this drift."
         )
         yield Caveat(severity="weakens", about=SESSION, text=text)
 
 
 def _drift(thirds: list[list[float]]) -> str:
-    """The second and the last third as shares of the first, where they are farther apart than allowed, and not by chance."""
+    """Return the later thirds as shares of the first, if they differ by more than MOST_DRIFT and not by chance; else empty."""
     levels = [fmean(third) for third in thirds]
     if not levels or max(levels) <= (1 + MOST_DRIFT) * min(levels) or not _is_no_chance(thirds):
         return ""
     first, *others = levels
-    return ", then ".join(percent(each / first) for each in others)
+    return ", then ".join(percent(level / first) for level in others)
 
 
 def _thirds(cells: list[CellReport]) -> list[list[float]]:
-    """By third of the blocks: the ceiling in each block, as a share of its median; empty where there is none, or few blocks."""
+    """Return the ceiling of each block as a share of its median, by third of the blocks; empty if there are too few blocks."""
     shares: dict[int, list[float]] = {}
     for cell in cells:
         for row in cell.ceilings:
@@ -64,7 +64,7 @@ def _thirds(cells: list[CellReport]) -> list[list[float]]:
 
 
 def _in_thirds(shares: Mapping[int, list[float]]) -> list[list[float]]:
-    """The mean of each block, by third of the blocks; empty where there are few."""
+    """Return the mean of each block, by third of the blocks; empty if there are too few."""
     blocks = [fmean(shares[block]) for block in sorted(shares)]
     if len(blocks) < FEWEST_FOR_VERDICT:
         return []
@@ -73,11 +73,11 @@ def _in_thirds(shares: Mapping[int, list[float]]) -> list[list[float]]:
 
 
 def _is_no_chance(groups: list[list[float]]) -> bool:
-    """Whether blocks of one third are so much alike that their noise does not explain how far thirds lie apart (F test)."""
+    """Whether the differences between thirds exceed what the noise within them explains (F test)."""
     from scipy.special import fdtrc
 
-    every = [value for group in groups for value in group]
+    all_values = [value for group in groups for value in group]
     within = math.fsum((value - fmean(group)) ** 2 for group in groups for value in group)
-    between = math.fsum(len(group) * (fmean(group) - fmean(every)) ** 2 for group in groups)
-    freedom = (len(groups) - 1, len(every) - len(groups))
+    between = math.fsum(len(group) * (fmean(group) - fmean(all_values)) ** 2 for group in groups)
+    freedom = (len(groups) - 1, len(all_values) - len(groups))
     return within == 0 or float(fdtrc(*freedom, between / freedom[0] / (within / freedom[1]))) < 1 - LEVEL

@@ -1,4 +1,4 @@
-"""Caveats about the conditions: what differed, what failed, what was shared, what could not be counted."""
+"""Finds caveats in the conditions of a session: facts that differ, failed runs, shared machines, missing counters."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from bench.analysis.table import Mask, Table
 
 MOST_NAMED = 4  # runs in one sentence
-THROTTLED = 0.02  # 34 of 3,076 periods are no reason to worry, 40 % are
+THROTTLED = 0.02  # share of periods
 
 
 def facts_differ(evidence: Evidence) -> Iterator[Caveat]:
-    """What had to be equal on both topologies, or in all blocks, and was not."""
+    """Facts that had to be equal on both topologies or in all blocks, and were not."""
     for difference in facts.differences(evidence.usable):
         yield Caveat(
             severity=_severity(evidence, difference),
@@ -33,14 +33,14 @@ def facts_differ(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def _severity(evidence: Evidence, difference: Difference) -> Severity:
-    """Other data is another question, whatever is allowed."""
+    """Return the severity of a difference. Different data always blocks the verdict, whatever is allowed."""
     if difference.is_data:
         return "refuses"
     return confounds(evidence) if difference.confounds else "weakens"
 
 
 def unequal_totals(evidence: Evidence) -> Iterator[Caveat]:
-    """One topology had more than the other: then it is no question of the network."""
+    """One topology had more of a resource in total than the other, so the network is not the only difference."""
     for difference in (*facts.planned_totals(evidence.topologies), *facts.measured_totals(evidence.usable)):
         yield Caveat(severity=confounds(evidence), about=SESSION, text=f"{difference.text}.")
 
@@ -58,7 +58,7 @@ def digests_differ(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def excluded_runs(evidence: Evidence) -> Iterator[Caveat]:
-    """Runs whose numbers are not used, with the reasons, those that were done again too."""
+    """Runs that are not used, with the reasons, including those that were repeated since."""
     bad = [run for run in evidence.attempts if run.status not in ("ok", "damaged")]
     if bad:
         which = "; ".join(f"{run.spec.folder} ({not_usable(run)})" for run in bad[:MOST_NAMED])
@@ -71,7 +71,7 @@ def excluded_runs(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def damaged_runs(evidence: Evidence) -> Iterator[Caveat]:
-    """Runs whose record cannot be read: which, why, and how to be rid of them."""
+    """Runs whose record cannot be read, with the reasons and what to do."""
     bad = [run for run in evidence.attempts if run.status == "damaged"]
     if bad:
         which = "; ".join(f"{run.spec.folder} ({'; '.join(run.reasons)})" for run in bad[:MOST_NAMED])
@@ -88,16 +88,16 @@ def damaged_runs(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def pairs_apart(evidence: Evidence) -> Iterator[Caveat]:
-    """Halves that were not measured together, and are no pairs."""
-    found = interrupted_pairs.halves(evidence.table)
-    if found:
-        name, why = next(iter(found.items()))
-        text = f"{plural(len(found), 'run')} left out, whose other half was not measured with it; the first: {name}, {why}."
+    """Runs whose partner in the pair was not measured together with them."""
+    interrupted = interrupted_pairs.halves(evidence.table)
+    if interrupted:
+        name, reason = next(iter(interrupted.items()))
+        text = f"{plural(len(interrupted), 'run')} left out, because their pairs were interrupted; the first: {name}, {reason}."
         yield Caveat(severity="weakens", about=SESSION, text=text)
 
 
 def not_run(evidence: Evidence) -> Iterator[Caveat]:
-    """What is left to do."""
+    """Runs of the plan that are not done."""
     left = len(evidence.session.specs) - len(evidence.runs)
     if left > 0:
         text = f"{plural(left, 'run')} of {len(evidence.session.specs)} not done yet: the session can be resumed."
@@ -105,7 +105,7 @@ def not_run(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def throttled(evidence: Evidence) -> Iterator[Caveat]:
-    """A CPU quota that stopped the nodes; where it cannot be counted, that is said."""
+    """Nodes that were stopped by a CPU quota, or for which that is unknown."""
     worst: dict[str, float] = {}
     unknown = False
     for run in evidence.usable:
@@ -133,7 +133,7 @@ def _subject(session: Session, experiment: str) -> str:
 
 
 def overcommitted(evidence: Evidence) -> Iterator[Caveat]:
-    """More CPUs promised, or more native threads started, than there are."""
+    """More CPUs granted, or more native threads started, than there are."""
     for topology, run in {run.spec.topology.name: run for run in evidence.usable}.items():
         nodes = run.facts.nodes if run.facts else ()
         granted, allowed = sum(node.cpus_granted for node in nodes), usable_cpus(nodes)
@@ -145,35 +145,35 @@ def overcommitted(evidence: Evidence) -> Iterator[Caveat]:
             if max(threads, default=0) > node.cpus_granted:
                 text = (
                     f"a process on {node.node} of {topology} may start {max(threads)} native threads,"
-                    f" and the node has {plural(node.cpus_granted, 'CPU')}: they get in each other's way."
+                    f" and the node has {plural(node.cpus_granted, 'CPU')}: they compete."
                 )
                 yield Caveat(severity="weakens", about=SESSION, text=text)
 
 
 def oversubscribed(evidence: Evidence) -> Iterator[Caveat]:
-    """Cells with more workers than CPUs, by what the experiment declares."""
+    """Cells with more busy workers than CPUs, as their experiment declares."""
     for cell in evidence.cells:
-        found = sorted(set(more_workers(evidence.usable_of(cell).runs)), reverse=True)
-        if found:
+        crowded = sorted(set(more_workers(evidence.usable_of(cell).runs)), reverse=True)
+        if crowded:
             which = ", ".join(
-                f"{workers} workers on {plural(round(cpus), 'CPU')} of {name}" for name, workers, cpus in found
+                f"{workers} workers on {plural(round(cpus), 'CPU')} of {name}" for name, workers, cpus in crowded
             )
             text = f"{MARK}: {which}. Workers wait for a CPU, and what is measured is scheduling too."
             yield Caveat(severity="weakens", about=about(cell), text=text)
 
 
 def profiled(evidence: Evidence) -> Iterator[Caveat]:
-    """A profiler takes time and memory from what it watches."""
+    """Sessions with a profiler, which takes time and memory."""
     for name in sorted({run.facts.profiler for run in evidence.usable if run.facts and run.facts.profiler}):
         text = (
-            f"{name} watched driver and workers, and slowed them: the numbers of this session are for reading its"
-            " profiles, and not for quoting."
+            f"{name} profiled driver and workers, and slowed them: use the numbers of this session to read its"
+            " profiles, but do not quote them."
         )
         yield Caveat(severity="weakens", about=SESSION, text=text)
 
 
 def same_host(evidence: Evidence) -> Iterator[Caveat]:
-    """Nodes that share a kernel share its memory and caches: no wire lies between them."""
+    """Nodes that share a machine: there is no physical network between them."""
     spread_out = [run for run in evidence.usable if run.facts and len(run.facts.nodes) > 1]
     if any(run.facts and run.facts.same_host for run in spread_out):
         name = spread_out[0].spec.topology.name
@@ -185,7 +185,7 @@ def same_host(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def other_host(evidence: Evidence) -> Iterator[Caveat]:
-    """No boot of any machine is common to the topologies."""
+    """Topologies that have no boot of a machine in common."""
     seen: dict[str, set[str]] = {}
     for run in evidence.usable:
         if run.facts:
@@ -197,14 +197,14 @@ def other_host(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def driver_shares_head(evidence: Evidence) -> Iterator[Caveat]:
-    """On many nodes the head has the driver beside its share of the work; on one node all share with it."""
+    """The driver runs on the head beside its share of the work."""
     if any(len(run.facts.nodes) > 1 for run in evidence.usable if run.facts):
         text = "the driver runs on the head and shares its CPUs; the other nodes have theirs to themselves."
         yield Caveat(severity="note", about=SESSION, text=text)
 
 
 def not_deterministic(evidence: Evidence) -> Iterator[Caveat]:
-    """Arms whose results depend on who comes first: repeats of them differ by more than their clocks."""
+    """Arms whose results depend on timing: their repeats differ by more than measurement noise."""
     done = {run.spec.experiment for run in evidence.usable}
     for experiment, arms in evidence.session.arms.items():
         for arm in arms:
@@ -214,45 +214,47 @@ def not_deterministic(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def no_bytes(evidence: Evidence) -> Iterator[Caveat]:
-    """Nodes without a network namespace of their own, so that nothing can be counted."""
+    """Nodes without a network namespace of their own, whose bytes cannot be counted."""
     table = evidence.table
     is_uncounted = _has(table, table.usage.turn >= 0) & ~_has_bytes(table)
     links = {
         run.facts.link
-        for run, is_so in zip(evidence.runs, is_uncounted, strict=True)
-        if is_so and run.status == "ok" and run.facts and len(run.facts.nodes) > 1
+        for run, is_without in zip(evidence.runs, is_uncounted, strict=True)
+        if is_without and run.status == "ok" and run.facts and len(run.facts.nodes) > 1
     }
     for link in sorted(links):
-        text = f"bytes on the network are not counted here (link: {link}): the network's cost shows in time only."
+        text = f"bytes on the network are not counted here (link: {link}): the cost of the network shows only in time."
         yield Caveat(severity="note", about=SESSION, text=text)
 
 
 def no_idle_baseline(evidence: Evidence) -> Iterator[Caveat]:
-    """Bytes were counted, and what an idle cluster sends was not."""
+    """Runs whose bytes were counted without a baseline of the idle cluster."""
     table = evidence.table
     is_without = _has_bytes(table) & ~_has(table, table.usage.named(arm=IDLE))
-    without = [run for run, is_so in zip(evidence.runs, is_without, strict=True) if is_so and run.status == "ok"]
+    without = [
+        run for run, is_missing in zip(evidence.runs, is_without, strict=True) if is_missing and run.status == "ok"
+    ]
     if without:
-        text = f"no idle baseline in {plural(len(without), 'run')}: bytes include what Ray sends with nothing to do."
+        text = f"no idle baseline in {plural(len(without), 'run')}: bytes include the traffic of an idle Ray."
         yield Caveat(severity="weakens", about=SESSION, text=text)
 
 
 def _has(table: Table, rows: Mask) -> Mask:
-    """By run, whether any of these rows of usage is its."""
+    """Return for each run whether it has any of these rows of usage."""
     import numpy as np
 
     return np.greater(np.bincount(table.usage.run[rows], minlength=len(table.runs)), 0)
 
 
 def _has_bytes(table: Table) -> Mask:
-    """By run, whether bytes were counted in any row of its usage."""
+    """Return for each run whether bytes were counted in any of its rows of usage."""
     import numpy as np
 
     return _has(table, ~np.isnan(table.usage.read("sent_bytes")))
 
 
 def not_reconciled(evidence: Evidence) -> Iterator[Caveat]:
-    """Runs whose metrics page said something else than the record."""
+    """Runs whose metrics page did not agree with the record."""
     bad = [run.spec.folder for run in evidence.usable if run.reconciled is False]
     if bad:
         text = (

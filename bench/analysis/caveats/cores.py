@@ -1,4 +1,4 @@
-"""Caveats about the physical cores of the nodes: unequal ones, shared ones, and any of several kinds."""
+"""Finds caveats in the physical cores of the nodes: unequal ones, shared ones, and several kinds."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from bench.model import Facts
 
 
 def unequal_cores(evidence: Evidence) -> Iterator[Caveat]:
-    """Nodes of one topology, or topologies in total, whose cores are of other kinds, or shared with other threads."""
+    """Nodes of one topology, or topologies in total, with different kinds of cores or different sharing of cores."""
     totals: dict[str, set[str]] = {}
     for topology, facts in _facts(evidence):
         nodes = {node.node: describe(shape(node)) for node in facts.nodes}
         if len(set(nodes.values())) > 1:
-            sides = "; ".join(f"{name}: {what}" for name, what in nodes.items())
+            sides = "; ".join(f"{name}: {cores}" for name, cores in nodes.items())
             text = f"the nodes of {topology} have unequal CPUs ({sides}): ask for --nodes and --cpus that divide them."
             yield Caveat(severity=confounds(evidence), about=SESSION, text=text)
         if all(map(is_pinned, facts.nodes)):
             totals.setdefault(topology, set()).add(describe(total(facts)))
     if len(set().union(*totals.values())) > 1:
         sides = "; ".join(
-            f"{each.name}: {' or '.join(sorted(totals[each.name]))}"
-            for each in evidence.topologies
-            if each.name in totals
+            f"{topology.name}: {' or '.join(sorted(totals[topology.name]))}"
+            for topology in evidence.topologies
+            if topology.name in totals
         )
         text = f"the topologies did not have the same CPUs ({sides})."
         yield Caveat(severity=confounds(evidence), about=SESSION, text=text)
 
 
 def shared_cores(evidence: Evidence) -> Iterator[Caveat]:
-    """Two nodes with a thread each of the same core: each is slower while the other works."""
+    """Two nodes with a thread each on the same core: each slows the other."""
     for topology, facts in _facts(evidence):
         for one, other in combinations(facts.nodes, 2):
             if one.boot_id == other.boot_id and is_pinned(one) and is_pinned(other):
@@ -47,7 +47,7 @@ def shared_cores(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def any_kind(evidence: Evidence) -> Iterator[Caveat]:
-    """Nodes that are not pinned on a machine with several kinds of cores: the scheduler decides how fast they are."""
+    """Nodes that are not pinned on a machine with several kinds of cores, so that the scheduler decides their speed."""
     for topology, facts in _facts(evidence):
         for node in facts.nodes:
             kinds = sorted({core.kind for core in node.cores})
@@ -60,7 +60,7 @@ def any_kind(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def _facts(evidence: Evidence) -> Iterator[tuple[str, Facts]]:
-    """Facts that tell cores, each with its topology, the same cores once."""
+    """Yield each topology with the facts of its cores, each combination once."""
     seen: set[tuple[str, tuple[tuple[object, ...], ...]]] = set()
     for run in evidence.usable:
         if run.facts and all(node.cores for node in run.facts.nodes):

@@ -1,4 +1,4 @@
-"""Whether the headline and what the nodes were credited with are the same work: counted by the driver, and by who did it."""
+"""Compares the headline, which the driver counts, with the work that the nodes were credited with."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from bench.model import WORK_TOLERANCE
 
 
 def credit_differs(evidence: Evidence) -> Iterator[Caveat]:
-    """A rate times its seconds that is not the work done on the nodes in that time: one of the two counts is wrong."""
+    """A rate times its seconds that differs from the work done on the nodes in that time: one of the two counts is wrong."""
     for cell in evidence.cells:
         headline = cell.headline.metric if cell.headline else None
         if headline is None or headline.kind != "rate" or not headline.unit.endswith("/s"):
             continue
         for arm in sorted(evidence.session.arms.get(cell.experiment, ()), key=lambda arm: arm.name):
             if arm.role == "calls":
-                continue  # calls without the work are credited with none
-            every = shares(evidence.usable_of(cell), headline.name, arm.name)
-            apart = [share for share in every if abs(share - 1) > WORK_TOLERANCE]
-            if apart:
+                continue  # empty calls are credited with no work
+            all_shares = shares(evidence.usable_of(cell), headline.name, arm.name)
+            deviating = [share for share in all_shares if abs(share - 1) > WORK_TOLERANCE]
+            if deviating:
                 text = (
-                    f"{arm.name}: in {plural(len(apart), 'sample')} of {len(every)} the nodes were credited with other work"
-                    f" than {headline.name} times its seconds, by up to {percent(max(abs(share - 1) for share in apart))}:"
-                    " a count is wrong, and so is what is said for a unit of work."
+                    f"{arm.name}: in {plural(len(deviating), 'sample')} of {len(all_shares)} the nodes were credited with other work"
+                    f" than {headline.name} times its seconds, by up to {percent(max(abs(share - 1) for share in deviating))}:"
+                    " one count is wrong, and with it every figure per unit of work."
                 )
                 yield Caveat(severity="weakens", about=about(cell), text=text)
 
 
-def shares(those: Selection, headline: str, arm: str) -> list[float]:
-    """Of each timed interval of an arm: the work credited to all nodes by what the headline says was done.
+def shares(usable: Selection, headline: str, arm: str) -> list[float]:
+    """Return, for each timed interval of an arm, the work credited to all nodes divided by the headline's work.
 
-    A node that was lost, or that joined, has no word on what it did: nothing is said of that interval.
+    Intervals in which a node was lost or joined are left out, because its work is unknown.
     """
     import numpy as np
 
-    table, usage, samples = those.table, those.table.usage, those.table.samples
+    table, usage, samples = usable.table, usable.table.usage, usable.table.samples
     nodes = np.zeros(len(table.runs))
-    nodes[list(those.at)] = [0 if run.spec.faults else run.spec.topology.nodes for run in those.runs]
-    rows = those.usage[usage.named(those.usage, arm=arm, point="")]
+    nodes[list(usable.at)] = [0 if run.spec.faults else run.spec.topology.nodes for run in usable.runs]
+    rows = usable.usage[usage.named(usable.usage, arm=arm, point="")]
     rows = rows[~(np.isnan(usage.read("work")[rows]) | table.warm_usage[rows])]
-    timed = those.samples[table.timed(headline, arm, those.samples) & samples.named(those.samples, point="")]
+    timed = usable.samples[table.timed(headline, arm, usable.samples) & samples.named(usable.samples, point="")]
     done = samples.read("value")[timed] * samples.seconds[timed]
     timed, done = timed[done > 0], done[done > 0]
     run, begin, end = (
@@ -53,5 +53,5 @@ def shares(those: Selection, headline: str, arm: str) -> list[float]:
     credited = Groups(interval[: len(rows)], len(interval))
     of_timed = interval[len(rows) :]
     is_whole = (credited.sizes[of_timed] == nodes[samples.run[timed]]) & (credited.sizes[of_timed] > 0)
-    found = credited.sums(usage.read("work")[rows])[of_timed].astype(float)[is_whole] / done[is_whole]
-    return [float(share) for share in found]
+    result = credited.sums(usage.read("work")[rows])[of_timed].astype(float)[is_whole] / done[is_whole]
+    return [float(share) for share in result]

@@ -1,4 +1,4 @@
-"""What caveats are found from, and what a caveat is."""
+"""Defines a caveat, and the evidence from which rules find caveats."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ SESSION = "session"
 
 @dataclass(frozen=True, kw_only=True)
 class Caveat:
-    """A reason not to believe a number. One that refuses blocks the verdict on what it is about."""
+    """A reason not to trust a number. One of severity `refuses` blocks the verdicts of what it is about."""
 
     severity: Severity
-    about: str  # SESSION, or a cell as `cell_name` has it
+    about: str  # SESSION, or the cell's `cell_name`
     text: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What the rules look at."""
+    """Everything that the rules read."""
 
     question: Question
     attempts: tuple[Run, ...]  # all of them
@@ -47,28 +47,28 @@ class Evidence:
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """Of a Spec that was tried more than once, the attempt that counts."""
+        """The attempt that counts, of every Spec that was run."""
         return self.table.runs
 
     @cached_property
     def usable(self) -> tuple[Run, ...]:
-        """Runs whose numbers are used."""
+        """The runs whose samples are used."""
         return tuple(run for run in self.runs if run.status == "ok")
 
     def usable_of(self, cell: CellReport) -> Selection:
-        """Those of one cell."""
+        """Return the usable runs of one cell."""
         return self._by_cell.get((cell.experiment, cell.cell), Selection(self.table, ()))
 
     @cached_property
     def _by_cell(self) -> Mapping[tuple[str, str], Selection]:
-        found: dict[tuple[str, str], list[Run]] = {}
+        runs_by_cell: dict[tuple[str, str], list[Run]] = {}
         for run in self.usable:
-            found.setdefault((run.spec.experiment, run.spec.cell), []).append(run)
-        return {cell: self.table.of(runs) for cell, runs in found.items()}
+            runs_by_cell.setdefault((run.spec.experiment, run.spec.cell), []).append(run)
+        return {cell: self.table.of(runs) for cell, runs in runs_by_cell.items()}
 
     @property
     def is_comparison(self) -> bool:
-        """Whether two topologies are to be compared."""
+        """Whether the session compares topologies."""
         return len(self.topologies) > 1
 
 
@@ -76,15 +76,15 @@ Rule = Callable[[Evidence], Iterator[Caveat]]
 
 
 def cell_name(experiment: str, cell: str) -> str:
-    """What a caveat calls a cell."""
+    """Return the name of a cell in caveats."""
     return f"{experiment} {cell}"
 
 
 def about(cell: CellReport) -> str:
-    """What a caveat about `cell` names."""
+    """Return what a caveat about `cell` has in `about`."""
     return cell_name(cell.experiment, cell.cell)
 
 
 def confounds(evidence: Evidence) -> Severity:
-    """What becomes of a difference that confounds: who insists has the verdict, and a stamp on it."""
+    """Return the severity of a difference that confounds: with --allow-unequal it only weakens the verdict."""
     return "weakens" if evidence.session.allow_unequal else "refuses"

@@ -1,4 +1,4 @@
-"""Caveats about the machine: blocks that were disturbed, blocks that began while it was busy, what could not be seen."""
+"""Finds caveats about the machine: excluded blocks, blocks that began on a busy machine, missing counters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_SHOWN = 4
 
 
 def excluded_blocks(evidence: Evidence) -> Iterator[Caveat]:
-    """Blocks of which nothing is used; too many of them, and there is no verdict. The report has the reasons with its runs."""
+    """Blocks that are excluded; with too many of them there is no verdict. The report lists the reasons with its runs."""
     exclusions = evidence.exclusions
     if not exclusions.reasons:
         return
@@ -31,18 +31,20 @@ def excluded_blocks(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def began_busy(evidence: Evidence) -> Iterator[Caveat]:
-    """Blocks before which the machine did not become quiet in time."""
-    seen = evidence.quiet_checks
-    if seen and seen.busy and not seen.elsewhere:
-        loads = [share for share in seen.busy.values() if share is not None]
+    """Blocks that began before the machine was quiet."""
+    checks = evidence.quiet_checks
+    if checks and checks.busy and not checks.elsewhere:
+        loads = [share for share in checks.busy.values() if share is not None]
         load = f", up to {percent(max(loads))} of its CPUs" if loads else ""
-        text = f"{plural(len(seen.busy), 'block')} of {seen.quiet + len(seen.busy)} began on a busy machine{load}."
+        text = (
+            f"{plural(len(checks.busy), 'block')} of {checks.quiet + len(checks.busy)} began on a busy machine{load}."
+        )
         yield Caveat(severity="note", about=SESSION, text=text)
 
 
 def not_seen(evidence: Evidence) -> Iterator[Caveat]:
-    """What the kernel does not count here, and so could exclude nothing."""
+    """Kinds of interference that the kernel does not count here, so that they exclude nothing."""
     if evidence.exclusions.unseen:
-        what = ", ".join(evidence.exclusions.unseen)
-        text = f"whether others disturbed the machine is known in part only, not counted here: {what}."
+        missing = ", ".join(evidence.exclusions.unseen)
+        text = f"whether others disturbed the machine is known in part only, not counted here: {missing}."
         yield Caveat(severity="note", about=SESSION, text=text)

@@ -1,4 +1,4 @@
-"""Reasons not to believe a number: a table of rules, each of which looks at the evidence and says what it sees."""
+"""Lists the rules that find caveats, and applies them to the evidence of a session."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def find(evidence: Evidence) -> tuple[Caveat, ...]:
-    """All caveats, those that refuse a verdict first."""
+    """Return all caveats, those that block a verdict first."""
     order = {"refuses": 0, "weakens": 1, "note": 2}
-    found = dict.fromkeys(caveat for rule in RULES for caveat in rule(evidence))
-    return tuple(sorted(found, key=lambda caveat: order[caveat.severity]))
+    caveats = dict.fromkeys(caveat for rule in RULES for caveat in rule(evidence))
+    return tuple(sorted(caveats, key=lambda caveat: order[caveat.severity]))

@@ -1,4 +1,4 @@
-"""Caveats about the numbers: too few, too short, skewed, by luck, or of something else than what was meant."""
+"""Finds caveats in the values: too few, too short, skewed, by chance, or of something else than what was meant."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from bench.analysis.steadiness import Label, Steadiness
 from bench.analysis.table import Selection
 from bench.model import NOT_FINITE, OUT_OF_RANGE, Metric
 
-OVERHEAD_SECONDS = 0.010  # a call that is shorter measures Ray, not the work
+OVERHEAD_SECONDS = 0.010  # shorter calls measure Ray, not the work
 ORDER_P = 0.05
-LEAST_SHARE = 0.5  # of an equal share of the work
-# Of that too: below it more than a third of the CPUs of two nodes had nothing to do, and what was compared is no cluster of two.
+LEAST_SHARE = 0.5  # of an equal share of the work: below it, other nodes did part of a node's work
+# Of an equal share too: below it more than a third of the CPUs of two nodes were idle, so no cluster of two was compared.
 LEAST_SHARE_OF_A_NODE = 0.25
-MOST_WAITING = 0.05  # of what all CPUs had
+MOST_WAITING = 0.05  # of the time of all CPUs
 MOST_NAMED = 8  # arms or points in one sentence
-TO_BLAME = 0.5  # of an equal share of the waiting: who waited less was waited for
+TO_BLAME = 0.5  # of an equal share of the waiting: the others waited for a worker that waited less
 _SIZE = Metric(name="size", unit="B", better="lower", kind="size")
 
 
 def spilled(evidence: Evidence) -> Iterator[Caveat]:
-    """The object store overflowed, and rates are those of a disk."""
+    """The object store overflowed to disk, whose speed the rates then contain."""
     for cell in evidence.cells:
         for topology, side in _usage(cell, "spilled_bytes").items():
             if any(side.values.values()):
@@ -38,7 +38,7 @@ def spilled(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def too_fast(evidence: Evidence) -> Iterator[Caveat]:
-    """A training that needed fewer samples than its reference by more than chance: it is another problem, or a fault."""
+    """A training that needed significantly fewer samples than its reference: it solves another problem, or is wrong."""
     for cell in evidence.cells:
         for guard in cell.guards:
             if guard.is_too_fast:
@@ -54,7 +54,7 @@ def _usage(cell: CellReport, name: str) -> dict[str, Side]:
 
 
 def few_pairs(evidence: Evidence) -> Iterator[Caveat]:
-    """Fewer pairs than a signed-rank test needs."""
+    """Fewer pairs than a signed-rank test needs for a verdict."""
     for pairs, cells in _group(evidence.cells, _pairs):
         if pairs < estimates.FEWEST_FOR_VERDICT and evidence.is_comparison and evidence.usable:
             worth = (
@@ -75,9 +75,9 @@ def _pairs(cell: CellReport) -> int:
 
 
 def overhead_dominated(evidence: Evidence) -> Iterator[Caveat]:
-    """Calls so short that their cost is what is measured."""
+    """Calls so short that their overhead dominates."""
     for experiment, cells in _by_experiment(evidence.cells):
-        found = {
+        medians_by_cell = {
             cell.cell: (row.metric, max(medians))
             for cell in cells
             for row in cell.rows
@@ -85,18 +85,18 @@ def overhead_dominated(evidence: Evidence) -> Iterator[Caveat]:
             and (medians := [side.estimate.value for side in row.sides.values() if side.estimate])
             and max(medians) < OVERHEAD_SECONDS
         }
-        if found:
-            longest = max(seconds for _, seconds in found.values())
+        if medians_by_cell:
+            longest = max(seconds for _, seconds in medians_by_cell.values())
             text = (
-                f"overhead-dominated{_where(experiment, list(found), cells, evidence)}: the median call takes"
-                f" {quantity(next(iter(found.values()))[0], longest)} or less, and below 10 ms it is mostly Ray's cost"
+                f"overhead-dominated{_where(experiment, list(medians_by_cell), cells, evidence)}: the median call takes"
+                f" {quantity(next(iter(medians_by_cell.values()))[0], longest)} or less, and below 10 ms it is mostly Ray's cost"
                 " a call that is measured, not the work."
             )
             yield Caveat(severity="weakens", about=SESSION, text=text)
 
 
 def slower_than_peer(evidence: Evidence) -> Iterator[Caveat]:
-    """Another way to do the work, on the same CPUs, does more. Of a noisy host that cannot be said."""
+    """A peer on the same CPUs does better than the subject. On a noisy host that is not decided."""
     if evidence.exclusions.is_noisy:
         return
     for experiment, cells in _by_experiment(evidence.cells):
@@ -132,7 +132,7 @@ def _by_experiment(cells: Sequence[CellReport]) -> Iterator[tuple[str, list[Cell
 
 
 def _where(experiment: str, names: Sequence[str], cells: Sequence[CellReport], evidence: Evidence) -> str:
-    """Which cells, as far as it needs saying."""
+    """Return the cells that a caveat is about, as far as they must be named."""
     several = len({cell.experiment for cell in evidence.cells}) > 1
     prefix = f" in {experiment}" if several else ""
     distinct = list(dict.fromkeys(names))
@@ -142,7 +142,7 @@ def _where(experiment: str, names: Sequence[str], cells: Sequence[CellReport], e
 
 
 def start_turns_it_round(evidence: Evidence) -> Iterator[Caveat]:
-    """A topology that is faster once it runs, and slower when its start counts too: no winner on the whole."""
+    """A topology that is faster at its steady rate but slower end to end, or the reverse: no winner on the whole."""
     opposite = {"faster": "slower", "slower": "faster"}
     for cell in evidence.cells:
         headline = cell.headline.comparison if cell.headline else None
@@ -166,7 +166,7 @@ def skewed(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def outliers(evidence: Evidence) -> Iterator[Caveat]:
-    """Blocks away from the others: marked, those that are far too, and counted all the same."""
+    """Blocks far from the others: marked, but kept."""
     for cell in evidence.cells:
         row = cell.headline
         if row is None:
@@ -182,19 +182,19 @@ def outliers(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def _marked(values: Mapping[int, float], blocks: Sequence[int]) -> str:
-    """block 3, or blocks 3 and so on; `(far)` behind those more than 3 interquartile ranges outside the quartiles."""
+    """Return `block 3`, or `blocks 3, 5`, with `(far)` for those more than 3 interquartile ranges outside the quartiles."""
     far = estimates.outliers(values, fence=3.0)
     named = ", ".join(f"{block} (far)" if block in far else f"{block}" for block in blocks)
     return f"{'block' if len(blocks) == 1 else 'blocks'} {named}"
 
 
 def partly_missing(evidence: Evidence) -> Iterator[Caveat]:
-    """Samples that have a reason in place of a value, in runs that count."""
+    """Samples with a reason in place of a value, in runs that count."""
     for cell in evidence.cells:
-        those, row = evidence.usable_of(cell), cell.headline
+        usable, row = evidence.usable_of(cell), cell.headline
         if row is None:
             continue
-        table, rows = those.table, those.samples
+        table, rows = usable.table, usable.samples
         is_headline = table.samples.named(rows, metric=row.metric.name, arm=cell.subject)
         rows = rows[is_headline & ~(table.is_curve[rows] | table.warm_samples[rows])]
         gaps = table.samples.text("reason", rows[table.is_gap[rows]])
@@ -204,7 +204,7 @@ def partly_missing(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def not_finite(evidence: Evidence) -> Iterator[Caveat]:
-    """What was NaN or infinite, as the loss of a training that diverged: counted, also in runs that are invalid for it."""
+    """Values that were NaN or infinite, such as the loss of a training that diverged; also in runs that are invalid for it."""
     runs: Counter[tuple[str, str]] = Counter()
     bad: dict[tuple[str, str, str], Counter[str]] = {}
     table = evidence.table
@@ -221,31 +221,31 @@ def not_finite(evidence: Evidence) -> Iterator[Caveat]:
         bad.setdefault((cell_name(spec.experiment, spec.cell), spec.topology.name, metric), Counter())[arm] += 1
     for (cell, topology, metric), counts in sorted(bad.items()):
         text = (
-            f"diverged, or no number: {metric} on {topology} was not finite in {_counted(counts)} of"
-            f" {plural(runs[cell, topology], 'run')}. Such values are counted as missing, and none is ever the best."
+            f"diverged: {metric} on {topology} was not finite in {_counted(counts)} of"
+            f" {plural(runs[cell, topology], 'run')}. Such values count as missing, and are never the best."
         )
         yield Caveat(severity="weakens", about=cell, text=text)
 
 
 def _counted(counts: Mapping[str, int]) -> str:
-    """By arm, or by point, in how many runs: `1 of ray-sync, 2 of ddp-gloo`; a search has any number of points."""
+    """Return in how many runs, by arm or point, such as `1 of ray-sync, 2 of ddp-gloo`; at most MOST_NAMED of them."""
     named = ", ".join(f"{count} of {name}" for name, count in sorted(counts.items())[:MOST_NAMED])
     return named + (f" and {len(counts) - MOST_NAMED} more" if len(counts) > MOST_NAMED else "")
 
 
 def loads_missing(evidence: Evidence) -> Iterator[Caveat]:
-    """Loads at which some runs have a response time and others a reason: those that were overloaded are the slowest."""
+    """Loads at which some runs have a response time and others a reason: the overloaded ones would be the slowest."""
     for cell in evidence.cells:
-        told: set[tuple[str, str]] = set()  # percentiles of one load are missing together
+        reported: set[tuple[str, str]] = set()  # percentiles of one load are missing together
         if not cell.sweeps:
             continue
-        those = evidence.usable_of(cell)
-        reasons = {*those.table.samples.text("reason", those.samples[those.table.is_gap[those.samples]])}
+        usable = evidence.usable_of(cell)
+        reasons = {*usable.table.samples.text("reason", usable.samples[usable.table.is_gap[usable.samples]])}
         for row in cell.sweeps if reasons else ():
             for topology, side in row.sides.items():
-                gaps = [why for why in side.missing.values() if why in reasons]
-                if row.metric.load and side.values and gaps and (topology, row.point) not in told:
-                    told.add((topology, row.point))
+                gaps = [reason for reason in side.missing.values() if reason in reasons]
+                if row.metric.load and side.values and gaps and (topology, row.point) not in reported:
+                    reported.add((topology, row.point))
                     text = (
                         f"{row.point} on {topology}: {len(gaps)} of {plural(len(gaps) + len(side.values), 'run')} without"
                         f" {row.metric.name}, and the others may be the better ones: {gaps[0]}."
@@ -254,26 +254,26 @@ def loads_missing(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def uneven_work(evidence: Evidence) -> Iterator[Caveat]:
-    """A node that did less than half of an equal share: the rest of the cluster did its part. Below a quarter it was no node of it."""
+    """A node that did less than half of an equal share of the work. Below a quarter the verdict is blocked."""
     for cell in evidence.cells:
         for topology in evidence.topologies:
             rows = [row for row in cell.nodes if row.topology == topology.name]
             for row in rows:
                 if row.share_of_work is not None and row.share_of_work < LEAST_SHARE / len(rows):
-                    text = f"{row.node} of {topology.name} did {row.share_of_work:.0%} of the work: the others did its part."
+                    text = f"{row.node} of {topology.name} did {row.share_of_work:.0%} of the work: other nodes did its part."
                     is_idle = row.share_of_work < LEAST_SHARE_OF_A_NODE / len(rows)
                     yield Caveat(severity="refuses" if is_idle else "weakens", about=about(cell), text=text)
 
 
 def held_up(evidence: Evidence) -> Iterator[Caveat]:
-    """Workers that waited long for the last of them, and the node where that one was."""
+    """Workers that waited long for the last of them, and the node of that one."""
     for cell in evidence.cells:
         for metric in (row.metric.name for row in cell.rows if row.metric.means == "wait for the last worker"):
-            for topology in (each for each in evidence.topologies if each.nodes > 1):
+            for topology in (candidate for candidate in evidence.topologies if candidate.nodes > 1):
                 runs = [run for run in evidence.usable_of(cell).runs if run.spec.topology == topology]
-                had, waited, by_node = _waits(evidence.table.of(runs), metric)
-                if by_node and waited > MOST_WAITING * had * topology.totals["CPUs"]:
-                    share = waited / had / topology.totals["CPUs"]
+                total_seconds, waited, by_node = _waits(evidence.table.of(runs), metric)
+                if by_node and waited > MOST_WAITING * total_seconds * topology.totals["CPUs"]:
+                    share = waited / total_seconds / topology.totals["CPUs"]
                     text = f"workers on {topology.name} waited {share:.0%} of the CPUs' time for the last of them: {_culprit(by_node)}."
                     yield Caveat(severity="note", about=about(cell), text=text)
 
@@ -290,57 +290,62 @@ def left_out(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def _culprit(by_node: Mapping[str, float]) -> str:
-    """Name the worker that waited much less than an equal share: the others waited for it. If there is none, it alternated."""
+    """Name the node of the worker that waited much less than an equal share, because the others waited for it; if there is any."""
     last = min(by_node, key=lambda node: by_node[node])
     waited = math.fsum(by_node.values())
     if by_node[last] < TO_BLAME * waited / len(by_node):
-        return f"{last} held them up, with {by_node[last] / waited:.0%} of the waiting"
+        return f"{last} delayed them, with {by_node[last] / waited:.0%} of the waiting"
     return "no node more than another"
 
 
-def _waits(those: Selection, metric: str) -> tuple[float, float, dict[str, float]]:
-    """Seconds that samples took, seconds that workers waited in them, and those by node."""
+def _waits(usable: Selection, metric: str) -> tuple[float, float, dict[str, float]]:
+    """Return the seconds of all samples, the seconds that workers waited in them, and those by node."""
     import numpy as np
 
-    table = those.table
-    rows = those.samples[table.samples.named(those.samples, metric=metric)]
+    table = usable.table
+    rows = usable.samples[table.samples.named(usable.samples, metric=metric)]
     rows = rows[~table.warm_samples[rows]]
-    had = waited = 0.0
+    total_seconds = waited = 0.0
     by_node: dict[str, float] = {}
     values = np.nan_to_num(table.samples.read("value")[rows]).tolist()
     lengths = table.samples.seconds[rows].tolist()
     for node, value, seconds in zip(table.samples.text("node", rows), values, lengths, strict=True):
         if node is None:
-            had, waited = had + seconds, waited + value
+            total_seconds, waited = total_seconds + seconds, waited + value
         else:
             by_node[node] = by_node.get(node, 0.0) + value
-    return had, waited, by_node
+    return total_seconds, waited, by_node
 
 
 def luck(evidence: Evidence) -> Iterator[Caveat]:
-    """A verdict that would not stand alone among so many comparisons."""
+    """A verdict that is not significant after correction for the number of comparisons."""
     for cell in evidence.cells:
         row = cell.headline
-        found = row.comparison if row else None
-        if found and found.verdict in ("faster", "slower") and found.p_adjusted is not None and found.p_adjusted > 0.05:
+        comparison = row.comparison if row else None
+        if (
+            comparison
+            and comparison.verdict in ("faster", "slower")
+            and comparison.p_adjusted is not None
+            and comparison.p_adjusted > 0.05
+        ):
             text = (
-                f"one of several comparisons: corrected for that, p is {plain(found.p_adjusted)} ({found.adjustment})."
-                " More blocks would tell it from luck."
+                f"one of several comparisons: corrected for that, p is {plain(comparison.p_adjusted)} ({comparison.adjustment})."
+                " More blocks would show whether it is chance."
             )
             yield Caveat(severity="weakens", about=about(cell), text=text)
 
 
 def order_matters(evidence: Evidence) -> Iterator[Caveat]:
-    """Values that drift with the position in the session."""
+    """Values that correlate with their position in the session."""
     test = order_test(evidence)
     if test and test[1] < ORDER_P:
-        way = "rose" if test[0] > 0 else "fell"
-        text = f"the headline {way} in the course of the session (rank correlation {test[0]:.2f}, p {plain(test[1])})."
+        direction = "rose" if test[0] > 0 else "fell"
+        text = f"the headline {direction} in the course of the session (rank correlation {test[0]:.2f}, p {plain(test[1])})."
         yield Caveat(severity="weakens", about=SESSION, text=text)
 
 
 def order_test(evidence: Evidence) -> tuple[float, float] | None:
-    """Spearman's rho and p of the position in the session against how far the headline is from its cell's median."""
+    """Return Spearman's rho and p of the position in the session and the headline's distance from its cell's median."""
     positions, residuals = [], []
     place = {spec.id: position for position, spec in enumerate(evidence.session.specs)}
     by_spec = {
@@ -359,24 +364,24 @@ def order_test(evidence: Evidence) -> tuple[float, float] | None:
 
 
 def not_steady(evidence: Evidence) -> Iterator[Caveat]:
-    """Values that change in the course of an invocation: their mean is of no one state."""
+    """Values that change during an invocation, so that their mean describes no single state."""
     weights: tuple[tuple[Label, Severity], ...] = (("not steady", "refuses"), ("drifting", "weakens"))
     for cell in evidence.cells:
         for label_of, severity in weights:
             for is_subject in (True, False):
-                found = [
-                    f"{each.arm} on {each.topology} ({way(each)})"
-                    for each in cell.steadiness
-                    if each.label == label_of and (each.arm == cell.subject) == is_subject
+                unsteady = [
+                    f"{item.arm} on {item.topology} ({way(item)})"
+                    for item in cell.steadiness
+                    if item.label == label_of and (item.arm == cell.subject) == is_subject
                 ]
-                if found:
-                    text = f"{label_of} inside the invocations: {', '.join(found)}. More warm-ups may help."
+                if unsteady:
+                    text = f"{label_of} inside the invocations: {', '.join(unsteady)}. More warm-ups may help."
                     yield Caveat(severity=severity if is_subject else "note", about=about(cell), text=text)
 
 
-def way(found: Steadiness) -> str:
-    """The second half of an invocation against its first: +7.1 %."""
-    return "" if found.shift is None else f"{100 * (found.shift.value - 1):+.2g} % from first half to second"
+def way(steadiness: Steadiness) -> str:
+    """Return the change from the first to the second half of an invocation, such as `+7.1 % from first half to second`."""
+    return "" if steadiness.shift is None else f"{100 * (steadiness.shift.value - 1):+.2g} % from first half to second"
 
 
 def _group(cells: Sequence[CellReport], key: Callable[[CellReport], int]) -> Iterator[tuple[int, list[CellReport]]]:

@@ -1,1 +1,1 @@
-"""Numbers alone: estimates, intervals, tests and laws, of arrays and of nothing that is ours."""
+"""Statistics on plain numbers: estimates, intervals, tests and scaling laws. Knows no value of raymeter's own."""

@@ -1,6 +1,6 @@
-"""Estimates and intervals for few, paired, skewed values.
+"""Computes estimates and confidence intervals for few, paired, skewed values.
 
-The unit of replication is the invocation: every function here takes one value an invocation, or one log-ratio a pair.
+The unit of replication is the invocation: every function takes one value per invocation, or one log-ratio per pair.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     import numpy as np
 
 LEVEL = 0.95
-EXACT_BELOW = 50  # R's limit too
-FEWEST_FOR_VERDICT = 6  # with 5 pairs a two-sided signed-rank test cannot reach 5 %
+EXACT_BELOW = 50  # values; the same limit as in R
+FEWEST_FOR_VERDICT = 6  # with 5 pairs the two-sided signed-rank test cannot reach 5 %
 
 K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A number, its confidence interval at the level that was reached, and how many values it rests on.
+    """An estimate, its confidence interval with the level that it reached, and the number of values.
 
-    Fewer than 6 values cannot reach 95 %: the interval is then all they span, and `level` says what that is worth.
+    Fewer than 6 values cannot reach 95 %: then the interval is their range, and `level` is the level of that.
     """
 
     value: float
@@ -49,13 +49,13 @@ class Spread:
 
 @lru_cache(maxsize=128)
 def signed_rank_counts(n: int) -> tuple[int, ...]:
-    """How many of the 2**n sign patterns give each value of the signed-rank statistic V."""
+    """Return how many of the 2**n sign patterns give each value of the signed-rank statistic V."""
     return _sums(tuple(range(1, n + 1)))
 
 
 @lru_cache(maxsize=128)
 def _sums(ranks: tuple[int, ...]) -> tuple[int, ...]:
-    """How many subsets of `ranks` have each sum."""
+    """Return how many subsets of `ranks` have each sum."""
     counts = [1] + [0] * sum(ranks)
     for rank in ranks:
         for total in range(len(counts) - 1, rank - 1, -1):
@@ -64,12 +64,12 @@ def _sums(ranks: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def signed_rank_cdf(value: int, n: int) -> float:
-    """P(V <= value) when the values are symmetric about 0."""
+    """Return P(V <= value) for values that are symmetric about 0."""
     return float(sum(signed_rank_counts(n)[: max(value + 1, 0)]) / 2**n)
 
 
 def signed_rank_quantile(probability: float, n: int) -> int:
-    """The smallest v with P(V <= v) >= `probability`: R's qsignrank."""
+    """Return the smallest v with P(V <= v) >= `probability`, as R's qsignrank does."""
     below = 0
     for value, count in enumerate(signed_rank_counts(n)):
         below += count
@@ -79,13 +79,12 @@ def signed_rank_quantile(probability: float, n: int) -> int:
 
 
 def hodges_lehmann(values: Sequence[float], level: float = LEVEL) -> Estimate:
-    """Median of the Walsh averages, with the interval that inverts the signed-rank test.
+    """Return the median of the Walsh averages, with the interval that inverts the signed-rank test. Raises ValueError without values.
 
-    The same as R's `wilcox.test(values, conf.int = TRUE)` below 50 values without ties or zeros: with q =
-    qsignrank(alpha/2, n), or 1 where that is 0, the bounds are the q-th smallest and the q-th largest Walsh average.
-    From 50 values on R solves for the shift at which the normal approximation, corrected for continuity, reaches z;
-    that shift is the Walsh average taken here. Where values are tied R approximates at any n; here the exact order
-    statistics stay, which are conservative, and do not depend on where a root finder stops.
+    The same as R's `wilcox.test(values, conf.int = TRUE)` below 50 values without ties or zeros: with q = qsignrank(alpha/2, n), at
+    least 1, the bounds are the q-th smallest and the q-th largest Walsh average. From 50 values on R solves for the shift at which the
+    normal approximation, corrected for continuity, reaches z; that shift is the Walsh average used here. With ties R approximates at
+    any n; here the exact order statistics are kept, which are conservative and independent of a root finder's tolerance.
     """
     import numpy as np
 
@@ -104,7 +103,7 @@ def hodges_lehmann(values: Sequence[float], level: float = LEVEL) -> Estimate:
 
 @lru_cache(maxsize=128)
 def _pairs_of(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of both members of each pair of n values, a value with itself too."""
+    """Return the positions of both members of each pair of n values, including each value paired with itself."""
     import numpy as np
 
     first, second = np.triu_indices(n)
@@ -113,7 +112,7 @@ def _pairs_of(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=256)
 def _rank_of_bound(n: int, level: float) -> tuple[int, float]:
-    """Which Walsh average, counted from an end, bounds the interval; and the level that it reaches."""
+    """Return which Walsh average, counted from an end, bounds the interval, and the level that this reaches."""
     tail = (1 - level) / 2
     if n < EXACT_BELOW:
         rank = max(signed_rank_quantile(tail, n), 1)
@@ -123,7 +122,7 @@ def _rank_of_bound(n: int, level: float) -> tuple[int, float]:
 
 
 def median_with_interval(values: Sequence[float], level: float = LEVEL) -> Estimate:
-    """The median, with the interval between two order statistics that needs no symmetry and no normality."""
+    """Return the median, with the interval between two order statistics, which assumes neither symmetry nor normality."""
     n = len(values)
     if n == 0:
         raise ValueError("no values, no estimate")
@@ -137,14 +136,14 @@ def median_with_interval(values: Sequence[float], level: float = LEVEL) -> Estim
 
 @lru_cache(maxsize=256)
 def _rank_in_order(n: int, level: float) -> tuple[int, float]:
-    """Which of n ordered values, counted from an end, bounds the median's interval; and the level that it reaches."""
-    below = list(accumulate(math.comb(n, k) for k in range(n + 1)))  # of 2**n patterns, those with at most k heads
+    """Return which of n ordered values, counted from an end, bounds the median's interval, and the level that this reaches."""
+    below = list(accumulate(math.comb(n, k) for k in range(n + 1)))  # how many of 2**n patterns have at most k heads
     rank = max(next(k for k, count in enumerate(below) if count / 2**n >= (1 - level) / 2), 1)
     return rank, 1 - 2 * (below[rank - 1] / 2**n)
 
 
 def mean_with_t_interval(values: Sequence[float], level: float = LEVEL) -> Estimate:
-    """The mean with Student's interval: the cross-check, never the verdict."""
+    """Return the mean with Student's interval. It is the cross-check, never the basis of a verdict."""
     import numpy as np
 
     n = len(values)
@@ -157,14 +156,14 @@ def mean_with_t_interval(values: Sequence[float], level: float = LEVEL) -> Estim
 
 @lru_cache(maxsize=256)
 def student_quantile(freedom: int, level: float = LEVEL) -> float:
-    """How many standard errors an interval at `level` reaches either way."""
+    """Return the half-width of a confidence interval at `level`, in standard errors."""
     from scipy.special import stdtrit  # scipy.stats takes a second to import
 
     return -float(stdtrit(freedom, (1 - level) / 2))
 
 
 def exponential(estimate: Estimate) -> Estimate:
-    """An estimate of a log-ratio as one of the ratio."""
+    """Transform an estimate of a log-ratio into one of the ratio."""
     return replace(
         estimate,
         value=math.exp(estimate.value),
@@ -174,7 +173,7 @@ def exponential(estimate: Estimate) -> Estimate:
 
 
 def inverse(estimate: Estimate) -> Estimate:
-    """An estimate of b/a, of one of a/b."""
+    """Transform an estimate of a/b into one of b/a."""
     return replace(
         estimate,
         value=1 / estimate.value,
@@ -184,39 +183,39 @@ def inverse(estimate: Estimate) -> Estimate:
 
 
 def disagree(one: Estimate, other: Estimate) -> bool:
-    """Whether two estimates of one thing lie further apart than half of the wider interval."""
+    """Whether two estimates of one quantity differ by more than half of the wider interval."""
     widths = [e.high - e.low for e in (one, other) if e.low is not None and e.high is not None]
     return bool(widths) and abs(one.value - other.value) > max(widths) / 2
 
 
 def standard_deviation(values: Sequence[float]) -> float | None:
-    """Of the sample; None below two values."""
+    """Return the standard deviation of a sample; None for fewer than two values."""
     import numpy as np
 
     return float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
 def signed_rank_p(values: Sequence[float]) -> float:
-    """Two-sided p of the signed-rank test that the values are symmetric about 0; zeros say nothing and are left out.
+    """Return the two-sided p of the signed-rank test that the values are symmetric about 0. Zeros are left out.
 
-    Exact below 50 values, with ties too: ranks of tied values are halves, so twice the ranks are whole numbers.
-    scipy goes through all sign patterns where there are ties, which takes 10 s for 13 values. From 50 on the normal
-    approximation, corrected for continuity and ties.
+    Exact below 50 values, also with ties: ranks of tied values are multiples of a half, so twice the ranks are whole numbers. With
+    ties scipy enumerates all sign patterns, which takes 10 s for 13 values. From 50 values on it is the normal approximation, corrected
+    for continuity and ties.
     """
-    some = [value for value in values if value != 0]
-    if not some:
+    nonzero = [value for value in values if value != 0]
+    if not nonzero:
         return 1.0
-    doubled = _doubled_ranks([abs(value) for value in some])
-    positive = sum([rank for rank, value in zip(doubled, some, strict=True) if value > 0])
-    if len(some) >= EXACT_BELOW:
-        return _normal_p(positive / 2, len(some), Counter(doubled).values())
+    doubled = _doubled_ranks([abs(value) for value in nonzero])
+    positive = sum([rank for rank, value in zip(doubled, nonzero, strict=True) if value > 0])
+    if len(nonzero) >= EXACT_BELOW:
+        return _normal_p(positive / 2, len(nonzero), Counter(doubled).values())
     counts = _sums(tuple(sorted(doubled)))
     least = sum(counts[: min(positive, sum(doubled) - positive) + 1])
-    return float(min(1.0, 2 * least / 2 ** len(some)))
+    return float(min(1.0, 2 * least / 2 ** len(nonzero)))
 
 
 def _doubled_ranks(values: Sequence[float]) -> list[int]:
-    """Twice the rank of each value, the least being 1: tied values have the mean of their ranks."""
+    """Return twice the rank of each value, the smallest being 1. Tied values get the mean of their ranks."""
     places: dict[float, list[int]] = {}
     for place, value in enumerate(sorted(values), start=1):
         places.setdefault(value, []).append(place)
@@ -224,19 +223,19 @@ def _doubled_ranks(values: Sequence[float]) -> list[int]:
 
 
 def mean_ranks(values: Sequence[float]) -> list[float]:
-    """The rank of each value, the least being 1: tied values have the mean of their ranks."""
+    """Return the rank of each value, the smallest being 1. Tied values get the mean of their ranks."""
     return [rank / 2 for rank in _doubled_ranks(values)]
 
 
 def _normal_p(positive: float, n: int, tied: Iterable[int]) -> float:
-    """Two-sided p of the sum of the ranks above zero, where `tied` are as many ranks as there are values of one size."""
+    """Return the two-sided p of the sum of positive ranks. `tied` are the sizes of the groups of equal values."""
     variance = (n * (n + 1) * (2 * n + 1) - sum(count**3 - count for count in tied) / 2) / 24
-    away = abs(positive - n * (n + 1) / 4)
-    return min(1.0, math.erfc((away - 0.5) / math.sqrt(2 * variance))) if away > 0 else 1.0
+    distance = abs(positive - n * (n + 1) / 4)
+    return min(1.0, math.erfc((distance - 0.5) / math.sqrt(2 * variance))) if distance > 0 else 1.0
 
 
 def adjusted(p_values: Sequence[float], method: Literal["holm", "fdr_bh"]) -> tuple[float, ...]:
-    """p-values corrected for how many there are: Holm, or Benjamini-Hochberg. As statsmodels' `multipletests` has them."""
+    """Correct p-values for their number: Holm, or Benjamini-Hochberg, as statsmodels' `multipletests` does."""
     n = len(p_values)
     order = sorted(range(n), key=lambda number: p_values[number])
     if method == "holm":
@@ -244,12 +243,12 @@ def adjusted(p_values: Sequence[float], method: Literal["holm", "fdr_bh"]) -> tu
     else:
         order.reverse()
         stepped = accumulate([p_values[number] / ((n - place) / n) for place, number in enumerate(order)], min)
-    found = dict(zip(order, stepped, strict=True))
-    return tuple([min(float(found[number]), 1.0) for number in range(n)])
+    corrected = dict(zip(order, stepped, strict=True))
+    return tuple([min(float(corrected[number]), 1.0) for number in range(n)])
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """How far the values lie from their middle."""
+    """Return how far the values spread about their median."""
     ordered = sorted(values)
     middle = median(ordered)
     return Spread(
@@ -260,19 +259,19 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def _percentile(ordered: Sequence[float], share: float) -> float:
-    """The linear one of numpy.percentile, which takes 0.1 ms to begin."""
+    """Return the linear percentile like numpy.percentile, which takes 0.1 ms per call."""
     whole, part = divmod(share * (len(ordered) - 1), 1)
     low, high = ordered[int(whole)], ordered[min(int(whole) + 1, len(ordered) - 1)]
     return float(low + (high - low) * part if part < 0.5 else high - (high - low) * (1 - part))
 
 
 def quartiles(ordered: Sequence[float]) -> tuple[float, float]:
-    """The first and the third, of values from the least to the greatest."""
+    """Return the first and third quartile of values in ascending order."""
     return _percentile(ordered, 0.25), _percentile(ordered, 0.75)
 
 
 def outliers(values: Mapping[K, float], fence: float = 1.5) -> tuple[K, ...]:
-    """Keys of the values more than `fence` interquartile ranges outside the quartiles (Tukey): to mark, not to drop."""
+    """Return the keys of values more than `fence` interquartile ranges outside the quartiles (Tukey): to mark, not to drop."""
     if len(values) < 4:
         return ()
     low, high = quartiles(sorted(values.values()))
@@ -281,7 +280,7 @@ def outliers(values: Mapping[K, float], fence: float = 1.5) -> tuple[K, ...]:
 
 
 def rank_correlation(one: Sequence[float], other: Sequence[float]) -> tuple[float, float] | None:
-    """Spearman's rho and its p; None where there is too little, or nothing varies."""
+    """Return Spearman's rho and its p; None for too few values, or if one side is constant."""
     import numpy as np
     from scipy.special import stdtr
 
@@ -289,11 +288,11 @@ def rank_correlation(one: Sequence[float], other: Sequence[float]) -> tuple[floa
         return None
     rho = float(np.corrcoef(_doubled_ranks(one), _doubled_ranks(other))[0, 1])
     freedom = len(one) - 2
-    away = abs(rho) * math.sqrt(freedom / max((1 + rho) * (1 - rho), 1e-300))
-    return rho, 2 * float(stdtr(freedom, -away))
+    statistic = abs(rho) * math.sqrt(freedom / max((1 + rho) * (1 - rho), 1e-300))
+    return rho, 2 * float(stdtr(freedom, -statistic))
 
 
 def evenness(shares: Sequence[float]) -> float | None:
-    """Jain's index: 1 when all have the same share, 1/n when one has all."""
+    """Return Jain's fairness index: 1 if all shares are equal, 1/n if one of n has everything. None if all are 0."""
     total = sum(shares)
     return total**2 / (len(shares) * sum(share**2 for share in shares)) if total else None

@@ -1,7 +1,7 @@
-"""More than two conditions at once: Friedman's test over blocks, then Nemenyi's of each pair, as one critical difference.
+"""Compares three or more conditions: Friedman's test over blocks, then Nemenyi's test of each pair, as a critical difference.
 
-Both look at the rank of each condition inside its block alone, so that blocks may differ in speed, and no distribution
-is assumed. Formulas: Demsar, "Statistical comparisons of classifiers over multiple data sets", 2006.
+Both use only the rank of each condition within its block, so blocks may differ in speed, and no distribution is assumed. Formulas:
+Demsar, "Statistical comparisons of classifiers over multiple data sets", 2006.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from functools import lru_cache
 
 from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT, LEVEL, mean_ranks
 
-FEWEST_CONDITIONS = 3  # two are a pair, and have a ratio
+FEWEST_CONDITIONS = 3  # two conditions have a ratio
 _STEPS = 2001  # of the integral over the normal distribution from -8 to 8 SDs
 
 
 @dataclass(frozen=True, kw_only=True)
 class Omnibus:
-    """Whether some of several conditions differ, and which: by ranks inside blocks, 1 for the best."""
+    """The result of the test: whether some conditions differ, and which, by their ranks within blocks (1 is best)."""
 
     blocks: int  # that have a value of every condition
     mean_ranks: Mapping[str, float]  # the best first
@@ -30,11 +30,11 @@ class Omnibus:
 
     @property
     def is_shown(self) -> bool:
-        """Whether not all conditions are the same."""
+        """Whether the test shows that not all conditions are equal."""
         return self.p < 1 - LEVEL
 
     def not_told_from(self, name: str) -> tuple[str, ...]:
-        """The conditions whose mean ranks lie too near to that of `name`: all others, where no difference is shown."""
+        """Return the conditions that the test does not distinguish from `name`: all others if it shows no difference."""
         own = self.mean_ranks[name]
         return tuple(
             other
@@ -44,9 +44,9 @@ class Omnibus:
 
 
 def omnibus(values: Mapping[str, Mapping[int, float]], *, higher_is_better: bool) -> Omnibus | None:
-    """What `values`, by condition and block, show; blocks that lack a condition are left out of all of them.
+    """Test `values`, by condition and block. Blocks that lack a condition are left out.
 
-    None below 3 conditions or 6 blocks.
+    Returns None for fewer than 3 conditions or 6 blocks.
     """
     names = list(values)
     blocks = sorted(set.intersection(*map(set, values.values()))) if values else []
@@ -66,7 +66,7 @@ def omnibus(values: Mapping[str, Mapping[int, float]], *, higher_is_better: bool
 
 
 def friedman(ranks: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """Chi-squared, corrected for ties, and its p, of the ranks in each block: as R's `friedman.test` has them."""
+    """Return chi-squared, corrected for ties, and its p, from the ranks in each block, as R's `friedman.test` does."""
     from scipy.special import chdtrc  # scipy.stats takes a second to import
 
     n, k = len(ranks), len(ranks[0])
@@ -75,13 +75,13 @@ def friedman(ranks: Sequence[Sequence[float]]) -> tuple[float, float]:
     ties = sum(size**3 - size for row in ranks for size in Counter(row).values())
     scale = n * k * (k + 1) - ties / (k - 1)
     if scale <= 0:
-        return 0.0, 1.0  # all tied in every block
+        return 0.0, 1.0  # all conditions are tied in every block
     chi_squared = 12 * spread / scale
     return chi_squared, float(chdtrc(k - 1, chi_squared))
 
 
 def critical_difference(conditions: int, blocks: int) -> float:
-    """How far two mean ranks must lie apart, so that any of all pairs does so by chance in 5 of 100 sessions."""
+    """Return the distance of two mean ranks that any of all pairs exceeds by chance in 5 of 100 sessions."""
     return _range_quantile(conditions) / math.sqrt(2) * math.sqrt(conditions * (conditions + 1) / (6 * blocks))
 
 
@@ -95,7 +95,7 @@ def _range_quantile(conditions: int) -> float:
 
 
 def beyond_range(width: float, conditions: int) -> float:
-    """How often the range of so many standard normal values is wider: the studentized range, the deviation known."""
+    """Return the probability that the range of `conditions` standard normal values exceeds `width` (studentized range)."""
     import numpy as np
     from scipy.special import ndtr
 

@@ -1,4 +1,4 @@
-"""Values beside the quantiles of a normal distribution: what a Q-Q plot draws. It is looked at, and decides nothing."""
+"""Compares values with the quantiles of a normal distribution, for a Q-Q plot. It is shown, and decides nothing."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from statistics import NormalDist
 
 from bench.analysis.stats.estimates import quartiles
 
-FEWEST = 6  # of fewer, no shape shows
+FEWEST = 6  # values; fewer show no shape
 _QUARTILE = NormalDist().inv_cdf(0.75)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Quantile:
-    """One value: its block, the value, and where a normal distribution would have it, in standard deviations."""
+    """One value with its block, and its expected position under a normal distribution, in standard deviations."""
 
     block: int
     value: float
@@ -24,19 +24,19 @@ class Quantile:
 
 @dataclass(frozen=True, kw_only=True)
 class Quantiles:
-    """Values from the least to the greatest, and the line through their quartiles, as R's `qqline` has it."""
+    """Values in ascending order, and the line through their quartiles, like R's `qqline`."""
 
     points: tuple[Quantile, ...]
     centre: float
     slope: float  # of one standard deviation
 
     def line(self, z: float) -> float:
-        """What a normal distribution with these quartiles has there."""
+        """Return the value that a normal distribution with these quartiles has at `z`."""
         return self.centre + self.slope * z
 
 
 def quantiles(values: Mapping[int, float]) -> Quantiles:
-    """`values` by block, 1 at least. The places are R's `ppoints`: (i - a)/(n + 1 - 2a), a being 3/8 up to 10 values, else 1/2."""
+    """Return the quantiles of `values` by block. Positions are R's `ppoints`: (i - a)/(n + 1 - 2a), a = 3/8 up to 10 values, else 1/2."""
     ordered = sorted(values.items(), key=lambda item: item[1])
     n = len(ordered)
     a = 3 / 8 if n <= 10 else 1 / 2
@@ -52,13 +52,16 @@ def quantiles(values: Mapping[int, float]) -> Quantiles:
     )
 
 
-def correlation(found: Quantiles) -> float | None:
-    """Of the values and their places: 1 where they are normal to the eye. None where all are the same."""
-    n = len(found.points)
-    mean, middle = math.fsum(p.value for p in found.points) / n, math.fsum(p.z for p in found.points) / n
-    products = math.fsum((p.value - mean) * (p.z - middle) for p in found.points)
+def correlation(normal_quantiles: Quantiles) -> float | None:
+    """Return the correlation of the values with their positions, 1 for perfectly normal ones. None if all values are equal."""
+    n = len(normal_quantiles.points)
+    mean, middle = (
+        math.fsum(p.value for p in normal_quantiles.points) / n,
+        math.fsum(p.z for p in normal_quantiles.points) / n,
+    )
+    products = math.fsum((p.value - mean) * (p.z - middle) for p in normal_quantiles.points)
     squares = [
-        math.fsum((p.value - mean) ** 2 for p in found.points),
-        math.fsum((p.z - middle) ** 2 for p in found.points),
+        math.fsum((p.value - mean) ** 2 for p in normal_quantiles.points),
+        math.fsum((p.z - middle) ** 2 for p in normal_quantiles.points),
     ]
     return products / math.sqrt(squares[0] * squares[1]) if min(squares) > 0 else None

@@ -1,7 +1,7 @@
-"""How work grows with workers: speed-up, efficiency, serial fraction, and a fitted law with what it foretells.
+"""Describes how work scales with workers: speed-up, efficiency, serial fraction, and a fitted law with predictions.
 
-The law is Gunther's: X(N) = l N / (1 + s (N - 1) + k N (N - 1)), with a contention s and a coherency k; Amdahl's is k = 0.
-The best number of workers is then sqrt((1 - s) / k). Nothing is told of it where the values cannot tell.
+The law is Gunther's: X(N) = l N / (1 + s (N - 1) + k N (N - 1)), with contention s and coherency k; Amdahl's law has k = 0. The
+best number of workers is sqrt((1 - s) / k). What the values do not determine is not reported.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 Values = Mapping[int, Mapping[int, float]]
-"""By number of workers: each block's rate, in units of work per second."""
+"""Each block's rate in units of work per second, by number of workers."""
 
 FEWEST_POINTS = 6
-FEWEST_BLOCKS = 3  # of each: what is drawn from fewer hardly differs, and its interval would be a point
+FEWEST_BLOCKS = 3  # of each number of workers: resamples of fewer hardly differ, and the interval would be a point
 RESAMPLES = 200
-FARTHEST = 2  # times the greatest number of workers measured: what lies beyond is not foretold
-UNSEEN = 1e-6  # a contention or a coherency below it is none
+FARTHEST = 2  # times the largest number of workers measured: no prediction beyond
+UNSEEN = 1e-6  # a contention or coherency below this counts as none
 START = (0.05, 0.001)
 LEVEL = 0.95
-CURVE_STEPS = 40  # straight pieces that look like a curve
+CURVE_STEPS = 40  # straight pieces of the drawn curve
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """A fitted number and its interval."""
+    """A fitted parameter and its interval."""
 
     value: float
     low: float
@@ -43,20 +43,20 @@ class Bounds:
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """So many workers beside the fewest that were measured."""
+    """One number of workers, compared with the smallest one that was measured."""
 
     workers: int
     rate: float  # median over blocks
     n: int  # blocks
     speed_up: float  # median of the blocks' own ratios
-    efficiency: float  # speed-up by how many times as many workers these are
+    efficiency: float  # speed-up divided by the ratio of the numbers of workers
     serial_fraction: float | None  # Karp and Flatt's; None for the base
-    is_crowded: bool  # more workers than CPUs: what is seen there is scheduling too
+    is_crowded: bool  # more workers than CPUs: the rate depends on scheduling too
 
 
 @dataclass(frozen=True, kw_only=True)
 class Foretold:
-    """What a law says of so many workers, in units of work per second: as fitted, and its interval."""
+    """The law's prediction for a number of workers, in units of work per second, with its interval."""
 
     workers: float
     rate: float
@@ -66,19 +66,19 @@ class Foretold:
 
 @dataclass(frozen=True, kw_only=True)
 class Law:
-    """What was fitted. Contention and coherency are None where the values do not tell them from nothing."""
+    """The fitted law. Contention and coherency are None if the values do not distinguish them from 0."""
 
     name: str  # "USL" or "Amdahl", by AICc
     contention: Bounds | None
     coherency: Bounds | None
     best_workers: Bounds | None
-    reasons: tuple[str, ...] = ()  # why something is None
-    curve: tuple[Foretold, ...] = ()  # from the fewest workers that were measured to the most
+    reasons: tuple[str, ...] = ()  # for each value that is None
+    curve: tuple[Foretold, ...] = ()  # from the smallest to the largest number of workers that was measured
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScalingCard:
-    """The points, and either a law or the reason why none was fitted."""
+    """The points, and the fitted law or the reason why none was fitted."""
 
     points: tuple[Point, ...]
     law: Law | None
@@ -86,7 +86,7 @@ class ScalingCard:
 
 
 def card(values: Values, *, cpus: int, seed: int = 1) -> ScalingCard:
-    """The scaling of one arm. `cpus` are those of all nodes together; `seed` draws the resamples of the blocks."""
+    """Describe the scaling of one arm. `cpus`: of all nodes together; `seed`: of the resampling."""
     measured = {workers: dict(blocks) for workers, blocks in sorted(values.items()) if blocks}
     points = tuple(_points(measured, cpus))
     refusal = _refusal(measured)
@@ -95,26 +95,26 @@ def card(values: Values, *, cpus: int, seed: int = 1) -> ScalingCard:
 
 
 def karp_flatt(speed_up: float, times: float) -> float:
-    """The serial fraction that would explain a speed-up on `times` as many workers; `times` is above 1."""
+    """Return the serial fraction that explains a speed-up on `times` as many workers; `times` is above 1."""
     return (1 / speed_up - 1 / times) / (1 - 1 / times)
 
 
 def usl(workers: float, *, rate: float, contention: float, coherency: float) -> float:
-    """Work per second by the law; `rate` is that of one worker."""
+    """Return the law's work per second; `rate` is that of one worker."""
     return rate * workers / (1 + contention * (workers - 1) + coherency * workers * (workers - 1))
 
 
 def best_workers(contention: float, coherency: float) -> float:
-    """Where the law has its peak: infinity where it has none, and at least 1."""
+    """Return the number of workers with the maximum rate: at least 1, and infinity if the law has no maximum."""
     return math.inf if coherency <= 0 else max(1.0, math.sqrt(max(0.0, 1 - contention) / coherency))
 
 
 def fit(values: Values, *, cpus: int, seed: int = 1) -> Law:
-    """The law with the smaller AICc; intervals by drawing whole blocks, with replacement."""
-    whole = _flat(values, None)
-    amdahl, amdahl_error = _fit(*whole, has_coherency=False)
-    full, full_error = _fit(*whole, has_coherency=True)
-    count = len(whole[0])
+    """Fit both laws and return the one with the smaller AICc; intervals come from resampling whole blocks."""
+    all_values = _flat(values, None)
+    amdahl, amdahl_error = _fit(*all_values, has_coherency=False)
+    full, full_error = _fit(*all_values, has_coherency=True)
+    count = len(all_values[0])
     is_usl = _aicc(full_error, count, 3) < _aicc(amdahl_error, count, 2)
     draws = [_fit(*_flat(values, blocks), has_coherency=True)[0] for blocks in _resamples(values, seed)]
     curve = _curve(full if is_usl else amdahl, draws, min(values), max(values))
@@ -146,15 +146,15 @@ def fit(values: Values, *, cpus: int, seed: int = 1) -> Law:
 def _curve(
     fitted: tuple[float, float, float], draws: Sequence[tuple[float, float, float]], fewest: int, most: int
 ) -> tuple[Foretold, ...]:
-    """What the law says between the fewest and the most, at equal ratios; at each of them an interval by itself."""
-    found = []
+    """Return the law's predictions between `fewest` and `most` workers, at equal ratios, each with its own interval."""
+    curve = []
     for step in range(CURVE_STEPS + 1):
         workers = fewest * (most / fewest) ** (step / CURVE_STEPS)
         rates = [usl(workers, rate=rate, contention=s, coherency=k) for rate, s, k in (fitted, *draws)]
         bounds = _bounds(rates[0], rates[1:])
         low, high = min(bounds.low, bounds.value), max(bounds.high, bounds.value)
-        found.append(Foretold(workers=workers, rate=bounds.value, low=low, high=high))
-    return tuple(found)
+        curve.append(Foretold(workers=workers, rate=bounds.value, low=low, high=high))
+    return tuple(curve)
 
 
 def _points(values: Values, cpus: int) -> list[Point]:
@@ -162,13 +162,13 @@ def _points(values: Values, cpus: int) -> list[Point]:
         return []
     fewest = min(values)
     base = values[fewest]
-    found = []
+    points = []
     for workers, blocks in values.items():
-        # Inside a block, where both were measured; beside each other where no block has both.
+        # The median of ratios within blocks; of medians if no block has both numbers of workers.
         ratios = [blocks[block] / base[block] for block in blocks.keys() & base.keys() if base[block] > 0]
         speed_up = median(ratios) if ratios else median(blocks.values()) / median(base.values())
         times = workers / fewest
-        found.append(
+        points.append(
             Point(
                 workers=workers,
                 rate=median(blocks.values()),
@@ -179,13 +179,13 @@ def _points(values: Values, cpus: int) -> list[Point]:
                 is_crowded=workers > cpus,
             )
         )
-    return found
+    return points
 
 
 def _refusal(values: Values) -> str | None:
     if len(values) < FEWEST_POINTS:
-        there = ", ".join(str(workers) for workers in values) or "none"
-        return f"a law of scaling needs {FEWEST_POINTS} distinct numbers of workers, and there are: {there}"
+        measured = ", ".join(str(workers) for workers in values) or "none"
+        return f"a law of scaling needs {FEWEST_POINTS} distinct numbers of workers, and there are: {measured}"
     fewest = min(len(blocks) for blocks in values.values())
     if fewest < FEWEST_BLOCKS:
         return f"the intervals of a law need {FEWEST_BLOCKS} blocks of each number of workers, and one has {fewest}"
@@ -195,7 +195,7 @@ def _refusal(values: Values) -> str | None:
 
 
 def _flat(values: Values, blocks: Mapping[int, Sequence[int]] | None) -> tuple[Floats, Floats]:
-    """Workers and rates, value by value: all of them, or those of the blocks that were drawn for each point."""
+    """Return workers and rates, one entry per value: all values, or those of the resampled `blocks` of each point."""
     import numpy as np
 
     pairs = [
@@ -207,21 +207,21 @@ def _flat(values: Values, blocks: Mapping[int, Sequence[int]] | None) -> tuple[F
 
 
 def _resamples(values: Values, seed: int) -> list[dict[int, list[int]]]:
-    """Blocks, drawn with replacement: the same ones for every point that has them."""
+    """Draw blocks with replacement: the same ones for every point that has them."""
     generator = random.Random(seed)
     names = sorted({block for rates in values.values() for block in rates})
-    found = []
+    resamples = []
     for _ in range(RESAMPLES):
         drawn = generator.choices(names, k=len(names))
-        # A point that was in none of the blocks drawn keeps its own: the law must not be fitted to fewer points.
-        found.append(
+        # A point with none of the drawn blocks keeps its own, so that the law is never fitted to fewer points.
+        resamples.append(
             {workers: [block for block in drawn if block in rates] or list(rates) for workers, rates in values.items()}
         )
-    return found
+    return resamples
 
 
 def _fit(workers: Floats, rates: Floats, *, has_coherency: bool) -> tuple[tuple[float, float, float], float]:
-    """Rate of one worker, contention, coherency, and the sum of squared errors, relative to the rates."""
+    """Return (rate of one worker, contention, coherency), and the sum of squared errors relative to the rates."""
     import numpy as np
     from scipy.optimize import curve_fit
 
@@ -233,22 +233,22 @@ def _fit(workers: Floats, rates: Floats, *, has_coherency: bool) -> tuple[tuple[
         )
 
     size = 3 if has_coherency else 2
-    found, _ = curve_fit(
+    fitted, _ = curve_fit(
         law,
         workers,
         rates,
         p0=(1.0, *START)[:size],
-        sigma=rates,  # errors of a measurement grow with it
+        sigma=rates,  # measurement errors are proportional to the rate
         bounds=([1e-9, 0.0, 0.0][:size], [np.inf, 1.0, np.inf][:size]),
         max_nfev=2_000,
     )
-    errors = (law(workers, *found) - rates) / rates
-    rate, contention, coherency = (*map(float, found), 0.0)[:3]
+    errors = (law(workers, *fitted) - rates) / rates
+    rate, contention, coherency = (*map(float, fitted), 0.0)[:3]
     return (rate * scale, contention, coherency), float((errors**2).sum())
 
 
 def _aicc(error: float, count: int, parameters: int) -> float:
-    """Akaike's criterion for few values; the variance is one parameter more."""
+    """Return Akaike's criterion with the correction for few values; the variance counts as a parameter."""
     size = parameters + 1
     spare = count - size - 1
     if spare <= 0:

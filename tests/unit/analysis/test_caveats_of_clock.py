@@ -73,7 +73,7 @@ def test_what_is_timed_once_is_as_short_as_it_is():
 
 def test_what_is_shorter_than_a_millisecond_is_said_to_be_no_measurement():
     (said,) = short_of(lasting(0.0005, "pool"))
-    assert said.endswith("36 shorter than 1 ms: what they gave is no measurement.")
+    assert said.endswith("36 shorter than 1 ms: those are not measurements.")
 
 
 def test_the_clock_of_a_run_is_no_fact_that_must_be_equal():

@@ -43,7 +43,7 @@ def test_halves_a_day_apart_are_no_pair_and_it_is_said(hours):
     found = analysis.build(session, runs)
     assert found.cells[0].headline.comparison.pairs == 7
     assert any("26 h later" in why for why in found.cells[0].headline.comparison.missing.values())
-    assert [caveat for caveat in found.caveats if "1 run left out, whose other half" in caveat.text]
+    assert [caveat for caveat in found.caveats if "1 run left out, because their pairs" in caveat.text]
 
 
 def test_halves_on_either_side_of_a_reboot_are_no_pair_and_both_are_left_out():

@@ -105,7 +105,7 @@ def test_a_profiled_session_is_stamped_with_a_caveat_and_not_compared_with_one_t
     profiled = [replace(run, facts=replace(run.facts, profiler="py-spy") if run.facts else None) for run in runs]
     report = analysis.build(session, profiled)
     assert "profiled by py-spy" in report.stamps
-    assert any("py-spy watched" in caveat.text for caveat in report.caveats)
+    assert any("py-spy profiled" in caveat.text for caveat in report.caveats)
     assert not any("watched" in caveat.text for caveat in analysis.build(session, runs).caveats)
     found = compare(Stored(session=session, runs=runs), Stored(session=session, runs=profiled))
     assert [each.text for each in found.confounders] == ["profiler: none, then py-spy"]
