@@ -1,4 +1,4 @@
-"""Generates Grafana's boards, which are committed as JSON and checked for drift."""
+"""Generates Grafana's dashboards, which are committed as JSON and checked for drift."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ BOARDS: dict[str, Callable[[], Dashboard]] = {
     "nodes-and-network": nodes_and_network.build,
     "experiment": experiment.build,
 }
-"""How each board of `bench.prometheus.boards.NAMES` is built."""
+"""Builds each board of `bench.prometheus.boards.NAMES`."""
 
 
 def generate() -> dict[str, str]:
-    """File name and content of every board."""
+    """Return name and content of every board's file."""
     from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
     texts = {name: json.dumps(build().build(), cls=JSONEncoder) for name, build in BOARDS.items()}
@@ -32,7 +32,7 @@ def generate() -> dict[str, str]:
 
 
 def _in_sight(value: Any) -> Any:
-    """`value` without the SDK's setting that puts links and annotations into a menu."""
+    """Return `value` without the SDK's setting that hides links and annotations in a menu."""
     if isinstance(value, dict):
-        return {key: _in_sight(each) for key, each in value.items() if (key, each) != ("placement", "inControlsMenu")}
-    return [_in_sight(each) for each in value] if isinstance(value, list) else value
+        return {key: _in_sight(item) for key, item in value.items() if (key, item) != ("placement", "inControlsMenu")}
+    return [_in_sight(item) for item in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""Experiment: all metrics of one experiment, arm by arm."""
+"""Builds the board Experiment: all metrics of one experiment, arm by arm."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ CELLS = f'{RUN},cell=~"$cell"'
 
 
 def build() -> Dashboard:
-    """The board."""
+    """Build the board."""
     return (
         board(
             "experiment",
             "raymeter: Experiment",
-            "All metrics of one experiment, as curves and as last values, arm by arm.",
+            "All metrics of one experiment and arm, over time and as last values. Choose one cell to compare its arms.",
             since="now-1h",
             refresh="10s",
         )
@@ -36,8 +36,8 @@ def build() -> Dashboard:
         .with_variable(variable("metric", f"label_values(bench_sample_value{{{RUN}}}, metric)", multiple=True))
         .with_panel(
             matrix(
-                "$headline by arm",
-                "The headline of each arm: the subject, and what it is compared with on the same nodes and CPUs.",
+                "$headline, median by arm",
+                "Headline metric of the subject and of the arms that it is compared with, on the same nodes and CPUs.",
                 "short",
                 rows(_last_values("arm, topology", where=f"{CELLS},{HEADLINE}")),
                 row="arm",
@@ -45,8 +45,8 @@ def build() -> Dashboard:
         )
         .with_panel(
             matrix(
-                "Share of the work by node",
-                "How much of the subject's last sample each node did. Uneven shares leave a node waiting.",
+                "Share of the work by node, last sample",
+                "Work of each node in the subject's last sample, as a share of all nodes' work. With uneven shares a node waits.",
                 "percentunit",
                 rows(f"{_work('topology, node')} / on (topology) group_left {_work('topology')}"),
                 row="node",
@@ -55,8 +55,8 @@ def build() -> Dashboard:
         .with_panel(_metric())
         .with_panel(
             listing(
-                "Last values",
-                "Of every metric, point, arm, cell and topology: the median over the runs' last samples.",
+                "Last value of every metric",
+                "Median over the runs' last samples, by metric, point of a sweep, arm, cell and topology.",
                 "short",
                 rows(_last_values("metric, unit, point, arm, cell, topology", where=f'{CELLS},node=""')),
                 steps=[
@@ -86,7 +86,7 @@ def _metric() -> Curves:
     role = "on (experiment, arm) group_left (role) max by (experiment, arm, role) (bench_arm_info)"
     panel = curves(
         "$metric",
-        "Each value until the next one comes. Solid: what is measured. Dashed: what it is compared with.",
+        "Each value is held until the next sample. Solid line: the subject. Dashed lines: arms that it is compared with.",
         "short",
         over_time(f"{value} * {role}", "{{role}} {{arm}} {{topology}} {{cell}} {{point}} ({{unit}})"),
         width=24,

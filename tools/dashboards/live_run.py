@@ -1,4 +1,4 @@
-"""Live run: how far the session is, and each sample when it comes."""
+"""Builds the board Live run: the progress of the session, and each sample as it arrives."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ LAST_BEGUN = f"topk(1, last_over_time(bench_run_begun_timestamp_seconds{{{RUN}}}
 
 
 def build() -> Dashboard:
-    """The board."""
+    """Build the board."""
     return (
         board(
             "live-run",
             "raymeter: Live run",
-            "How far the session is, and each sample when it comes. Silent while a run asks not to be watched.",
+            "Progress of the session, and each sample as it arrives. No data while a run measures without monitoring.",
             since="now-15m",
             refresh="5s",
         )
         .with_panel(
             progress(
-                "Done of the newest run",
-                "Of the run begun last: work done of the work in hand, where it says so; else the turn that it is in, of all"
-                " it will have, warm-ups with them.",
+                "Progress of the newest run",
+                "Share of its work that is done, if the run reports its work; otherwise the present turn as a share of all turns,"
+                " including warm-ups.",
                 at_end(f"({_work_done()} or {_turns_done()}) and on ({OF_RUN}) {LAST_BEGUN}", "{{run}}"),
             )
         )
         .with_panel(
             number(
-                "Left of the run that goes on",
-                "If its work, or else its turns, go on as they did so far. 0 when nothing runs.",
+                "Time left of the present run",
+                "Estimated from the work, or otherwise the turns, done since the run began. 0 if no run is in progress.",
                 "s",
                 at_end(
                     f"max({_left('bench_run_work_done', 'bench_run_work_wanted')}"
@@ -43,16 +43,16 @@ def build() -> Dashboard:
         )
         .with_panel(
             number(
-                "Rate of the run that goes on",
-                "Work done a second since it began, its start too, where it says how much; else turns. 0 when nothing runs.",
+                "Speed of the present run, per second",
+                "Work done per second since the run began, including its start, if the run reports its work; otherwise turns. 0 if none.",
                 "ops",
                 at_end(f"max({_rate('bench_run_work_done')} or {_rate('bench_run_turn')}) or vector(0)", "rate"),
             )
         )
         .with_panel(
             number(
-                "Runs by how they stand",
-                "Runs of this experiment in the board's time: those that go on, and how the others ended.",
+                "Runs by status",
+                "Runs of this experiment in the dashboard's time range, by their present status or how they ended.",
                 "short",
                 at_end(
                     f"sum by (status) (max by (run, status) ({_last('bench_run_status')}))",
@@ -62,8 +62,8 @@ def build() -> Dashboard:
         )
         .with_panel(
             curves(
-                "$headline, sample by sample",
-                "The headline of every arm, each value until the next one comes. Warm-ups are left out.",
+                "$headline of every sample",
+                "Headline metric of every arm, without warm-ups. Each value is held until the next sample.",
                 "short",
                 over_time(
                     f"max by (topology, arm, cell) (bench_sample_value{{{RUN},{HEADLINE}}})",
@@ -74,16 +74,16 @@ def build() -> Dashboard:
         )
         .with_panel(
             curves(
-                "Samples recorded",
-                "All samples of each run, of every metric and arm. A line that stays flat is a run that does not go on.",
+                "Samples recorded by run",
+                "All samples of each run, of every metric and arm. A flat line is a run that makes no progress.",
                 "short",
                 over_time(f"max by (run) (bench_run_samples{{{RUN}}})", "{{run}}"),
             )
         )
         .with_panel(
             curves(
-                "Phase",
-                "1 while a run is in this phase. Start-up and warm-up do not count in any number but their own.",
+                "Phase of the run",
+                "1 while a run is in the phase: start-up, warm-up or steady. Only the steady phase counts for results.",
                 "short",
                 over_time(f"max by (phase, topology) (bench_run_phase{{{RUN}}})", "{{phase}} on {{topology}}"),
             )

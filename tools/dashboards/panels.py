@@ -1,4 +1,4 @@
-"""How every board looks: one data source, one colour a topology, a unit and a description on every panel."""
+"""Defines the look of all boards: one data source, a colour per topology, a unit and a description on every panel."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ SOURCE = DataSourceRef(type_val="prometheus", uid=SOURCE_UID)
 SCRAPE = "2s"
 
 RUN = 'session="$session",experiment="$experiment"'
-HEADLINE = 'metric="$headline",node="",point=""'  # one figure a run: the points of a sweep are on the board Experiment
+HEADLINE = 'metric="$headline",node="",point=""'  # one value per run: points of a sweep are on the board Experiment
 UNITS = {r"/\(s\)$/": "s", r"/\(B\)$/": "bytes", r"/\(B\/s\)$/": "Bps", r"/\(B\/[a-z]+\)$/": "bytes"}
-"""Grafana's unit for a series whose name ends in ours."""
+"""Grafana's unit of a series, by the end of the series' name."""
 
 Width = Literal[6, 8, 12, 24]
 AnyPanel = TypeVar("AnyPanel", timeseries.Panel, BarChart, stat.Panel, bargauge.Panel, table.Panel)
 
 
 def board(name: str, title: str, description: str, *, since: str, refresh: str) -> Dashboard:
-    """An empty board with what all of them have: variables, annotations, links to the others."""
+    """Return an empty board with what all boards have: variables, annotations and links to the others."""
     return (
         Dashboard(title)
         .uid(uid(name))
@@ -82,7 +82,7 @@ def _info(metric: str, matcher: str, label: str) -> str:
 def variable(
     name: str, query: str, *, newest_first: bool = False, multiple: bool = False, hidden: bool = False
 ) -> QueryVariable:
-    """A choice that Prometheus offers."""
+    """Return a variable whose values are read from Prometheus."""
     made = (
         QueryVariable(name)
         .label(name)
@@ -97,7 +97,7 @@ def variable(
 
 
 def annotation(name: str, metric: str, matcher: str, *, title: str, shown: bool = True) -> AnnotationQuery:
-    """A span for as long as a series of the session's runs is 1."""
+    """Return an annotation that marks the times in which a series of the session's runs is 1."""
     by = "run, experiment, topology, cell, phase"  # no phase in a status: it does no harm
     return (
         AnnotationQuery()
@@ -114,28 +114,28 @@ def annotation(name: str, metric: str, matcher: str, *, title: str, shown: bool 
 
 
 def over_time(expr: str, name: str) -> Dataquery:
-    """A query for a curve, and the name of each."""
+    """Return a query for curves; `name` is the legend of each."""
     return Dataquery().datasource(SOURCE).expr(expr).legend_format(name).range()
 
 
 def at_end(expr: str, name: str = "") -> Dataquery:
-    """A query for one value a series: what it is at the end of the board's time."""
+    """Return a query for one value per series, at the end of the board's time range."""
     return Dataquery().datasource(SOURCE).expr(expr).legend_format(name).instant()
 
 
 def rows(expr: str) -> Dataquery:
-    """A query whose labels become columns."""
+    """Return a query whose labels become the columns of a table."""
     return at_end(expr).format(PromQueryFormat.TABLE)
 
 
 def curves(title: str, description: str, unit: str, *queries: Dataquery, width: Width = 12) -> timeseries.Panel:
-    """Values over time."""
+    """Return a panel of values over time."""
     panel = (
         timeseries.Panel()
         .legend(_legend().calcs(["lastNotNull", "max"]).display_mode(kinds.LegendDisplayMode.TABLE))
         .tooltip(common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI).sort(kinds.SortOrder.DESCENDING))
         .color_scheme(FieldColor().mode(FieldColorModeId.PALETTE_CLASSIC_BY_NAME))
-        .interval(SCRAPE)  # or Grafana asks for fewer points than were scraped, and a run of 10 s is lost between them
+        .interval(SCRAPE)  # otherwise Grafana requests fewer points than were scraped, and misses runs of 10 s
         .axis_soft_min(0)
         .fill_opacity(0)
         .line_width(2)
@@ -145,7 +145,7 @@ def curves(title: str, description: str, unit: str, *queries: Dataquery, width: 
 
 
 def matrix(title: str, description: str, unit: str, query: Dataquery, *, row: str) -> BarChart:
-    """Bars side by side: a group a `row`, in it a bar a topology."""
+    """Return a bar chart with a group per `row` and a bar per topology in it."""
     to_matrix = {"columnField": "topology", "rowField": row, "valueField": "Value"}
     panel = (
         BarChart()
@@ -159,7 +159,7 @@ def matrix(title: str, description: str, unit: str, query: Dataquery, *, row: st
 
 
 def bars(title: str, description: str, unit: str, query: Dataquery, *, row: str, width: Width = 12) -> BarChart:
-    """A bar a `row`."""
+    """Return a bar chart with a bar per `row`."""
     panel = (
         BarChart()
         .x_field(row)
@@ -172,7 +172,7 @@ def bars(title: str, description: str, unit: str, query: Dataquery, *, row: str,
 
 
 def number(title: str, description: str, unit: str, query: Dataquery, *, width: Width = 6) -> stat.Panel:
-    """A value a series, large."""
+    """Return a panel with one large value per series."""
     panel = (
         stat.Panel()
         .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
@@ -184,7 +184,7 @@ def number(title: str, description: str, unit: str, query: Dataquery, *, width: 
 
 
 def progress(title: str, description: str, query: Dataquery, *, width: Width = 6) -> bargauge.Panel:
-    """How much of a whole is done."""
+    """Return a bar of the share that is done."""
     panel = (
         bargauge.Panel()
         .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
@@ -205,7 +205,7 @@ def listing(
     steps: Sequence[tuple[str, Mapping[str, object]]],
     width: Width = 24,
 ) -> table.Panel:
-    """A table, after `steps`: transformations by their names, and what each is told."""
+    """Return a table after the transformations in `steps`: their names and options."""
     panel = table.Panel()
     for name, options in steps:
         panel = panel.with_transformation(DataTransformerConfig(id_val=name, options=options))
@@ -213,14 +213,14 @@ def listing(
 
 
 def in_units_of_names(panel: timeseries.Panel) -> timeseries.Panel:
-    """Each series in the unit that its name ends in: (s), (B), (B/s)."""
+    """Give each series the unit that its name ends in: (s), (B), (B/s)."""
     for pattern, unit in UNITS.items():
         panel = panel.override_by_regexp(pattern, [DynamicConfigValue("unit", unit)])
     return panel
 
 
 def in_colour_of_topology(panel: AnyPanel) -> AnyPanel:
-    """Whatever is named after a topology has its colour."""
+    """Give every series that is named after a topology the topology's colour."""
     for topology, colour in COLOURS.items():
         fixed = DynamicConfigValue("color", {"mode": "fixed", "fixedColor": colour})
         panel = panel.override_by_regexp(rf"/(^|\W){topology}(\W|$)/", [fixed])

@@ -1,4 +1,4 @@
-"""Side by side: what one node and many did in a session, cell by cell."""
+"""Builds the board Side by side: the results of one node and of several in a session, cell by cell."""
 
 from __future__ import annotations
 
@@ -8,25 +8,23 @@ from grafana_foundation_sdk.models.dashboard import DynamicConfigValue
 
 from tools.dashboards.panels import HEADLINE, RUN, bars, board, curves, listing, matrix, over_time, rows
 
-ESTIMATE = (
-    "The last sample of each run, and of these the median over the blocks: the report, which has all samples, decides."
-)
+ESTIMATE = "Median over the blocks of each run's last sample. The report uses all samples: trust it, not this estimate."
 
 
 def build() -> Dashboard:
-    """The board."""
+    """Build the board."""
     return (
         board(
             "side-by-side",
             "raymeter: Side by side",
-            "One node beside many, for each cell of a session. Prometheus shows the record; the report decides.",
+            "One node compared with several, for each cell of a session. Estimates from Prometheus: the report decides.",
             since="now-3h",
             refresh="10s",
         )
         .with_panel(
             matrix(
-                "$headline by cell",
-                f"The experiment's headline on each topology. {ESTIMATE}",
+                "$headline, median by cell",
+                f"Headline metric on each topology. {ESTIMATE}",
                 "short",
                 rows(headline()),
                 row="cell",
@@ -34,8 +32,8 @@ def build() -> Dashboard:
         )
         .with_panel(
             bars(
-                "$headline of multi, as a share of single's",
-                "100 %: many nodes do as one does. What is missing, or too much, is the network's part.",
+                "$headline, multi / single",
+                "100 %: several nodes do as much as one with the same CPUs. The difference to 100 % is the effect of the network.",
                 "percentunit",
                 rows(ratio()),
                 row="cell",
@@ -44,7 +42,7 @@ def build() -> Dashboard:
         .with_panel(
             matrix(
                 "Bytes sent per unit of work",
-                "What left the nodes' interfaces in the last sample, idle traffic with it, by input, trial or job done.",
+                "Bytes that left the nodes' network interfaces in the last sample, idle traffic included, per unit of the headline.",
                 "bytes",
                 rows(per_unit("sent_bytes")),
                 row="cell",
@@ -53,7 +51,7 @@ def build() -> Dashboard:
         .with_panel(
             matrix(
                 "CPU time per unit of work",
-                "CPU seconds of all nodes in the last sample, by input, trial or job done.",
+                "CPU seconds of all nodes in the last sample, per unit of the headline.",
                 "s",
                 rows(per_unit("cpu_seconds")),
                 row="cell",
@@ -62,8 +60,8 @@ def build() -> Dashboard:
         .with_panel(_numbers())
         .with_panel(
             curves(
-                "$headline as the session went",
-                "Each sample of the subject when it came. A drift that both topologies have is the machine's.",
+                "$headline during the session",
+                "Each sample of the subject. A drift on both topologies is the machine's.",
                 "short",
                 over_time(
                     f'max by (topology, cell) (bench_sample_value{{{RUN},{HEADLINE},arm="$subject"}})',
@@ -73,8 +71,8 @@ def build() -> Dashboard:
         )
         .with_panel(
             listing(
-                "What the cells are",
-                "The parameters of each cell.",
+                "Parameters of the cells",
+                "The names c01, c02, ... of cells stand for these parameters.",
                 "none",
                 rows(f"max by (cell, param, value) (last_over_time(bench_cell_param{{{RUN}}}[$__range]))"),
                 steps=[
@@ -88,19 +86,19 @@ def build() -> Dashboard:
 
 
 def headline(topology: str = "") -> str:
-    """The subject's headline by topology and cell, or by cell for one topology."""
+    """Return the subject's headline by topology and cell, or by cell for one topology."""
     where = f',topology="{topology}"' if topology else ""
     value = f'bench_sample_value{{{RUN},{HEADLINE},arm="$subject"{where}}}'
     return _median(f"max by (run, topology, cell) (last_over_time({value}[$__range]))", topology)
 
 
 def per_unit(resource: str, topology: str = "") -> str:
-    """What all nodes used of `resource` for one unit of the subject's work."""
+    """Return what all nodes used of `resource` per unit of the subject's work."""
     return _median(f"{_used(resource, topology)} / {_used('work', topology)}", topology)
 
 
 def ratio() -> str:
-    """The headline of multi over that of single, by cell."""
+    """Return the headline of multi divided by that of single, by cell."""
     return f"{headline('multi')} / {headline('single')}"
 
 
@@ -127,8 +125,8 @@ def _numbers() -> Table:
     }
     letters = [chr(ord("A") + number) for number in range(len(columns))]
     panel = listing(
-        "In numbers: $headline",
-        f"{ESTIMATE} A click on a cell leads to its curves.",
+        "$headline and resource use in numbers",
+        f"{ESTIMATE} Click a cell to see its curves.",
         "short",
         *(rows(query) for query, _ in columns.values()),
         steps=[
@@ -143,5 +141,5 @@ def _numbers() -> Table:
     for name, (_, unit) in columns.items():
         panel = panel.override_by_name(name, [DynamicConfigValue("unit", unit)])
     to_cell = "/d/raymeter-experiment?${session:queryparam}&${experiment:queryparam}&var-cell=${__value.raw}"
-    link = {"title": "Its curves", "url": f"{to_cell}&${{__url_time_range}}"}
+    link = {"title": "Curves of this cell", "url": f"{to_cell}&${{__url_time_range}}"}
     return panel.override_by_name("cell", [DynamicConfigValue("links", [link])])

@@ -171,7 +171,7 @@ def test_a_panel_without_data_is_named_with_the_metric_that_is_missing(watched: 
 
 def test_a_panel_of_a_session_that_is_not_there_is_empty(watched: Watched) -> None:
     empty = asked("side-by-side", watched, session="of-yesterday")
-    assert "raymeter: Side by side / What the cells are: no data of bench_cell_param" in empty
+    assert "raymeter: Side by side / Parameters of the cells: no data of bench_cell_param" in empty
 
 
 def test_a_run_whose_samples_prometheus_has_is_reconciled(watched: Watched) -> None:

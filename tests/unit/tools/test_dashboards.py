@@ -87,7 +87,7 @@ def test_every_question_names_metrics_that_ray_or_the_exporter_have(exporter_pag
     ("metric", "panel"),
     [
         ("ray_object_store_used_memory", "Nodes and network / Object store in use"),
-        ("bench_run_turns_wanted", "Live run / Done of the newest run"),
+        ("bench_run_turns_wanted", "Live run / Progress of the newest run"),
         ("bench_run_phase", "Live run / annotation Phases"),
         ("ray_node_cpu_count", "Nodes and network / variable instance"),
     ],
