@@ -36,6 +36,11 @@ class OneOf:
 
 
 @dataclass(frozen=True)
+class Repeatable:
+    """Beside a text option in an annotation: given several times, its texts are joined by commas."""
+
+
+@dataclass(frozen=True)
 class OfTargets:
     """Beside a mapping in an annotation: it has the targets' options that were given, all or `only` some."""
 
@@ -140,6 +145,7 @@ class ReportOptions:
             rich_help_panel=REPORT,
             help="Parameters to contrast, e.g. batch,actors; at once: batch+actors.",
         ),
+        Repeatable(),
     ] = ""
     allow_noise: Annotated[
         bool,
@@ -315,6 +321,11 @@ def declared(group: type[Any]) -> dict[str, Any]:
 def is_option(annotation: Any) -> bool:
     """Whether an annotation declares an option or argument of a command."""
     return get_origin(annotation) is Annotated and isinstance(get_args(annotation)[1], ParameterInfo)
+
+
+def is_repeatable(annotation: Any) -> bool:
+    """Whether an option may be given several times."""
+    return any(isinstance(mark, Repeatable) for mark in get_args(annotation)[2:])
 
 
 def choices(annotation: Any) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import typer
 
 from bench.errors import BadInput, did_you_mean
-from bench.options import OfTargets, choices, declared, is_option
+from bench.options import OfTargets, RunRequest, choices, declared, is_option, is_repeatable
 from bench.terminal import completion
 from bench.terminal.paths import as_path
 
@@ -102,6 +102,8 @@ def _parameter(name: str, annotation: Any, default: Any) -> Parameter:
         kind = str
     elif get_origin(kind) is tuple:
         kind, default = list[str], list(default)
+    elif is_repeatable(annotation):
+        kind, default = list[str], [default] if default else []
     elif get_origin(kind) is Mapping:  # of RunRequest, the levels that a plan file has
         kind, default, option.parser = Any, None, as_path
         option.is_eager, option.callback = True, _load_plan
@@ -117,6 +119,8 @@ def _checked(name: str, annotation: Any, value: Any) -> Any:
             f"--{name.replace('_', '-')} must be one of {', '.join(words)}, got {value!r}.",
             f"{did_you_mean(value, words)}See --help.",
         )
+    if is_repeatable(annotation):
+        return ",".join(value)
     return tuple(value) if get_origin(get_args(annotation)[0]) is tuple else value
 
 
@@ -127,7 +131,9 @@ def _load_plan(context: typer.Context, path: Path | None) -> Any:
     from bench.planning import plan_file  # with a parser of YAML, which few commands need
 
     plan = plan_file.load(path)
-    context.default_map = {**plan.options, "experiments": list(plan.experiments)}
+    known = declared(RunRequest)
+    options = {name: [value] if is_repeatable(known.get(name)) else value for name, value in plan.options.items()}
+    context.default_map = {**options, "experiments": list(plan.experiments)}
     return plan.experiments
 
 

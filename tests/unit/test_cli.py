@@ -409,7 +409,7 @@ def test_a_plan_of_one_block_says_once_that_it_shows_no_difference(bench) -> Non
     assert code == 0, err
     for words in ("1 node, each", "each measured 5 times after 1 warm-up", "1 block gives values and no verdict"):
         assert words in out
-    assert "One pair shows no difference" in out
+    assert "One pair cannot show a difference" in out
     assert "if pairs spread" not in out
 
 
@@ -432,6 +432,9 @@ def test_a_plan_lists_the_contrasts_and_says_what_cannot_be_told_apart(bench: Ty
         "Contrasts (2)\n  inference c02 beside c01  batch 1 -> 10, actors=1\n"
         in bench(*asked, "--contrast", "batch")[1]
     )
+    assert "Contrasts (4)" in bench(*asked, "--contrast", "batch", "--contrast", "actors")[1]
+    bench(*asked, "--contrast", "batch", "--save", "plan.toml")
+    assert "Contrasts (2)\n" in bench("plan", "--plan", "plan.toml")[1]
     joined = bench(*asked, "--contrast", "actors+batch")[1]
     assert "  inference c04 beside c01  actors 1 -> 2, batch 1 -> 10 (at once: cannot be told apart)\n" in joined
     assert "Contrasts" not in bench("plan", "inference", "--cpus", "2", "--set", "data_path=local")[1]
