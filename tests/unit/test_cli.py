@@ -51,7 +51,7 @@ def head(tmp_path: Path) -> FakeHead:
 @pytest.fixture
 def target(head: FakeHead, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTarget]:
     with a_fake_target(head, a_topology()) as fake:
-        choice = Choice(target=fake, options=Options(), why="it is a fake")
+        choice = Choice(target=fake, options=Options(), reason="it is a fake")
         monkeypatch.setattr(run, "choose", lambda name, options: choice)
         monkeypatch.setattr("bench.commands.resume.create", lambda name, options: fake)
         yield fake

@@ -34,7 +34,7 @@ def driver(spec, folder):
 
 Path("records").mkdir()
 with a_fake_target(FakeHead(Path("records"), driver), a_topology()) as fake:
-    run.choose = lambda name, options: Choice(target=fake, options=Options(), why="it is a fake")
+    run.choose = lambda name, options: Choice(target=fake, options=Options(), reason="it is a fake")
     cli.main()
 """
 RUN = ("run", "inference", "--blocks", "2", "--cpus", "1", "--topology", "single", "--set", "batch=1")

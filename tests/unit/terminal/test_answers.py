@@ -81,7 +81,7 @@ def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
         a_session_on_disk(tmp_path / "results", session)
     (tmp_path / "records").mkdir()
     with a_fake_target(FakeHead(tmp_path / "records"), a_topology()) as fake:
-        choice = Choice(target=fake, options=Options(), why="it is a fake")
+        choice = Choice(target=fake, options=Options(), reason="it is a fake")
         for command in ("up", "replay"):
             monkeypatch.setattr(f"bench.commands.{command}.choose", lambda name, given, **_: choice)
         _stand_in_for_tools(monkeypatch, tmp_path)
