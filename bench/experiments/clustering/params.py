@@ -90,8 +90,8 @@ class Params:
         self._check_layers()
         if self.clusters > self.points:
             raise BadInput(f"clusters must be at most points ({self.points}), got {self.clusters}.", "Lower clusters.")
-        if self.failing >= self.jobs:
-            raise BadInput(f"failing must be less than jobs ({self.jobs}), got {self.failing}.", "Lower failing.")
+        if self.failing >= (total := split.total(self.jobs, self.layers)):
+            raise BadInput(f"failing must be less than jobs ({total}), got {self.failing}.", "Lower failing.")
         if self.source != "made" and self.job != "kmeans":
             raise BadInput(
                 f"source must be made with job={self.job}, which has no input, got {self.source!r}.",
@@ -135,6 +135,7 @@ class Params:
 
 def job_of(params: Params, seed: int, given: Given | None = None) -> Job:
     """The job that all jobs of a run are, but for their number."""
+    total = split.total(params.jobs, params.layers)
     return Job(
         kind=params.job,
         seconds=params.job_ms / 1000,
@@ -145,7 +146,10 @@ def job_of(params: Params, seed: int, given: Given | None = None) -> Job:
         iterations=params.iterations,
         seed=seed,
         # Spread over all jobs, so that they are in different parts.
-        failing=tuple(params.jobs * (2 * number + 1) // (2 * params.failing) for number in range(params.failing)),
+        failing=tuple(
+            split.nth(total * (2 * number + 1) // (2 * params.failing), params.jobs, params.layers)
+            for number in range(params.failing)
+        ),
         given=given,
     )
 

@@ -378,6 +378,7 @@ def _check_copies(workspace: Workspace, given: Given, nodes: Sequence[str]) -> N
 def _session_folder() -> str:
     import ray
 
+    ray.put(None)  # where no Ray runs yet, as in `bench try`, the first call of it starts one
     return str(ray._private.worker.global_worker.node.get_session_dir_path())  # noqa: SLF001, there is no public way
 
 

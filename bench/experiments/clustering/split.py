@@ -64,6 +64,15 @@ def total(jobs: int, layers: str = "") -> int:
     return sum(stop - first for _, first, stop in spans(jobs, layers))
 
 
+def nth(place: int, jobs: int, layers: str = "") -> int:
+    """The number of the job at a place, from 0, among those of the layers that are chosen."""
+    for _, first, stop in spans(jobs, layers):
+        if place < stop - first:
+            return first + place
+        place -= stop - first
+    raise IndexError(place)
+
+
 def parts(jobs: int, jobs_per_part: int, layers: str = "") -> Iterator[Part]:
     """All parts of the layers that are chosen, in order; none has jobs of two layers. They are made one at a time."""
     number = 0

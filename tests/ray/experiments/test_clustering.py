@@ -105,6 +105,14 @@ def test_jobs_that_fail_are_set_aside_with_all_it_takes_to_try_them(context: Any
     assert values(samples, "jobs_per_second")[0]
 
 
+def test_one_job_that_fails_is_counted_and_voids_nothing(context: Any) -> None:
+    context.passes = 1
+    samples = run(context, jobs=60, layers="layer4.1+fc", points=300, clusters=5, iterations=3, failing=1)
+    assert not context.is_invalid, context.reasons
+    assert values(samples, "jobs_set_aside") == [1.0]
+    assert sum(sum(credit.values()) for credit in context.credits["ray"]) == split.total(60, "layer4.1+fc") - 1
+
+
 def test_what_chaos_cost_is_told_by_kind(context: Any) -> None:
     context.passes = 1
     samples = run(context, jobs=500, job="sleep", job_ms=20, jobs_per_part=5, chaos="worker:2")
