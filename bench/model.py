@@ -444,7 +444,7 @@ class Session(RunRequest):
     )  # experiment: its parameters that count workers
     unfit: tuple[str, ...] = ()  # cells of the profile that these nodes are too small for, each with the reason
     dropped: tuple[str, ...] = ()  # what was asked for and is not in the plan, since the budget has no room for it
-    scaled: tuple[str, ...] = ()  # what `--scale` made of sizes, as "inference inputs 10000 instead of 100000"
+    scaled: tuple[str, ...] = ()  # what `--scale` made of sizes, as "inference inputs 10,000 instead of 100,000"
     stand_ins: tuple[str, ...] = ()  # data sets used in place of those that the user has not added
     studies: Mapping[str, Study] = field(
         default_factory=dict

@@ -20,6 +20,7 @@ class StudyFigure:
     pick: Literal["", "fewest", "most"] = ""  # of the metric's points, as of trials
     of: str = ""  # a parameter that is divided by the metric: inputs, by inputs/s, are seconds
     factor: float = 1.0  # by which ours is multiplied to have this unit
+    grows: bool = False  # with the sizes that `--scale` shrinks: scaled, it is no measure of the study's
 
 
 @dataclass(frozen=True, kw_only=True)

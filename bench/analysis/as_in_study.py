@@ -9,7 +9,7 @@ from statistics import fmean
 from bench.analysis.rows import Question
 from bench.analysis.table import Selection
 from bench.analysis.usage import quantities
-from bench.model import Metric, Spec
+from bench.model import Metric, Spec, Value
 from bench.studies import Entry, Study, StudyFigure, StudyRow, StudyTable
 
 MIB = 2**20
@@ -132,7 +132,11 @@ def _settings(question: Question, experiment: str, study: Study) -> Iterator[tup
         "": [],
     }
     for setting in study.settings:
-        ours = [str(spec.params[setting.param]) for spec in specs] if setting.param else known[setting.ours]
+        ours = [_words(spec.params[setting.param]) for spec in specs] if setting.param else known[setting.ours]
         yield setting.name, setting.published, ", ".join(dict.fromkeys(ours))
     if question.session.scale != 1:
         yield "scale", "1", f"{question.session.scale:g}: {'; '.join(question.session.scaled)}"
+
+
+def _words(value: Value) -> str:
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

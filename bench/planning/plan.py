@@ -208,7 +208,7 @@ def _describe_scale(request: RunRequest) -> Iterator[str]:
         )
         for size in _sizes(of, chosen):
             pairs = dict.fromkeys((one[size.name], other[size.name]) for one, other in zip(before, after, strict=True))
-            changes = ", ".join(f"{other} instead of {one}" for one, other in pairs)
+            changes = ", ".join(f"{other:,} instead of {one:,}" for one, other in pairs)
             yield f"{of} {size.name} {changes}"
 
 

@@ -25,7 +25,7 @@ STUDY = Study(
         StudyTable(
             title="Five repeats of 100,000 inputs",
             figures=(
-                StudyFigure(name="time", unit="s", metric="throughput_inputs_per_second", of="inputs"),
+                StudyFigure(name="time", unit="s", metric="throughput_inputs_per_second", of="inputs", grows=True),
                 StudyFigure(name="throughput", unit="inputs/s", metric="throughput_inputs_per_second"),
                 StudyFigure(name="CPU", unit="%", metric="cpu_percent"),
             ),

@@ -28,7 +28,7 @@ STUDY = Study(
                 StudyFigure(name="fewest", unit="iterations", metric=metrics.ITERATIONS.name, pick="fewest"),
                 StudyFigure(name="most", unit="iterations", metric=metrics.ITERATIONS.name, pick="most"),
                 StudyFigure(name="effect, most by fewest", unit="", metric=metrics.EFFECT.name),
-                StudyFigure(name="time", unit="s", metric=metrics.SEARCH.name),
+                StudyFigure(name="time", unit="s", metric=metrics.SEARCH.name, grows=True),
             ),
             rows=(
                 StudyRow(

@@ -62,14 +62,14 @@ def test_our_repeats_are_in_the_unit_of_the_study_and_words_stay_words() -> None
     assert (time.published_mean, len(cpu.ours), cpu.published_mean) == (5.0, 1, "below 30")
     assert (cost.ours, cost.published_mean) == ((), 7.0)
     assert (absent.cell, [each.ours for each in absent.figures]) == ("", [(), (), ()])
-    assert beside.settings == (("CPUs", "12", "2"), ("batch", "10", "1000"))
+    assert beside.settings == (("CPUs", "12", "2"), ("batch", "10", "1,000"))
 
 
 def test_the_table_has_a_line_a_repeat_and_one_of_the_mean_and_says_what_is_not_there() -> None:
     session, runs = studied()
     chapters = list(as_in_study.chapters(analysis.build(session, runs)))
     text = as_text.chapters(chapters)
-    for words in ("time, s: study", "below 30", "not in this session: by carrier on single"):
+    for words in ("time, s: study", "below 30", "not in this session on single: by carrier"):
         assert words in text
     (_, table) = chapters[0].sections
     assert table.table is not None

@@ -382,7 +382,7 @@ def test_a_scale_shrinks_sizes_alone_and_the_session_names_them() -> None:
         assert {**one.params, "inputs": one.params["inputs"] // 50} == other.params
     assert (small.scale, small.scaled) == (
         0.02,
-        ("inference inputs 2000 instead of 100000, 20000 instead of 1000000",),
+        ("inference inputs 2,000 instead of 100,000, 20,000 instead of 1,000,000",),
     )
 
 
