@@ -92,7 +92,7 @@ def _table(experiment: str, outcome: local_run.LocalRun) -> Iterator[str]:
     ]
     yield from _aligned(rows)
     yield ""
-    yield "Credited work of all passes, in what the headline counts"
+    yield "Credited work: what credit returned, over all passes"
     for arm, work in outcome.work.items():
         yield f"  {arm}: {', '.join(f'{node} {amount:,.6g}' for node, amount in work.items()) or 'none'}"
     if outcome.unmeasured:
