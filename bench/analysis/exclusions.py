@@ -130,9 +130,10 @@ def _reasons(condition: Conditions) -> Iterator[str]:
     if condition.throttled_periods and not condition.is_limited:
         yield f"{condition.where}: throttled in {plural(int(condition.throttled_periods), 'period')}, without a quota of its own"
     if (condition.pressure_beyond_own or 0.0) > MOST_PRESSURE:
+        used = f"{condition.others_cpus or 0.0:.2g}"
         yield (
             f"{condition.where}: tasks waited for a CPU that others held {percent(condition.pressure_beyond_own or 0.0)} of the time"
-            f" (others used {condition.others_cpus or 0.0:.2g} CPUs)"
+            f" (others used {used} CPU{'' if used == '1' else 's'})"
         )
     if (condition.swapped_bytes or 0.0) > MOST_SWAPPED_BYTES:
         yield f"{condition.where}: its machine swapped {(condition.swapped_bytes or 0.0) / 2**20:.0f} MiB"

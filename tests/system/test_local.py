@@ -115,7 +115,7 @@ def test_ctrl_c_cleans_up_and_resume_runs_exactly_what_is_missing(bench: Bench) 
 
     code, _, err = bench("resume", "latest")
     assert code == 0, err
-    assert "1 runs kept, 1 again, 0 new" in err
+    assert "1 run kept, 1 again, 0 new" in err
     assert [(run.spec.block, run.spec.attempt, run.status) for run in bench.runs()] == [
         (1, 1, "ok"),
         (2, 1, "stopped"),

@@ -114,7 +114,10 @@ def _of_node(row: NodeRow, field: str, metric: Metric | None) -> str:
         return LIKE_IDLE
     if metric is _PERCENT:
         return percent(value / 100)
-    return percent(value) if metric is None else quantity(metric, value)
+    if metric is None:
+        return percent(value)
+    text = quantity(metric, value)
+    return text.removesuffix("s") if metric.kind == "count" and value == 1 else text
 
 
 def pictures(view: CellView) -> Iterator[Picture]:

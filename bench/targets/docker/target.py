@@ -288,7 +288,7 @@ def _check_room(client: DockerClient, topology: Topology) -> tuple[Cpu, ...]:
     if wanted["CPUs"] > cpus:
         raise DoesNotFit(
             f"Topology {topology.name!r} needs {wanted['CPUs']} CPUs"
-            f" ({topology.nodes} nodes of {topology.cpus_per_node}), and the Docker engine has {cpus}.",
+            f" ({topology.nodes} x {topology.cpus_per_node}), and the Docker engine has {cpus}.",
             "Use fewer nodes or CPUs.",
         )
     if wanted["memory"] > memory_bytes:

@@ -149,8 +149,13 @@ def _describe(amounts: Mapping[str, float]) -> str:
     return f"{', '.join(first)} and {last}"
 
 
+def count_cpus(amount: float) -> str:
+    """1 CPU, 1.9 CPUs."""
+    return f"{amount:g} CPU{'' if amount == 1 else 's'}"
+
+
 def _amount(resource: str, amount: float) -> str:
     """2 CPUs, 4.0 GiB of memory, 8 GiB of disk."""
     if resource == "cpu":
-        return f"{amount:g} CPUs"
+        return count_cpus(amount)
     return f"{amount / 2**30:.{1 if resource == 'memory' else 0}f} GiB of {RESOURCES[resource]}"

@@ -133,11 +133,12 @@ def _load_archive(cluster: str, nodes: Sequence[str], archive: str, steps: Steps
         return time.monotonic() - start
 
     with ThreadPoolExecutor(max_workers=len(nodes)) as threads:
-        steps.started(f"loading the image onto {len(nodes)} nodes")
+        onto = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
+        steps.started(f"loading the image onto {onto}")
         for number, loaded in enumerate(as_completed([threads.submit(load, node) for node in nodes]), start=1):
             steps.finished(f"image loaded onto node {number} of {len(nodes)}", loaded.result())
             if number < len(nodes):
-                steps.started(f"loading the image onto {len(nodes)} nodes, {number} done")
+                steps.started(f"loading the image onto {onto}, {number} done")
 
 
 def _into_minikube(profile: str, reference: str, steps: Steps) -> None:

@@ -370,7 +370,7 @@ def _check_room(topology: Topology) -> None:
     if not usable.has(wanted["CPUs"]):
         raise DoesNotFit(
             f"Topology {topology.name!r} needs {wanted['CPUs']} CPUs"
-            f" ({topology.nodes} nodes of {topology.cpus_per_node}), and this process may use {usable}.",
+            f" ({topology.nodes} x {topology.cpus_per_node}), and this process may use {usable}.",
             "Use fewer nodes or CPUs.",
         )
     available = psutil.virtual_memory().available

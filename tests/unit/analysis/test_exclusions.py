@@ -56,7 +56,7 @@ def in_blocks(*blocks: int) -> Callable[[Run], bool]:
         ({"throttled_periods": 1}, "throttled in 1 period, without a quota"),
         (
             {"pressure_cpu_seconds": 9.0, "host_busy_seconds": 20.0, "own_cpu_seconds": 10.0},
-            "that others held 45 % of the time (others used 1 CPUs)",
+            "that others held 45 % of the time (others used 1 CPU)",
         ),
         (
             {
