@@ -92,7 +92,10 @@ def pictures(view: CellView, curves: Sequence[Curve]) -> Iterator[Picture]:
 def _picture(drawn: Sequence[Curve], arms: Sequence[str], view: CellView) -> Picture:
     metric, point = drawn[0].metric, drawn[0].point
     values = [value for curve in drawn for value in (*curve.low, *curve.high)]
-    scale, up = scale_for(metric, values), value_axis(values, 250, 56, can_be_log=metric.kind != "ratio")
+    scale, up = (
+        scale_for(metric, values),
+        value_axis(values, 250, 56, can_be_log=metric.kind != "ratio" and metric.unit != "%"),
+    )
     along = Axis(min(c.steps[0] for c in drawn), max(c.steps[-1] for c in drawn), LEFT + 8, RIGHT - 8)
     canvas = Canvas(height=304)
     canvas.left_axis(up, ticks(scale), right=RIGHT, divisor=scale.divisor)

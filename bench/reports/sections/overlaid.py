@@ -68,7 +68,10 @@ def _picture(drawn: Sequence[tuple[str, Curve]], names: Sequence[str], change: C
     parameter = ", ".join(change.parameters)
     topologies = [topology.name for topology in report.topologies]
     values = [value for _, curve in drawn for value in curve.middle]
-    scale, up = scale_for(metric, values), value_axis(values, 250, 56, can_be_log=metric.kind != "ratio")
+    scale, up = (
+        scale_for(metric, values),
+        value_axis(values, 250, 56, can_be_log=metric.kind != "ratio" and metric.unit != "%"),
+    )
     steps = [step for _, curve in drawn for step in (curve.steps[0], curve.steps[-1])]
     along = Axis(min(steps), max(steps), LEFT + 8, RIGHT - 8)
     canvas = Canvas(height=304)
@@ -82,7 +85,9 @@ def _picture(drawn: Sequence[tuple[str, Curve]], names: Sequence[str], change: C
         dash = DASHES[topologies.index(curve.topology) % len(DASHES)]
         middle = [(along.at(x), up.at(y)) for x, y in zip(curve.steps, curve.middle, strict=True)]
         canvas.line(middle, kind=f"l{dash}", colour=colours.LEVELS[names.index(name)])
-        canvas.words(middle[-1][0] - 2, middle[-1][1] - 5, name, anchor="end")
+        if curve.topology == drawn[0][1].topology:  # each level at a place of its own, so that words keep apart
+            x, y = middle[(len(middle) - 1) * (names.index(name) + 1) // (len(names) + 1)]
+            canvas.words(x, y - 5, name, anchor="middle")
         last = quantity(metric, curve.middle[-1])
         sentences.append(f"{name} on {curve.topology} to {last} at {curve.steps[-1]:.4g}")
     group = name_of(f"overlaid-{change.experiment}-{metric.name}-{change.where}-{parameter}-{names[0]}")
@@ -92,7 +97,7 @@ def _picture(drawn: Sequence[tuple[str, Curve]], names: Sequence[str], change: C
         name=name_of(f"{group}-{arm}"),
         says=f"{upper(parameter)} {'; '.join(sentences)}.",
         reads=(
-            f"A line is the median over the invocations of one cell. Its colour, and the word at its end, is the value of"
+            f"A line is the median over the invocations of one cell. Its colour, and the word on it, is the value of"
             f" {parameter}; its dashes are the topology.{better(metric)}{log_note(up)}"
         ),
         source=f"{metric.name} of {arm} in runs/*-{change.experiment}-*/samples.jsonl; median over invocations",
