@@ -141,20 +141,21 @@ def _factors(effect: Effect) -> dict[str, Comparison]:
 
 def _one_change(contrast: Contrast, effect: Effect) -> str:
     factors = _factors(effect)
+    verdicts = list(map(_verdict, factors.values()))
+    are_alike = len(verdicts) == 2 and len(set(verdicts)) == 1 and verdicts[0] in get_args(Verdict)
     parts = [
         f"{with_interval(found.ratio, decimals=2)}{'' if number else ' times as high'} on {topology}"
+        f"{'' if are_alike else f' ({_verdict(found)})'}"
         for number, (topology, found) in enumerate(factors.items())
         if found.ratio
     ]
-    verdicts = list(map(_verdict, factors.values()))
-    both_alike = len(verdicts) == 2 and len(set(verdicts)) == 1 and verdicts[0] in get_args(Verdict)
-    words = f"both {verdicts[0]}" if both_alike else ", ".join(dict.fromkeys(verdicts))
+    words = f" (both {verdicts[0]})" if are_alike else ""
     both = effect.interaction
     more = ""
     if both and both.ratio and both.verdict in ("faster", "slower"):
-        more = f", {ratio(both.ratio)} times the factor of {both.baseline}"
+        more = f": {ratio(both.ratio)} times as much on {both.candidate} as on {both.baseline}"
     why = next((f": {found.why}" for found in factors.values() if found.verdict is None), "")
-    told = f"with {contrast.instead}, {label(effect.metric)} is {' and '.join(parts)} ({words}){more}{why}"
+    told = f"with {contrast.instead}, {label(effect.metric)} is {' and '.join(parts)}{words}{more}{why}"
     return _capital(f"{contrast.at_once}: {told}" if contrast.at_once else told)
 
 

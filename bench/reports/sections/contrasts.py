@@ -117,15 +117,13 @@ def _interaction(metric: Metric, found: Comparison) -> Cell:
 
 
 def short(those: Sequence[Contrast], experiment: str) -> Short:
-    """A row a change, the first of each parameter before its others: the factor on each topology, and how they compare."""
+    """A row a change, the first of each parameter before its others: the factor on each topology, and the verdicts."""
     names = list(dict.fromkeys(each.parameters for each in those))
     of_names = {name: [each for each in those if each.parameters == name] for name in names}
     ordered = sorted(those, key=lambda each: (of_names[each.parameters].index(each), names.index(each.parameters)))
     shown = sorted(ordered[:MOST_CHANGES], key=those.index)
     topologies = list(dict.fromkeys(name for each in those if each.headline for name in each.headline.rows))
-    both = next((each.headline.interaction for each in those if each.headline and each.headline.interaction), None)
-    on = [*(f"factor, {name}" for name in topologies), *([tables.ratio_head(both)] if both else [])]
-    heads = [("", False), *((name, True) for name in on), ("verdict", False)]
+    heads = [("", False), *((f"factor, {name}", True) for name in topologies), ("verdict", False)]
     common = names[0][0] if len(names) == 1 and len(names[0]) == 1 else ""
     rows = []
     for each in shown:
@@ -134,8 +132,7 @@ def short(those: Sequence[Contrast], experiment: str) -> Short:
             title = each.title.removeprefix(f"{common} ") + (f", {each.where}" if each.where else "")
             found = {name: row.comparison for name, row in effect.rows.items()}
             values = [_factor(found.get(name)) for name in topologies]
-            last = [_factor(effect.interaction)] if both else []
-            rows.append(tables.row([title, *values, *last, _verdicts(effect)]))
+            rows.append(tables.row([title, *values, _verdicts(effect)]))
     if left := len(those) - len(rows):
         rows.append(tables.row([f"... {plural(left, 'more change')}"]))
     title = ", ".join(filter(None, (f"Change of {common}" if common else f"Changes, {_headline(those)}", experiment)))

@@ -252,7 +252,7 @@ def test_on_one_topology_there_is_a_factor_and_no_interaction():
 def test_the_answer_begins_with_what_was_varied():
     report = analysis.build(*session_of([cell(10, 8, batch=1), cell(98, 96, batch=10)], noise=0.01))
     assert report.answer[0].startswith("With batch=10 instead of 1, throughput is 9.8")
-    assert "(both faster), 1.22" in report.answer[0]
+    assert "(both faster): 1.22" in report.answer[0]
     assert report.answer[0].endswith("; multi beside single: slower in both cells.")
     grid = [cell(actors * batch, actors * batch, actors=actors, batch=batch) for actors in (1, 2) for batch in (1, 5)]
     said = analysis.build(*session_of(grid)).answer[0]
