@@ -1,4 +1,4 @@
-"""What a byte and a call cost in this session: by an experiment that measures the network, and by calls that do no work."""
+"""Estimates the cost of a byte and of a call in this session, from a network experiment and from arms of empty calls."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from bench.analysis.table import Selection
 from bench.metrics import meaning
 from bench.model import Metric
 
-LEAST_LEVER = 2.0  # times the bytes of the barest calls: from less the cost of a byte cannot be told
+LEAST_LEVER = 2.0  # least ratio of the most to the fewest bytes: below it the cost of a byte is not determined
 
 
 @dataclass(frozen=True)
 class CallsArm:
-    """An arm that makes the subject's calls and does no work: multi less single, for a unit of work."""
+    """An arm that makes the subject's calls without the work: multi minus single, per unit of work."""
 
     name: str
-    seconds: float  # in the middle one of the turns, less what the driver itself needs for the calls
+    seconds: float  # in the median turn, less the driver's own time for the calls
     link_bytes: Outcome
 
 
 @dataclass(frozen=True)
 class CallsCost:
-    """What calls cost, by arms that make them with more in them and with less: seconds = calls + bytes x byte_seconds.
+    """The cost of calls, from arms whose calls carry more and fewer bytes: seconds = calls + bytes x byte_seconds.
 
-    Two such arms are two equations with two unknowns.
+    Two such arms give two equations with two unknowns.
     """
 
-    arms: tuple[CallsArm, ...]  # in the order in which the experiment declares them
-    why_not: str  # there is no cost to be had from them
+    arms: tuple[CallsArm, ...]  # in the order of the experiment's declaration
+    why_not: str  # the reason if no cost can be computed from them
 
     @property
     def byte_seconds(self) -> Outcome:
-        """What one byte takes."""
+        """The seconds that one byte takes, or the reason why that is unknown."""
         counted = self._by_bytes()
         if len(counted) < 2:
             return next((arm.link_bytes for arm in self.arms if isinstance(arm.link_bytes, str)), self.why_not)
@@ -46,7 +46,7 @@ class CallsCost:
         return (high.seconds - low.seconds) / (many - few)
 
     def queue(self, byte_seconds: Outcome) -> tuple[Outcome, str]:
-        """Seconds of the calls without their bytes, and what that rests on."""
+        """Return the seconds of the calls without their bytes, and what that rests on."""
         if not self.arms:
             return self.why_not, ""
         counted = self._by_bytes()
@@ -58,11 +58,11 @@ class CallsCost:
 
     def _by_bytes(self) -> list[tuple[CallsArm, float]]:
         counted = [(arm, arm.link_bytes) for arm in self.arms if not isinstance(arm.link_bytes, str)]
-        return sorted(counted, key=lambda each: each[1])
+        return sorted(counted, key=lambda arm_and_bytes: arm_and_bytes[1])
 
 
 def calls_cost(needed: Mapping[str, tuple[Amounts | str, Amounts | str]]) -> CallsCost:
-    """Of the arms by name: what they needed in the two runs of a block, single and multi."""
+    """Compute the cost of calls from `needed`: what each arm, by name, needed in a block on single and on multi."""
     arms, reasons = [], []
     for name, (one, many) in needed.items():
         if isinstance(one, str) or isinstance(many, str):
@@ -80,21 +80,21 @@ def calls_cost(needed: Mapping[str, tuple[Amounts | str, Amounts | str]]) -> Cal
 
 @dataclass(frozen=True)
 class NetworkCost:
-    """What an experiment of the same session and block that measures the network says, or the reason that it says nothing."""
+    """The costs that a network experiment measured in the same session and block, or the reasons why there are none."""
 
     byte_seconds: Outcome  # on the raw link between nodes
-    round_trip_seconds: Outcome  # of Ray's smallest call, between nodes less inside one
+    round_trip_seconds: Outcome  # of Ray's smallest call: between nodes, minus within one
     experiment: str = ""
 
 
 def network_cost(question: Question, block: int) -> NetworkCost:
-    """By the runs in this block of the experiment that measures goodput."""
-    every = question.session.metrics
-    experiment = next((name for name, metrics in every.items() if meaning("goodput", metrics)), None)
+    """Read the costs from this block's runs of the experiment that measures goodput."""
+    all_metrics = question.session.metrics
+    experiment = next((name for name, metrics in all_metrics.items() if meaning("goodput", metrics)), None)
     if experiment is None:
         absent = "no experiment of the session measures raw TCP"
         return NetworkCost(absent, absent)
-    goodput, trip = (meaning(means, every[experiment]) for means in ("goodput", "round trip"))
+    goodput, trip = (meaning(means, all_metrics[experiment]) for means in ("goodput", "round trip"))
     tcp, call = (
         [arm.name for arm in question.session.arms[experiment] if arm.means == means]
         for means in ("raw TCP", "actor call")
@@ -103,7 +103,7 @@ def network_cost(question: Question, block: int) -> NetworkCost:
         question.usable(question.in_block(experiment, block, name))
         for name in (question.topologies[0], question.topologies[-1])
     )
-    # Of the largest payload: a small one goes into the bucket of a shaped link, or into a buffer, and tells no rate.
+    # Of the largest payload: a small one fits into the token bucket of a shaped link or into a buffer, and gives no rate.
     goodputs = _values(many, goodput, tcp, points=False)
     trips = [_values(runs, trip, call, points=True) for runs in (one, many)]
     return NetworkCost(
@@ -114,9 +114,9 @@ def network_cost(question: Question, block: int) -> NetworkCost:
 
 
 def _values(runs: Selection, metric: Metric | None, arms: Sequence[str], *, points: bool) -> list[float]:
-    """What `arms` measured: at every point, or else without one."""
+    """Return the values of `arms` at every point, or those without a point."""
     if metric is None:
         return []
     keys = [key for key in runs.keys if key[0] == metric.name and key[1] in arms and key[2] is None]
-    every = [runs.outcomes(metric, arm, point=point) for _, arm, _, point in keys if bool(point) == points]
-    return [value for values in every for value in values if not isinstance(value, str)]
+    outcomes_of_keys = [runs.outcomes(metric, arm, point=point) for _, arm, _, point in keys if bool(point) == points]
+    return [value for values in outcomes_of_keys for value in values if not isinstance(value, str)]

@@ -1,1 +1,1 @@
-"""Draws the pictures of a report: SVG, axes, the look of topologies."""
+"""Draws the pictures of a report as SVG, with axes and the colours and shapes of topologies."""

@@ -11,6 +11,6 @@ OTHERS = ("#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")  # of topologie
 
 
 def of_topologies(names: tuple[str, ...]) -> dict[str, str]:
-    """A colour for each of several topologies."""
+    """Return a colour for each topology."""
     others = iter(OTHERS * len(names))
     return {name: TOPOLOGIES.get(name) or next(others) for name in names}

@@ -1,4 +1,4 @@
-"""Holds a picture with its words, and the look of topologies that all pictures of a report share."""
+"""Holds a picture with its texts, and the look of topologies that all pictures of a report share."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from bench.model import Metric
 from bench.reports.drawing import colours
 from bench.reports.drawing.svg import SHAPES, Canvas, Shape
 
-_CAPTION = 200  # characters of a list below a picture; all of it is a click away
+_CAPTION = 200  # characters of a list in a caption; the page shows all of it on demand
 
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """A picture and its words: what it shows, how to read it, where its numbers come from."""
+    """A picture with its texts: what it shows, how to read it, where its numbers come from."""
 
     canvas: Canvas
     name: str  # unique on its page
@@ -27,19 +27,19 @@ class Picture:
     says: str
     reads: str
     source: str
-    alternative: str = ""  # for those who do not see it; empty: what it says
-    group: str = ""  # of pictures of which the reader chooses one; empty: it stands by itself
-    choice: str = ""  # what it is called there
+    alternative: str = ""  # description for screen readers; empty: `says`
+    group: str = ""  # of pictures of which one is shown at a time; empty: not in a group
+    choice: str = ""  # its name in the group
 
     @property
     def caption(self) -> str:
-        """What it says in two sentences at most, and of a long list its beginning."""
+        """The first two sentences of `says`, with a long list cut off."""
         sentences = " ".join(re.split(r"(?<=[.!?]) +(?=[A-Z])", self.says)[:2])
         pieces = sentences.split("; ")
-        kept = list(
-            itertools.takewhile(lambda number: len("; ".join(pieces[:number])) <= _CAPTION, range(2, len(pieces) + 1))
+        fitting = itertools.takewhile(
+            lambda number: len("; ".join(pieces[:number])) <= _CAPTION, range(2, len(pieces) + 1)
         )
-        shown = kept[-1] if kept else 1
+        shown = max(fitting, default=1)
         return sentences if shown == len(pieces) else f"{'; '.join(pieces[:shown])}; and {len(pieces) - shown} more."
 
     @property
@@ -48,13 +48,12 @@ class Picture:
 
 
 def grouped(pictures: Iterable[Picture]) -> list[list[Picture]]:
-    """Pictures that follow each other in one group, together; every other by itself."""
-    return [
-        each
-        for name, those in itertools.groupby(pictures, key=lambda picture: picture.group)
-        for found in [list(those)]
-        for each in ([found] if name else [[picture] for picture in found])
-    ]
+    """Group consecutive pictures of the same group; pictures without a group stay alone."""
+    groups: list[list[Picture]] = []
+    for name, members in itertools.groupby(pictures, key=lambda picture: picture.group):
+        together = list(members)
+        groups += [together] if name else [[picture] for picture in together]
+    return groups
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class Look:
 
     @classmethod
     def of(cls, report: Report) -> Look:
-        """For the topologies of `report`."""
+        """Return the look of the topologies of `report`."""
         return cls(tuple(topology.name for topology in report.topologies))
 
     def colour(self, topology: str) -> str:
@@ -79,10 +78,10 @@ class Look:
 
 
 def upper(words: str) -> str:
-    """Words at the beginning of a title: CPU stays CPU."""
+    """Capitalise the first letter of a title: CPU stays CPU."""
     return words[:1].upper() + words[1:]
 
 
 def better(metric: Metric) -> str:
-    """A sentence for a reader of its axis, where one direction is good."""
+    """Return a sentence on which direction of a metric's axis is better; empty if neither is."""
     return f" {metric.direction.capitalize()}." if metric.better else ""

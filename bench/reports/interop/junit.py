@@ -1,6 +1,6 @@
-"""Writes the comparisons as tests, for CI: JUnit's XML as Jenkins, GitLab and GitHub's actions read it.
+"""Writes the comparisons as JUnit XML for CI, as Jenkins, GitLab and GitHub's actions read it.
 
-What a topology uses of CPU and network is no test: that two nodes send more than one is no failure.
+CPU and network use are no test cases: that two nodes send more than one is not a failure.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from bench.analysis.number_format import percent
 from bench.analysis.rows import MetricRow
 from bench.model import Run
 
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML cannot hold
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML does not allow
 Outcome = Literal["failure", "error", "skipped"]
 
 
 def render(report: Report, runs: Sequence[Run] = ()) -> str:
-    """One suite: its stamps, a test a comparison, then one for every run that has no numbers.
+    """Write one test suite: its stamps, a test case per comparison, then one per run without values.
 
-    Slower beyond the margin is a failure, no verdict is skipped with its reason, a run that is not ok is an error.
+    Slower beyond the margin is a failure, no verdict is skipped with the reason, a run that is not ok is an error.
     """
     cases = [*_comparisons(report), *_runs(runs)]
     counts = {
@@ -51,20 +51,22 @@ def _comparisons(report: Report) -> Iterator[ET.Element]:
                 yield _judged(cell, row, row.comparison)
 
 
-def _judged(cell: CellReport, row: MetricRow, found: Comparison) -> ET.Element:
-    sides = f"{found.candidate}/{found.baseline}"
-    words = " ".join(word for word in (row.metric.name, row.arm, row.point) if word)
-    group, name = f"{cell.experiment}.{cell.cell}", f"{words}, {sides} {cell.title}".rstrip()
-    if found.verdict == "slower" and found.ratio:
-        return _case(group, name, "failure", f"{sides} is {found.ratio.value:.4g}, {found.why}")
-    if found.verdict in (None, "undecided"):
-        seen = f"; it could have shown {percent(found.smallest_effect)}" if found.smallest_effect else ""
-        return _case(group, name, "skipped", f"{found.why or 'no verdict'}{seen}")
+def _judged(cell: CellReport, row: MetricRow, comparison: Comparison) -> ET.Element:
+    sides = f"{comparison.candidate}/{comparison.baseline}"
+    series = " ".join(word for word in (row.metric.name, row.arm, row.point) if word)
+    group, name = f"{cell.experiment}.{cell.cell}", f"{series}, {sides} {cell.title}".rstrip()
+    if comparison.verdict == "slower" and comparison.ratio:
+        return _case(group, name, "failure", f"{sides} is {comparison.ratio.value:.4g}, {comparison.why}")
+    if comparison.verdict in (None, "undecided"):
+        detectable = (
+            f"; it could have shown {percent(comparison.smallest_effect)}" if comparison.smallest_effect else ""
+        )
+        return _case(group, name, "skipped", f"{comparison.why or 'no verdict'}{detectable}")
     return _case(group, name)
 
 
 def _runs(runs: Sequence[Run]) -> Iterator[ET.Element]:
-    """The attempts that count and are not ok."""
+    """Yield an error for each attempt that counts and is not ok."""
     for run in attempts_that_count(runs).values():
         if run.status != "ok":
             group = f"{run.spec.experiment}.{run.spec.cell}"
@@ -72,12 +74,12 @@ def _runs(runs: Sequence[Run]) -> Iterator[ET.Element]:
             yield _case(group, f"run {run.spec.folder}", "error", f"{run.status}: {first}")
 
 
-def _case(group: str, name: str, outcome: Outcome | None = None, why: str = "") -> ET.Element:
-    """One test; without an outcome it passed."""
+def _case(group: str, name: str, outcome: Outcome | None = None, message: str = "") -> ET.Element:
+    """Return one test case; without an outcome it has passed."""
     case = _element("testcase", {"classname": group, "name": name})
     if outcome:
         kind = {} if outcome == "skipped" else {"type": outcome}
-        case.append(_element(outcome, {**kind, "message": why}))
+        case.append(_element(outcome, {**kind, "message": message}))
     return case
 
 

@@ -1,4 +1,4 @@
-"""Writes every run as lines of MLPerf's log: `:::MLLOG {...}`, with the names of mlperf_logging."""
+"""Writes every run as lines of MLPerf's log, `:::MLLOG {...}`, with the keys of mlperf_logging."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ Event = Literal["POINT_IN_TIME", "INTERVAL_START", "INTERVAL_END"]
 
 
 def render(report: Report, runs: Sequence[Run] = ()) -> str:
-    """What was measured on what, then of every run its start, its values in order of time, and its end.
+    """Write what was measured on what; then, for every run, its start, its values in order of time, and its end.
 
-    A run is the namespace of its lines. These are the lines of MLPerf, and no submission to it.
+    The namespace of a line is its run. The lines have MLPerf's format, but are not a submission to MLPerf.
     """
     return "\n".join(_lines(report, runs)) + "\n"
 
 
 def _lines(report: Report, runs: Sequence[Run]) -> Iterator[str]:
-    made = created_seconds(report.created)
+    created = created_seconds(report.created)
     about = {
         "session": report.session,
         "profile": report.profile,
         "command": report.command,
         "stamps": list(report.stamps),
     }
-    yield _line(made, "submission_benchmark", ", ".join(report.common_params), about)
-    yield _line(made, "submission_platform", report.target, {"session": report.session})
-    yield _line(made, "seed", report.seed, {"session": report.session})
+    yield _line(created, "submission_benchmark", ", ".join(report.common_params), about)
+    yield _line(created, "submission_platform", report.target, {"session": report.session})
+    yield _line(created, "seed", report.seed, {"session": report.session})
     for cost in report.costs:
         where = {"experiment": cost.experiment, "cell": cost.cell, "topology": cost.topology, "unit": cost.currency}
         about = {"session": report.session, **where, "price_per_cpu_hour": report.price_per_cpu_hour}
-        yield _line(made, "tracked_stats", {cost.metric: cost.per_million.value}, about)
-    places = offsets(report.created, runs)
+        yield _line(created, "tracked_stats", {cost.metric: cost.per_million.value}, about)
+    offset_by_run = offsets(report.created, runs)
     for run in runs:
-        yield from _of_run(run, places[run.spec.folder], report.meanings.get(run.spec.experiment, {}))
+        yield from _of_run(run, offset_by_run[run.spec.folder], report.meanings.get(run.spec.experiment, {}))
 
 
 def _of_run(run: Run, offset: float, meanings: Mapping[str, Meaning]) -> Iterator[str]:
-    place = run.spec.folder
-    moments = [each for sample in run.samples for each in (sample.interval.begin, sample.interval.end)]
+    folder = run.spec.folder
+    moments = [moment for sample in run.samples for moment in (sample.interval.begin, sample.interval.end)]
     begin, end = min(moments, default=0.0) + offset, max(moments, default=0.0) + offset
     params = {"experiment": run.spec.experiment, "topology": run.spec.topology.name, **run.spec.params}
-    yield _line(begin, "run_start", None, params, event="INTERVAL_START", place=place)
+    yield _line(begin, "run_start", None, params, event="INTERVAL_START", run_folder=folder)
     for sample in sorted(run.samples, key=lambda sample: sample.interval.end):
         if sample.value is None:
             continue
@@ -63,10 +63,12 @@ def _of_run(run: Run, offset: float, meanings: Mapping[str, Meaning]) -> Iterato
             "warmup": sample.warmup,
             "duration_seconds": sample.interval.seconds,
         }
-        more = {name: each for name in ("node", "point", "step") if (each := getattr(sample, name)) not in (None, "")}
-        yield _line(sample.interval.end + offset, key, value, {**about, **more}, place=place)
+        more = {
+            name: detail for name in ("node", "point", "step") if (detail := getattr(sample, name)) not in (None, "")
+        }
+        yield _line(sample.interval.end + offset, key, value, {**about, **more}, run_folder=folder)
     ended = {"status": "success" if run.status == "ok" else "aborted", "reasons": list(run.reasons)}
-    yield _line(end, "run_stop", None, ended, event="INTERVAL_END", place=place)
+    yield _line(end, "run_stop", None, ended, event="INTERVAL_END", run_folder=folder)
 
 
 def _line(
@@ -76,12 +78,12 @@ def _line(
     metadata: Mapping[str, object],
     *,
     event: Event = "POINT_IN_TIME",
-    place: str = "",
+    run_folder: str = "",
 ) -> str:
-    """One line. `moment` is in Unix seconds; `place` the folder of the run, in which its samples.jsonl is."""
-    source = {"file": f"runs/{place}/samples.jsonl" if place else "session.json", "lineno": 1}
+    """Return one line. `moment` is in Unix seconds; `run_folder` is the folder of the run's samples.jsonl."""
+    source = {"file": f"runs/{run_folder}/samples.jsonl" if run_folder else "session.json", "lineno": 1}
     content = {
-        "namespace": place,
+        "namespace": run_folder,
         "time_ms": round(moment * 1000),
         "event_type": event,
         "key": key,

@@ -1,4 +1,4 @@
-"""Writes the medians as the release tests of Ray write theirs: `perf_metrics`, which its tools compare from release to release."""
+"""Writes the medians as `perf_metrics`, the format of Ray's release tests, whose tools compare releases."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from bench.analysis import Report
 from bench.model import Kind, Run
 
 TYPES: dict[Kind, str] = {"rate": "THROUGHPUT", "time": "LATENCY", "size": "MEMORY"}
-"""Ray has no type for ratios, counts and money: they are left out."""
+"""Types of values. Ray has none for ratios, counts and money: they are left out."""
 
 
 def render(report: Report, _: Sequence[Run] = ()) -> str:
-    """One JSON object: `perf_metrics`, `success` (1 where every run that was planned is ok), and which session it was."""
+    """Write one JSON object: `perf_metrics`, `success` (1 if every planned run is ok), and the session."""
     is_whole = report.runs.get("ok", 0) == report.planned
     content = {
         "perf_metrics": list(_metrics(report)),

@@ -1,4 +1,4 @@
-"""Finds when runs were measured, as other tools want it: Unix seconds."""
+"""Converts the times of runs to Unix seconds, which other tools need."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from bench.model import Run
 
 
 def created_seconds(created: str) -> float:
-    """An ISO 8601 moment as Unix seconds."""
+    """Convert an ISO 8601 time to Unix seconds."""
     return datetime.fromisoformat(created).timestamp()
 
 
 def offsets(created: str, runs: Sequence[Run]) -> Mapping[str, float]:
-    """Of each run's folder: what makes Unix seconds of the seconds of its clock.
+    """Return, by run folder, the offset from the seconds of the run's clock to Unix seconds.
 
-    A record has the monotonic clock of each driver and one moment of the wall, that of the plan: there the first sample
-    begins here. A clock that began anew, since its machine did, goes on where the one before it ended.
+    A record has times of each driver's monotonic clock, and one time of day, that of the plan: the first sample is put there. A clock
+    that restarted with its machine continues where the one before it ended.
     """
     spans: dict[str, list[float]] = {}
     for run in runs:
         spans.setdefault(_clock(run), []).extend(
             moment for sample in run.samples for moment in (sample.interval.begin, sample.interval.end)
         )
-    now, found = created_seconds(created), {}
+    now, offset_of_clock = created_seconds(created), {}
     for clock, moments in spans.items():
-        found[clock] = now - min(moments, default=0.0)
+        offset_of_clock[clock] = now - min(moments, default=0.0)
         now += max(moments, default=0.0) - min(moments, default=0.0)
-    return {run.spec.folder: found[_clock(run)] for run in runs}
+    return {run.spec.folder: offset_of_clock[_clock(run)] for run in runs}
 
 
 def _clock(run: Run) -> str:
-    """Whose clock a run has: that of the head node's machine since it started."""
+    """Return the id of a run's clock: the boot of the head node's machine."""
     return run.facts.nodes[0].boot_id if run.facts and run.facts.nodes else ""
