@@ -334,12 +334,12 @@ class Line:
     sample: Sample | None = None
     usage: NodeUsage | None = None
     digest: tuple[str, str] | None = None  # its name, its checksum
-    progress: tuple[float, float] | None = None  # how much of the work in hand is done, and how much there is
+    progress: tuple[float, float] | None = None  # how much of the current work is done, and how much it is in total
 
 
 @dataclass(frozen=True, kw_only=True)
 class IdleLoad:
-    """CPUs that a deployment uses on its machine while nothing runs, as measured after it was stood up."""
+    """CPUs that a deployment uses on its machine while nothing runs, as measured after it was made."""
 
     cpus: float  # of what stands beside Ray's nodes: Kubernetes' own processes, monitoring
     ray_cpus: float  # of Ray's nodes
@@ -389,7 +389,7 @@ class RunResult:
     seconds: float | None = (
         None  # of the run with its job, by the client's clock; None: it was written by the driver alone
     )
-    cluster_seconds: float | None = None  # in which a cluster was stood up for it; None: it was up
+    cluster_seconds: float | None = None  # that starting a cluster for it took; None: it was up
     version: int = SCHEMA_VERSION
 
 
@@ -415,7 +415,7 @@ class Run:
     idle_load: IdleLoad | None = None  # of its deployment; None: not measured there
     timelines: tuple[Timeline, ...] = ()  # of its nodes, where they were asked for: only a page draws them
     seconds: float | None = None  # with its job; None: not known
-    cluster_seconds: float | None = None  # in which a cluster was stood up for it; None: it was up, or not known
+    cluster_seconds: float | None = None  # that starting a cluster for it took; None: it was up, or unknown
     profiles: Mapping[str, str] = field(default_factory=dict)  # by name of file: stacks, as bench/stacks.py has them
 
     def __post_init__(self) -> None:

@@ -84,12 +84,12 @@ def _parts(session: Session, runs: Sequence[Run]) -> Iterator[str]:
         spec = same[0].spec
         seconds = fmean(run.seconds or 0.0 for run in same)
         clusters = [run.cluster_seconds for run in same if run.cluster_seconds is not None]
-        stood_up = (
+        cluster_times = (
             f", cluster {plan.cluster_seconds(topology, plan.NOTHING_KNOWN):.1f} / {fmean(clusters):.1f} s"
             if clusters
             else ""
         )
-        yield f"  {cell} {topology}: run {spec.guessed_seconds:.1f} / {seconds:.1f} s{stood_up}"
+        yield f"  {cell} {topology}: run {spec.guessed_seconds:.1f} / {seconds:.1f} s{cluster_times}"
         guesses = load(spec.experiment).guess_pass_seconds(load(spec.experiment).params(**spec.params))
         for arm in session.arms[spec.experiment]:
             first = [

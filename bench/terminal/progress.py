@@ -102,7 +102,7 @@ class Progress:
 
     def cluster_wanted(self, topology: Topology, block: int) -> None:
         nodes, cpus = plural(topology.nodes, "node"), plural(topology.cpus_per_node, "CPU")
-        self._tell(f"block {block}: standing up {topology.name}, {nodes} of {cpus}")
+        self._tell(f"block {block}: starting {topology.name}, {nodes} of {cpus}")
 
     def cluster_step_started(self, doing: str) -> None:
         if self._bar:

@@ -350,7 +350,7 @@ def test_resume_tells_before_it_starts_that_the_code_has_changed(
     told = bench("resume", "s1")[2].splitlines()
     (line,) = [line for line in told if line.startswith("Changed since the earlier runs: ")]
     assert f"raymeter code was of-before and is {identity.code_hash()}" in line
-    assert told.index(line) < next(number for number, line in enumerate(told) if "standing up" in line)
+    assert told.index(line) < next(number for number, line in enumerate(told) if "starting" in line)
     assert len(target.ups) == ups + 1
 
     plan = json.loads((folder / "session.json").read_text())

@@ -119,8 +119,8 @@ def test_one_run_may_miss_the_target_and_two_may_not() -> None:
     ("reference", "why"),
     [
         ([16, 15, 14], "3 and 3 runs, and 3 and 4 are needed"),
-        ([16] * 10, "seeds that differ are needed"),
-        ([16] * 9 + [17], "seeds that differ are needed"),
+        ([16] * 10, "use different seeds"),
+        ([16] * 9 + [17], "use different seeds"),
     ],
 )
 def test_what_chance_does_not_show_is_not_told_and_the_reason_is(reference: list[float | None], why: str) -> None:
