@@ -119,10 +119,12 @@ def throttled(evidence: Evidence) -> Iterator[Caveat]:
             name = f"{node} of {run.spec.topology.name}"
             unknown = unknown or share is None
             worst[name] = max(worst.get(name, 0.0), share or 0.0)
-    for name, share in worst.items():
-        if share > THROTTLED:
-            text = f"{name} was throttled in up to {percent(share)} of the periods of its CPU quota: stalls not Ray's."
-            yield Caveat(severity="weakens", about=SESSION, text=text)
+    shares = {name: share for name, share in worst.items() if share > THROTTLED}
+    if shares:
+        name = max(shares, key=lambda name: shares[name])
+        others = f" ({plural(len(shares) - 1, 'other node')} in no more)" if len(shares) > 1 else ""
+        text = f"{name} was throttled in up to {percent(shares[name])} of the periods of its CPU quota, stalls not Ray's{others}."
+        yield Caveat(severity="weakens", about=SESSION, text=text)
     if unknown:
         text = "whether a CPU quota throttled the nodes is unknown: there are no counters for it here."
         yield Caveat(severity="note", about=SESSION, text=text)

@@ -192,7 +192,7 @@ CASES = [
         under_a_quota(usage(periods=100, throttled_periods=40)),
         {},
         "weakens",
-        "head of single was throttled in up to 40 %",
+        "was throttled in up to 40 % of the periods of its CPU quota",
     ),
     (
         usage(steal_seconds=1.0),
@@ -305,3 +305,21 @@ def test_an_outlier_that_is_not_far_is_not_said_to_be():
     found = caveats_of(samples(a_little), blocks=12)
     (said,) = (caveat.text for caveat in found if "outliers of the headline" in caveat.text)
     assert said.endswith("single in block 1; multi in block 1.")
+
+
+def test_nodes_that_a_quota_throttled_are_one_caveat_which_names_the_worst() -> None:
+    def worker_most(session: Session, runs: list[Run]) -> list[Run]:
+        return [
+            replace(
+                run,
+                usage=tuple(
+                    replace(row, periods=100, throttled_periods=60 if row.node == "worker-1" else 40)
+                    for row in run.usage
+                ),
+            )
+            for run in runs
+        ]
+
+    (text,) = [each.text for each in caveats_of(under_a_quota(worker_most)) if "throttled in" in each.text]
+    assert "worker-1 of multi was throttled in up to 60 %" in text.replace("Worker", "worker")
+    assert "(2 other nodes in no more)" in text
