@@ -20,7 +20,7 @@ class SweepTurn:
     warmup: bool = False
 
     def order(self, arms: Sequence[Arm]) -> Sequence[Arm]:
-        return arms
+        return [arm for arm in arms if self.context.wants(arm)]
 
     def measure(
         self, arm: Arm, work: Callable[[], T], credit: Callable[[T], Mapping[str, float]], *, point: str = ""
@@ -42,6 +42,10 @@ class SweepContext:
     folder: Path = Path()
     reasons: list[str] = field(default_factory=list)
     credits: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
+    arms: Sequence[str] = ()  # that are wanted; empty: all
+
+    def wants(self, arm: Arm) -> bool:
+        return not self.arms or arm.name in self.arms
 
     def time_once(self, arm: str, work: Callable[[], T]) -> Measured[T]:
         begin = monotonic()
