@@ -17,6 +17,7 @@ from bench.errors import BadInput, DoesNotFit
 from bench.experiments import load, tune
 from bench.experiments.toolkit.journal import Journal
 from bench.experiments.tune import Params, arms, metrics
+from bench.experiments.tune.params import ALONE_SECONDS
 from bench.experiments.tune.peers import deal
 from bench.experiments.tune.run import describe_work
 from bench.experiments.tune.search import SearchResult
@@ -249,3 +250,13 @@ def test_other_settings_and_other_configurations_are_other_work() -> None:
         )
     ]
     assert len(set(works)) == len(works)
+
+
+def test_a_trial_on_all_of_mnist_is_guessed_to_take_as_many_images_as_those_of_the_study_did() -> None:
+    few, many = (
+        tune.guess_pass_seconds(Params(data=data, max_iterations=400, iteration_samples=60_000))[arms.SEQUENTIAL.name][
+            0
+        ]
+        for data in ("mnist-small", "mnist")
+    )
+    assert 3 < (many - ALONE_SECONDS) / (few - ALONE_SECONDS) < 6
