@@ -260,8 +260,8 @@ class NodeReader:
         return self._memory_bytes(self._processes)
 
     def disk_bytes(self) -> tuple[int, int]:
-        """Bytes read from and written to disks."""
-        return self._processes.disk_bytes()
+        """Bytes read from and written to disks, by the processes that `moment` read last."""
+        return self._recent.disk_bytes()
 
     def moment(self, *, anew: bool) -> Moment:
         """The few that tell how busy the node is. `anew`: where processes are read, look for new ones first."""

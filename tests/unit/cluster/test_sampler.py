@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from bench.cluster.probe.counters import Moment, NodeReader
+from bench.cluster.probe.counters import Cgroup, Moment, NodeReader, Processes
 from bench.cluster.probe.sampler import DISK_EVERY, PERIOD_SECONDS, Sampler
 
 
@@ -111,7 +113,8 @@ def test_peaks_are_of_readings_that_lie_in_the_interval() -> None:
 
 def test_a_process_that_computes_is_seen_on_its_node() -> None:
     reader = NodeReader({"RAYMETER_NODE_CGROUP": "", "RAYMETER_LINK": "loopback"})
-    reader._processes = type(reader._processes)(reader._processes.cgroup, frozenset())
+    own = Path(f"/proc/{os.getpid()}")
+    reader._processes = Processes(Cgroup(0, ""), frozenset(), listed=(own,))
     sampler = Sampler(reader, "head")
     until_cpu = time.process_time() + 0.5
     while time.process_time() < until_cpu:
