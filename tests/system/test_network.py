@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import isfinite
 
 import pytest
 from person import Bench
 
-from bench.model import Run
+from bench.model import NodeUsage, Run
+from bench.record import store
+from bench.timeline import Timeline
 
 pytestmark = [pytest.mark.ray, pytest.mark.root]
 
@@ -74,5 +77,33 @@ def test_a_link_of_1_gbit_is_filled_by_large_objects(bench: Bench) -> None:
     speeds = dict(values(run, "goodput_bytes_per_second", "32 MiB x 1"))
     assert speeds["tcp"] < 1.05 * 125e6
     assert speeds["ray-get"] < 1.05 * speeds["tcp"]
+    a_timeline_has_what_was_counted(run, store.load_timelines(bench.session_folder(), run.spec))
     # On a quiet machine it is more than 0.9; a CPU that others use takes some of it.
     assert speeds["ray-get"] > 0.6 * speeds["tcp"]
+
+
+def a_timeline_has_what_was_counted(run: Run, timelines: Sequence[Timeline]) -> None:
+    """On both nodes, in all turns, from one look at the counters to the next; and no more a second than the link carries."""
+    assert [each.node for each in timelines] == ["head", "worker-1"]
+    for timeline in timelines:
+        rows = [row for row in run.usage if row.node == timeline.node and row.turn > 0]
+        for name, counted, tolerance in (
+            ("sent_bytes_per_second", sum(row.sent_bytes or 0 for row in rows), 0.05),
+            ("received_bytes_per_second", sum(row.received_bytes or 0 for row in rows), 0.05),
+            ("cpus", sum(row.cpu_seconds or 0.0 for row in rows), 0.15),
+        ):
+            seen = sum(integral(timeline, name, row) for row in rows)
+            if counted > 10**8 or name == "cpus":
+                assert seen == pytest.approx(counted, rel=tolerance), name
+        assert max(timeline.peak["sent_bytes_per_second"]) < 1.2 * 125e6  # a burst may be let through
+
+
+def integral(timeline: Timeline, name: str, row: NodeUsage) -> float:
+    """Of a quantity, over the time that a row of usage was counted in: a little more than its interval, on both sides."""
+    more = ((row.watched_seconds or 0.0) - row.interval.seconds) / 2
+    begin, end = row.interval.begin - more, row.interval.end + more
+    return sum(
+        rate * max(min(last, end) - max(last - seconds, begin), 0.0)
+        for last, seconds, rate in zip(timeline.ends, timeline.seconds, timeline.mean[name], strict=True)
+        if isfinite(rate)
+    )
