@@ -38,7 +38,7 @@ def revision() -> tuple[str | None, bool | None]:
     root = SOURCE.parent
     if not (root / ".git").exists():
         return None, None
-    said = []
+    outputs = []
     for words in (("rev-parse", "HEAD"), ("status", "--porcelain")):
         try:
             done = subprocess.run(
@@ -46,8 +46,8 @@ def revision() -> tuple[str | None, bool | None]:
             )
         except (OSError, subprocess.SubprocessError):
             return None, None
-        said.append(done.stdout.strip())
-    return said[0], bool(said[1])
+        outputs.append(done.stdout.strip())
+    return outputs[0], bool(outputs[1])
 
 
 def describe_revision() -> str:

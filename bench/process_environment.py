@@ -73,11 +73,11 @@ def settled(environment: Mapping[str, str]) -> dict[str, str]:
     """`environment` without what would steer raymeter, and with a home and a user. Raises CannotWrite."""
     dropped = {*REPOSITORY_VARIABLES, *INTERPRETER_VARIABLES}
     dropped |= {name for name in XDG_VARIABLES if not Path(environment.get(name, "/")).is_absolute()}
-    kept = {name: value for name, value in environment.items() if name not in dropped}
-    kept["HOME"] = _home(environment)
+    remaining = {name: value for name, value in environment.items() if name not in dropped}
+    remaining["HOME"] = _home(environment)
     if not any(environment.get(name) for name in USER_VARIABLES) and _account() is None:
-        kept["USER"] = f"uid-{os.getuid()}"  # libraries ask for a name, and fail where there is none
-    return kept
+        remaining["USER"] = f"uid-{os.getuid()}"  # libraries ask for a name, and fail where there is none
+    return remaining
 
 
 def _home(environment: Mapping[str, str]) -> str:

@@ -149,8 +149,8 @@ def coverage(_app: typer.Typer) -> str:
 
     rows: dict[tuple[str, str], list[str]] = {}
     for each in simulate():
-        said = f"{100 * each.covered:.1f} % ({100 * each.width:.1f} %)"
-        rows.setdefault((each.noise, str(each.n)), []).append(said)
+        cell = f"{100 * each.covered:.1f} % ({100 * each.width:.1f} %)"
+        rows.setdefault((each.noise, str(each.n)), []).append(cell)
     return _table(("noise", "n", *INTERVALS), [(*key, *cells) for key, cells in rows.items()])
 
 

@@ -28,9 +28,10 @@ def digests(client: DockerClient, named: Mapping[str, str]) -> dict[str, str]:
         try:
             found[key] = str(client.images.get_registry_data(name).id)
         except docker.errors.APIError as error:
-            said = str(error.explanation or error).strip().rstrip(".")
+            reason = str(error.explanation or error).strip().rstrip(".")
             raise TargetFailed(
-                f"The registry of {name} says no digest: {said}.", "The pins stay as they are; try where it is reached."
+                f"The registry of {name} says no digest: {reason}.",
+                "The pins stay as they are; try where it is reached.",
             ) from error
     return found
 

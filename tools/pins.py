@@ -25,12 +25,12 @@ def command(file: File = Path("images/versions.env")) -> None:
     after = image_pins.with_digests(before, found)
     if after != before:
         store.write_whole(file, after.encode())
-    said = [
+    digests_of_images = [
         {"name": key.lower(), "digest": digest, "is_new": f"{key}_DIGEST={digest}" not in before}
         for key, digest in found.items()
     ]
-    for each in said:
-        typer.echo(f"{each['name']:12} {each['digest']}{'  (new)' if each['is_new'] else ''}")
+    for image in digests_of_images:
+        typer.echo(f"{image['name']:12} {image['digest']}{'  (new)' if image['is_new'] else ''}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Checks a capsule: every file by its checksum, and every number of its report anew from its raw samples. Needs no Ray."""
+"""Checks a capsule without Ray: every file by its checksum, every number of its report by computing it again from raw samples."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ from bench.sanitize import clean_value
 if TYPE_CHECKING:
     from bench.analysis import Report
 
-CLOSE = 1e-9  # relative: another processor may round the last digits otherwise
-_WORDS = ("answer", "caveats", "why", "question", "estimator", "randomised")  # the fields of a report that are text
+CLOSE = 1e-9  # relative tolerance: another processor may round the last digits differently
+_WORDS = ("answer", "caveats", "why", "question", "estimator", "randomised")  # fields of a report that contain text
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verified:
-    """What was found to be as the capsule says."""
+    """A capsule that passed all checks."""
 
     manifest: Manifest
     session: Session
-    report: Report  # made anew
+    report: Report  # computed again
     runs: int
     samples: int
-    numbers: int  # of the report, each computed anew
-    damaged: tuple[str, ...]  # runs whose record cannot be read, and why: its report leaves them out
+    numbers: int  # of the report, each computed again
+    damaged: tuple[str, ...]  # runs whose record cannot be read, with the reason; the report leaves them out
     extract: str  # describes its extract of Prometheus
-    same_code: bool  # the page too was made anew, and is the same
+    same_code: bool  # whether the HTML page was made again too, and is the same
 
 
 def verify(path: Path) -> Verified:
-    """Check all of the capsule at `path`. Raises RecordDamaged, naming the first file or number that differs."""
+    """Check the whole capsule at `path`. Raises RecordDamaged for the first file or number that differs."""
     from bench.reports import as_html
 
     with tempfile.TemporaryDirectory(prefix="raymeter-capsule-") as place:
@@ -82,44 +82,44 @@ def _check_report(folder: Path, session: Session, runs: list[Run], *, same_code:
     from bench import analysis
 
     try:
-        said = clean_value(msgspec.json.decode((folder / REPORT).read_bytes()))
-        margin = float(said["margin"])
+        recorded = clean_value(msgspec.json.decode((folder / REPORT).read_bytes()))
+        margin = float(recorded["margin"])
     except (msgspec.DecodeError, ValueError, KeyError, TypeError) as error:
         raise RecordDamaged(f"{REPORT} is no report: {error}.") from error
     try:
         report = analysis.build(session, runs, margin=margin)
     except (ArithmeticError, ValueError) as error:
         raise RecordDamaged(f"The samples of {session.id} cannot be summed up: {error}.") from error
-    for difference in _differences(said, msgspec.json.decode(to_json(report)), "", other_code=not same_code):
+    for difference in _differences(recorded, msgspec.json.decode(to_json(report)), "", other_code=not same_code):
         why = "".join(f" {each}." for each in damaged(runs)[:1])
         raise RecordDamaged(f"{REPORT} does not follow from the samples: {difference}.{why}")
     return report
 
 
-def _differences(said: Any, found: Any, place: str, *, other_code: bool) -> Iterator[str]:
+def _differences(recorded: Any, computed: Any, place: str, *, other_code: bool) -> Iterator[str]:
     """Describe where two JSON values differ; numbers need not be equal to the last digit.
 
     `other_code`: the capsule is of another raymeter. What this one says besides is no contradiction, and neither are other words.
     """
-    if isinstance(said, dict) and isinstance(found, dict):
-        for name in (*found, *(name for name in said if name not in found)):
+    if isinstance(recorded, dict) and isinstance(computed, dict):
+        for name in (*computed, *(name for name in recorded if name not in computed)):
             where = f"{place}.{name}".removeprefix(".")
-            if other_code and (name not in said or name in _WORDS):
+            if other_code and (name not in recorded or name in _WORDS):
                 continue
-            if name not in said or name not in found:
+            if name not in recorded or name not in computed:
                 yield f"{where} is in one of them only"
             else:
-                yield from _differences(said[name], found[name], where, other_code=other_code)
-    elif isinstance(said, list) and isinstance(found, list) and len(said) == len(found):
-        for number, (one, other) in enumerate(zip(said, found, strict=True)):
+                yield from _differences(recorded[name], computed[name], where, other_code=other_code)
+    elif isinstance(recorded, list) and isinstance(computed, list) and len(recorded) == len(computed):
+        for number, (one, other) in enumerate(zip(recorded, computed, strict=True)):
             yield from _differences(one, other, f"{place}[{number}]", other_code=other_code)
-    elif not _equal(said, found):
-        yield f"{place} is {said!r:.80}, and from the samples {found!r:.80}"
+    elif not _equal(recorded, computed):
+        yield f"{place} is {recorded!r:.80}, and from the samples {computed!r:.80}"
 
 
-def _equal(said: Any, found: Any) -> bool:
-    numbers = all(isinstance(each, int | float) and not isinstance(each, bool) for each in (said, found))
-    return math.isclose(said, found, rel_tol=CLOSE, abs_tol=1e-300) if numbers else bool(said == found)
+def _equal(recorded: Any, computed: Any) -> bool:
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (recorded, computed))
+    return math.isclose(recorded, computed, rel_tol=CLOSE, abs_tol=1e-300) if numbers else bool(recorded == computed)
 
 
 def _count(found: Any) -> int:

@@ -18,7 +18,7 @@ def empty(grafana_url: str, session: Session, experiment: str) -> list[str]:
     boards = grafana.boards()
     assert len(boards) == 4
     return [
-        f"{found}, asked as {found.asked}"
+        f"{found}, asked as {found.expr}"
         for board in boards.values()
         for found in monitoring.empty_panels(grafana.source, board, chosen=chosen, begin=begin, end=time.time())
     ]

@@ -165,7 +165,7 @@ def test_a_panel_without_data_is_named_with_the_metric_that_is_missing(watched: 
         watched.prometheus, json.loads(text), chosen={}, begin=watched.begun - 60, end=time.time()
     )
     assert [str(each) for each in found] == [
-        "raymeter: Nodes and network / Memory in use: Prometheus has no metric ray_node_mem_taken"
+        "raymeter: Nodes and network / Memory use, reported by Ray: Prometheus has no metric ray_node_mem_taken"
     ]
 
 
@@ -189,7 +189,7 @@ def test_a_run_that_prometheus_shows_otherwise_is_not_reconciled_and_it_says_whe
 
 def test_a_window_that_does_not_answer_is_none_and_no_failure(watched: Watched) -> None:
     seen = run_view.look(f"http://127.0.0.1:{free_port('127.0.0.1')}", watched.good.spec, watched.good.samples)
-    assert seen == run_view.Seen(reconciled=None)
+    assert seen == run_view.RunView(reconciled=None)
 
 
 def test_what_prometheus_has_of_a_run_is_kept_with_its_nodes_and_agrees_with_the_record(

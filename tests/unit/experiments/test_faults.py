@@ -51,7 +51,7 @@ def test_an_experiment_that_tolerates_no_fault_refuses_every_plan(name: str) -> 
 
 def test_a_kind_that_an_experiment_does_not_tolerate_is_refused_with_those_that_it_does() -> None:
     assert plan.make(a_shape("parameter-server", "worker:2")).specs
-    with pytest.raises(BadInput, match="raylet:1 is no part") as refused:
+    with pytest.raises(BadInput, match="raylet:1 is not valid") as refused:
         plan.make(a_shape("parameter-server", "worker:1+raylet:1"))
     assert "Kinds: worker." in refused.value.hint
 
