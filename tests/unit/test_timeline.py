@@ -116,6 +116,7 @@ def stored(**changes: object) -> bytes:
         stored(peak={key: [] for key in QUANTITIES}),
         stored(readings_per_point="all"),
     ],
+    ids=["no gzip", "no JSON", "ends", "mean of one point", "peak of one point", "no points", "no number"],
 )
 def test_a_file_that_is_none_is_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
