@@ -14,6 +14,7 @@ BY_CI = {  # what .ci/run does, since a test cannot run the tests: the line of i
     "uvx --from go-task-bin task bench": 'step "task bench" run_task bench',
     "task test": 'step "task test" run_task test',
     "task bench": 'step "task bench" run_task bench',
+    "task bench -- --blocks 1": 'step "task bench" run_task bench -- --blocks 1',
     "task image": 'step "task image" run_task image',
     "task up TARGET=docker": 'step "task up TARGET=docker" run_task up TARGET=docker',
     "task down TARGET=docker": 'step "task down TARGET=docker" run_task down TARGET=docker',
