@@ -20,7 +20,7 @@ from bench.options import RunRequest
 from bench.studies import Study
 from bench.timeline import Timeline
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 STEADY_TURNS = 5  # no fewer are left of an invocation whose first turns are discarded beyond those declared
 
 WORK_TOLERANCE = 0.01  # of the headline's own count: what is rounded, or cut off at the end of an interval

@@ -115,8 +115,10 @@ def _values(usable: Selection, metric: Metric, arm: str, figure: StudyFigure) ->
     pick = min if figure.pick == "fewest" else max
     keys = [key for key in usable.keys if key[:3] == (metric.name, arm, None) and key[3]]
     for at, run in zip(usable.at, usable.runs, strict=True):
-        points = [usable.table.outcomes(key, "mean").get(at) for key in keys]
-        if numbers := [value for value in points if isinstance(value, float)]:
+        points = [each for key in keys if (each := usable.table.outcomes(key, "mean").get(at)) is not None]
+        numbers = [value for value in points if isinstance(value, float)]
+        # A point without a value would have taken longer than was waited for, so that the most is not known.
+        if numbers and (figure.pick == "fewest" or len(numbers) == len(points)):
             yield pick(numbers), run.spec
 
 

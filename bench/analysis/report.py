@@ -163,9 +163,10 @@ def build(
         topologies=topologies,
         exclusions=excluded,
         quiet_checks=exclusions.quiet_checks(table, (each for those in timed for each in those)),
+        contrasts=tuple(adjusted_contrasts(contrasts(asked))),
     )
     found = caveats.find(evidence)
-    changes = [_judged(each, found, excluded) for each in adjusted_contrasts(contrasts(asked))]
+    changes = [_judged(each, found, excluded) for each in evidence.contrasts]
     cells = [_refuse(cell, found) for cell in cells]
     if excluded.is_noisy:
         cells = [_undecided(cell, excluded.noise) for cell in cells]

@@ -54,6 +54,7 @@ def fit(session: Session, known: Known) -> Session:
         specs=left(),
         metrics={name: metrics for name, metrics in session.metrics.items() if name in experiments},
         arms={name: arms for name, arms in session.arms.items() if name in experiments},
+        studies={name: study for name, study in session.studies.items() if name in experiments},
         dropped=tuple(_dropped(session, cells[kept_cells:], kept_blocks=kept_blocks, blocks=blocks)),
     )
 

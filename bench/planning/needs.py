@@ -18,6 +18,7 @@ from bench.stacks import PROFILERS
 
 JOB_SECONDS = 9.0  # of a run beside its work: its job starts, looks at the idle nodes and ends: a guess
 INTERVAL_SECONDS = 0.15  # around each timed interval: the probes begin and end
+MOST_GUESSES = 4  # times as long as guessed, at the least, before a run is given up
 
 
 def check(spec: Spec, topologies: Sequence[Topology], target: str) -> None:
@@ -39,9 +40,11 @@ def complete(spec: Spec) -> Spec:
     """`spec` with all that its experiment says of its params, and of its topology."""
     experiment = load(spec.experiment)
     params = experiment.params(**spec.params)
+    guessed_seconds = guess_seconds(spec)
     return replace(
         spec,
-        guessed_seconds=guess_seconds(spec),
+        guessed_seconds=guessed_seconds,
+        deadline_seconds=max(spec.deadline_seconds, MOST_GUESSES * guessed_seconds),
         ray_settings=experiment.ray_settings(params),
         data_sets=_seeded_sets(experiment, params),
         busy_workers=experiment.busy_workers(params, spec.topology),

@@ -289,7 +289,7 @@ def make(request: RunRequest, *, now: datetime | None = None, suffix: str | None
         unfit=tuple(unfit),
         scaling={name: parameters.counts_of_workers(experiment(name).params) for name in names},
         scaled=tuple(_describe_scale(request)),
-        stand_ins=tuple(stand_ins.describe(cell_specs, names)),
+        stand_ins=tuple(stand_ins.describe(cell_specs, request.profile, asked.levels)),
         studies={name: found for name in names if (found := _study(name, request, cell_specs))},
     )
     contrasted.check(session)

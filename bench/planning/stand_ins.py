@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from bench import params as parameters
 from bench.data import seeded
 from bench.experiments import Experiment, load
 from bench.model import Spec, Value
@@ -21,10 +22,16 @@ def _in_place_of(subject: Experiment[Any], value: Value) -> Value:
     return value
 
 
-def describe(specs: Sequence[Spec], names: Sequence[str]) -> Iterator[str]:
-    """Which stand-ins the experiments in `names` use, as a sentence each."""
-    for name in names:
+def describe(
+    specs: Sequence[Spec], profile: str, chosen: Mapping[str, Mapping[str, tuple[Value, ...]]]
+) -> Iterator[str]:
+    """Which sets stand in for another that `profile` names, as a sentence each. `chosen`: by experiment, in place of it."""
+    for name, levels in chosen.items():
+        subject = load(name)
+        defaults = {each: (parameter.default,) for each, parameter in parameters.declared(subject.params).items()}
+        grids = [{**defaults, **grid, **levels} for grid in subject.profiles[profile].grids]
+        asked = {value for grid in grids for values in grid.values() for value in values}
         used = {str(value) for spec in specs if spec.experiment == name for value in spec.params.values()}
-        for wanted, instead in load(name).stand_ins.items():
-            if instead in used and not seeded.files(wanted):
+        for wanted, instead in subject.stand_ins.items():
+            if wanted in asked and instead in used and not seeded.files(wanted):
                 yield f"{name} uses {instead}, as the set {wanted} is not here; `bench data seed {wanted} PATH` adds it"

@@ -90,14 +90,16 @@ def render(report: Report, _: Sequence[Run] = (), *, delimiter: str = ",", decim
             stamps = ", ".join(filter(None, [str(about["stamps"]), str(line.get("stamps", ""))]))
             whole = about | line | {"stamps": stamps}
             writer.writerow({name: _safe(value, decimal) for name, value in whole.items()})
+    cells = {(cell.experiment, cell.cell): cell for cell in report.cells}
     for contrast in report.contrasts:
+        baseline, candidate = (cells[contrast.experiment, name] for name in contrast.cells)
         about = {
             "session": report.session,
             "experiment": contrast.experiment,
             "cell": contrast.candidate,
             "against": contrast.baseline,
-            "params": to_json(dict(contrast.after)).decode(),
-            "stamps": ", ".join(report.stamps),
+            "params": to_json(dict(candidate.params)).decode(),
+            "stamps": ", ".join((*report.stamps, *dict.fromkeys((*baseline.marks, *candidate.marks)))),
         }
         for line in _of_contrast(contrast):
             writer.writerow({name: _safe(value, decimal) for name, value in (about | line).items()})

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from bench.analysis.cells import CellReport
+from bench.analysis.contrasts import Contrast
 from bench.analysis.exclusions import Exclusions, QuietChecks
 from bench.analysis.rows import Question
 from bench.analysis.table import Selection, Table
@@ -36,6 +37,7 @@ class Evidence:
     topologies: tuple[Topology, ...]  # the baseline first
     exclusions: Exclusions = field(default_factory=Exclusions)
     quiet_checks: QuietChecks | None = None
+    contrasts: tuple[Contrast, ...] = ()  # corrected for their number
 
     @property
     def session(self) -> Session:

@@ -40,6 +40,7 @@ RULES: tuple[Rule, ...] = (
     conditions.profiled,
     values.skewed,
     values.luck,
+    values.luck_of_changes,
     values.order_matters,
     bounds.drifted,
     bounds.copying_drifted,

@@ -18,6 +18,8 @@ from bench.model import NOT_FINITE, OUT_OF_RANGE, Metric
 
 OVERHEAD_SECONDS = 0.010  # shorter calls measure Ray, not the work
 ORDER_P = 0.05
+MOST_P = 0.05  # of a verdict, corrected for the number of comparisons
+SIGNIFICANT = ("faster", "slower", "differs")
 LEAST_SHARE = 0.5  # of an equal share of the work: below it, other nodes did part of a node's work
 # Of an equal share too: below it more than a third of the CPUs of two nodes were idle, so no cluster of two was compared.
 LEAST_SHARE_OF_A_NODE = 0.25
@@ -326,13 +328,31 @@ def luck(evidence: Evidence) -> Iterator[Caveat]:
             comparison
             and comparison.verdict in ("faster", "slower")
             and comparison.p_adjusted is not None
-            and comparison.p_adjusted > 0.05
+            and comparison.p_adjusted > MOST_P
         ):
             text = (
                 f"one of several comparisons: corrected for that, p is {plain(comparison.p_adjusted)} ({comparison.adjustment})."
                 " More blocks would show whether it is chance."
             )
             yield Caveat(severity="weakens", about=about(cell), text=text)
+
+
+def luck_of_changes(evidence: Evidence) -> Iterator[Caveat]:
+    """The same of what changes brought: the worst of them, and how many others."""
+    weak: dict[str, tuple[float, str]] = {}
+    for change in evidence.contrasts:
+        for found in change.headline.comparisons if change.headline else ():
+            if found.verdict in SIGNIFICANT and found.p_adjusted is not None and found.p_adjusted > MOST_P:
+                weak[change.title] = max(weak.get(change.title, (0.0, "")), (found.p_adjusted, found.adjustment or ""))
+    if weak:
+        title = max(weak, key=lambda title: weak[title])
+        p, how = weak[title]
+        others = f", and so are {plural(len(weak) - 1, 'other change')}" if len(weak) > 1 else ""
+        text = (
+            f"change of {title}: one of several comparisons{others}; corrected for that, p is {plain(p)} ({how})."
+            " More blocks would show whether it is chance."
+        )
+        yield Caveat(severity="weakens", about=SESSION, text=text)
 
 
 def order_matters(evidence: Evidence) -> Iterator[Caveat]:

@@ -236,6 +236,9 @@ class NodeReader:
         self._has_cgroup = self._cgroup.cpu_seconds() is not None
         self._known: dict[str, Switches] = {}
         self._recent = self._processes  # those that `moment` reads
+        self._earlier_cpu_seconds = (
+            0.0  # of processes that it read before, less what others had used when they were found
+        )
 
     def counters(self) -> Counters:
         """All of them."""
@@ -266,9 +269,12 @@ class NodeReader:
     def moment(self, *, anew: bool) -> Moment:
         """The few that tell how busy the node is. `anew`: where processes are read, look for new ones first."""
         if not self._has_cgroup and anew:
-            self._recent = self._processes.now()
+            last, self._recent = self._recent, self._processes.now()
+            self._earlier_cpu_seconds += last.cpu_seconds() - self._recent.cpu_seconds()
         begin = monotonic()
-        cpu_seconds = self._cgroup.cpu_seconds() if self._has_cgroup else self._recent.cpu_seconds()
+        cpu_seconds = (
+            self._cgroup.cpu_seconds() if self._has_cgroup else self._earlier_cpu_seconds + self._recent.cpu_seconds()
+        )
         network = read_bytes() if self._counts_bytes else {}
         unsure_seconds = (monotonic() - begin) / 2
         return Moment(
@@ -315,7 +321,7 @@ def _switches(thread: str, runs: int) -> Switches:
 def _text(path: Path) -> str:
     """A file of /proc; empty if its process has ended."""
     try:
-        return path.read_text()
+        return path.read_text(errors="replace")  # the name of a process may end within a character
     except OSError:
         return ""
 

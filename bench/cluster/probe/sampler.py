@@ -81,7 +81,12 @@ class Sampler:
 
     def _run(self) -> None:
         while True:
-            self._read_on()
+            try:
+                self._read_on()
+            except (OSError, ValueError):  # a file of /proc that could not be read is a gap, and no end
+                self._waits_for_disk = []
+                if not self._is_pausing.wait(PERIOD_SECONDS):
+                    continue
             self._rests.set()
             self._goes_on.wait()
 

@@ -97,12 +97,13 @@ class Rounds:
             if each.counts and each.counts.losses and not self.params.chaos:
                 names = ", ".join(loss.worker for loss in each.counts.losses)
                 self.context.invalid(f"workers died, and others did their parts: {names}")
-            if not each.account.aside:
-                shape = replace(self.job, failing=())
-                layers = f" of {self.params.layers}" if self.params.layers else ""
-                self.context.same_everywhere(
-                    f"clustering: digest of {self.params.jobs} jobs{layers}, {shape}", str(each.account.digest)
-                )
+            shape = replace(self.job, failing=())
+            layers = f" of {self.params.layers}" if self.params.layers else ""
+            aside = [one.job for one in each.account.aside]  # only what did the same jobs has the same digest
+            without = f" without {len(aside)}, cubes {sum((number + 1) ** 3 for number in aside)}" if aside else ""
+            self.context.same_everywhere(
+                f"clustering: digest of {self.params.jobs} jobs{layers}{without}, {shape}", str(each.account.digest)
+            )
 
     def _wrong(self, account: Account) -> Iterable[str]:
         jobs, aside = self.jobs, [each.job for each in account.aside]

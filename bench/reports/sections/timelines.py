@@ -95,7 +95,7 @@ def _picture(run: Run, tops: Sequence[float], view: CellView) -> Picture:
     topology, nodes = run.spec.topology.name, drawing.nodes
     left_out = sum(map(bool, map(len, run.timelines))) - len(nodes)
     more = f"; {left_out} other nodes are in the record" if left_out > 0 else ""
-    means = ", ".join(filter(None, map(drawing.mean_cpu, nodes)))
+    means = ", ".join(filter(None, map(drawing.mean_cpu, drawing.recorded)))
     row = view.cell.headline
     is_chosen = row is not None and max(len(side.values) for side in row.sides.values()) > 1
     chosen = f", the median one by {label(row.metric)}" if row and is_chosen else ""
@@ -121,6 +121,7 @@ class _Drawing:
 
     def __init__(self, run: Run, tops: Sequence[float], view: CellView) -> None:
         self.nodes = _nodes(run)
+        self.recorded = [each for each in run.timelines if len(each)][:MOST_NODES]  # the same, not thinned
         self._cpus = run.spec.topology.cpus_per_node
         self._subject = view.cell.subject
         self._colour = view.look.colour(run.spec.topology.name)

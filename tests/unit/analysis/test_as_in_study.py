@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 from default_sessions import default_session
 
@@ -12,6 +13,7 @@ from bench.reports import as_text
 from bench.reports.sections import as_in_study
 from bench.studies import Study, StudyFigure, StudyRow, StudySetting, StudyTable
 
+PICKS: tuple[Literal["fewest", "most"], ...] = ("fewest", "most")
 STUDY = Study(
     title="two ways to send inputs",
     settings=(
@@ -63,6 +65,27 @@ def test_our_repeats_are_in_the_unit_of_the_study_and_words_stay_words() -> None
     assert (cost.ours, cost.published_mean) == ((), 7.0)
     assert (absent.cell, [each.ours for each in absent.figures]) == ("", [(), (), ()])
     assert beside.settings == (("CPUs", "12", "2"), ("batch", "10", "1,000"))
+
+
+def test_the_most_of_points_is_not_known_where_one_has_no_value() -> None:
+    row = StudyRow(what="trials", params={"data_path": "by-value"}, topology="single", published=((), ()))
+    figures = tuple(StudyFigure(name=pick, unit="", metric="throughput_inputs_per_second", pick=pick) for pick in PICKS)
+    session, runs = studied()
+    tables = (StudyTable(title="Trials", figures=figures, rows=(row,)),)
+    session = replace(session, studies={"inference": replace(STUDY, tables=tables)})
+
+    def with_points(run: Run, *values: float | None) -> Run:
+        (sample, *_) = [each for each in run.samples if each.metric == "throughput_inputs_per_second"]
+        points = [
+            replace(sample, point=f"trial {at}", value=value, reason=None if value else "stopped", warmup=False, turn=2)
+            for at, value in enumerate(values)
+        ]
+        return replace(run, samples=(*run.samples, *points))
+
+    for last, most in ((30.0, (30.0,)), (None, ())):
+        (beside,) = analysis.build(session, [with_points(run, 10.0, 20.0, last) for run in runs]).studies
+        fewest, greatest = beside.tables[0].rows[0].figures
+        assert (fewest.ours, greatest.ours) == ((10.0,), most)
 
 
 def test_the_table_has_a_line_a_repeat_and_one_of_the_mean_and_says_what_is_not_there() -> None:

@@ -243,6 +243,15 @@ def test_p_values_of_few_headlines_are_corrected_by_holm_and_of_many_by_benjamin
     assert headline(many[0]).rows["single"].comparison.adjustment == "Benjamini-Hochberg, 18 comparisons"
 
 
+def test_a_verdict_that_the_number_of_comparisons_leaves_open_is_a_caveat():
+    cells = [cell(10, 8, batch=1), cell(98, 96, batch=10)]
+    few = analysis.build(*session_of(cells, blocks=6, noise=0.01))
+    (text,) = [caveat.text for caveat in few.caveats if "hange of batch" in caveat.text]
+    assert "hange of batch 1 -> 10: one of several comparisons; corrected for that, p is 0.0938 (Holm, 3" in text
+    enough = analysis.build(*session_of(cells, blocks=8, noise=0.01))
+    assert not [caveat for caveat in enough.caveats if "hange of batch" in caveat.text]
+
+
 def test_on_one_topology_there_is_a_factor_and_no_interaction():
     (contrast,) = found(cell(batch=1), cell(20, batch=10), topologies=(SINGLE,))
     assert headline(contrast).interaction is None

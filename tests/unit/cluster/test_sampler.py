@@ -20,8 +20,11 @@ class Scripted(NodeReader):
     def __init__(self) -> None:
         self.moments = self.disks = 0
         self.unsure_seconds = 0.0
+        self.fails = False
 
     def moment(self, *, anew: bool) -> Moment:
+        if self.fails:
+            raise ValueError("a file of /proc that is not text")
         self.moments += 1
         at = time.monotonic()
         return Moment(
@@ -109,6 +112,39 @@ def test_peaks_are_of_readings_that_lie_in_the_interval() -> None:
     sampler.begin()
     assert sampler.end().bytes_per_second is None  # too short for a reading
     sampler.finish()
+
+
+def test_a_file_that_cannot_be_read_is_a_gap_and_no_end() -> None:
+    node = Scripted()
+    sampler = Sampler(node, "head")
+    until(lambda: node.moments > 2 * DISK_EVERY)
+    node.fails = True
+    time.sleep(3 * PERIOD_SECONDS)
+    node.fails = False
+    before = node.moments
+    until(lambda: node.moments > before + DISK_EVERY)
+    found = sampler.finish()
+    assert len(list(found.stretches())) == 2
+    assert found.mean["cpus"].tolist() == pytest.approx([1.0] * len(found))
+
+
+def test_what_a_process_used_before_it_was_found_is_in_no_reading() -> None:
+    reader = NodeReader({"RAYMETER_NODE_CGROUP": "", "RAYMETER_LINK": "loopback"})
+    reader._processes = Processes(Cgroup(0, ""), frozenset(), listed=())
+    reader.moment(anew=True)
+    before = reader.moment(anew=True)
+    until_cpu = time.process_time() + 0.3
+    while time.process_time() < until_cpu:
+        pass
+    reader._processes = Processes(Cgroup(0, ""), frozenset(), listed=(Path(f"/proc/{os.getpid()}"),))
+    found = reader.moment(anew=True)
+    assert found.cpu_seconds == pytest.approx(before.cpu_seconds, abs=0.1)
+    while time.process_time() < until_cpu + 0.3:
+        pass
+    later = reader.moment(anew=False)
+    assert later.cpu_seconds is not None
+    assert found.cpu_seconds is not None
+    assert later.cpu_seconds - found.cpu_seconds > 0.2
 
 
 def test_a_process_that_computes_is_seen_on_its_node() -> None:

@@ -17,6 +17,7 @@ from bench.options import seconds_of, share_of
 from bench.planning import plan
 from bench.planning.budget import Limits, cells_of, fit
 from bench.planning.plan import NOTHING_KNOWN, Known
+from bench.studies import Study
 
 UP = sum(plan.UP_SECONDS.values()) + 2 * plan.DOWN_SECONDS  # of a block
 
@@ -72,9 +73,12 @@ def test_a_budget_without_room_for_one_block_is_refused() -> None:
 def test_an_experiment_without_a_cell_is_no_part_of_the_session() -> None:
     spec = a_spec(experiment="network", id="b01-single-network-c01", params={})
     metrics = {"inference": (RATE,), "network": (RATE,)}
-    session = a_session((a_spec(), spec), metrics=metrics, arms=dict.fromkeys(metrics, ()), budget="20s")
+    studies = dict.fromkeys(metrics, Study(title="a study", settings=(), tables=()))
+    session = a_session(
+        (a_spec(), spec), metrics=metrics, arms=dict.fromkeys(metrics, ()), studies=studies, budget="20s"
+    )
     found = fit(session, known(session))
-    assert (list(found.metrics), list(found.arms)) == (["inference"], ["inference"])
+    assert (list(found.metrics), list(found.arms), list(found.studies)) == (["inference"],) * 3
 
 
 def test_waits_before_blocks_and_clusters_are_given_the_time_that_they_took_in_earlier_sessions() -> None:

@@ -411,6 +411,22 @@ def test_a_missing_set_of_a_profile_has_a_stand_in_which_is_said_once_and_a_chos
         plan.make(replace(request, sets=("data=mnist",)))
 
 
+def test_a_set_that_the_profile_itself_names_stands_in_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(seeded.FOLDER_VARIABLE, str(tmp_path))
+    for name in ("tune", "parameter-server"):
+        assert plan.make(RunRequest(experiments=(name,), profile="tiny", cpus=2)).stand_ins == ()
+    request = RunRequest(experiments=("tune",), profile="study", topology="single", cpus=2, sets=("data=mnist-small",))
+    assert plan.make(request).stand_ins == ()
+
+
+def test_a_run_has_four_times_as_long_as_is_guessed() -> None:
+    for name in ("inference", "tune", "parameter-server", "clustering"):
+        for spec in plan.make(RunRequest(experiments=(name,), profile="study", cpus=40, memory_mib=200_000)).specs:
+            assert spec.deadline_seconds >= 4 * spec.guessed_seconds
+
+
 @pytest.mark.parametrize("name", ["inference", "tune", "parameter-server", "clustering"])
 def test_each_cell_of_a_study_is_in_its_profile_at_every_scale(name: str) -> None:
     for scale in (1.0, 0.01):
