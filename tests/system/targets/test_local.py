@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -267,9 +268,15 @@ def by_node() -> dict[str, list[psutil.Process]]:
     """The processes of `pair`, by the session of the node that they belong to."""
     found: dict[str, list[psutil.Process]] = {}
     everyone = processes.find("pair", state_of("pair").id)
-    sessions = {os.getsid(p.pid): p.environ()["RAYMETER_NODE"] for p in everyone if p.environ()}
+    sessions: dict[int, str] = {}
     for process in everyone:
-        found.setdefault(sessions[os.getsid(process.pid)], []).append(process)
+        with suppress(psutil.Error):  # it has ended since
+            if environment := process.environ():
+                sessions[os.getsid(process.pid)] = environment["RAYMETER_NODE"]
+    for process in everyone:
+        with suppress(psutil.Error, ProcessLookupError):
+            if process.status() != psutil.STATUS_ZOMBIE:
+                found.setdefault(sessions[os.getsid(process.pid)], []).append(process)
     return found
 
 
