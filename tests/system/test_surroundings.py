@@ -40,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for each in made.parents[:2]:
         each.chmod(0o755)  # pytest's own are for root alone
     (made / "home").mkdir()
-    a_session_on_disk(made / "results")
+    a_session_on_disk(made / "results", cells=2)  # pages ask what the change between them brought
     give_to_user(made)
     return made
 
