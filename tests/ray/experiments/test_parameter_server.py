@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from threading import Timer
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -167,32 +168,52 @@ def test_a_training_that_is_resumed_ends_at_the_very_same_weights(start: Started
     assert 0 < apart < 0.05
 
 
-@pytest.mark.parametrize("mode", ["sync", "async"])
-def test_a_worker_that_dies_is_replaced_and_counted(trainers: Trainers, mode: str) -> None:
+@contextmanager
+def killed(actor: Any, when: Callable[[], bool]) -> Iterator[None]:
+    """Kill `actor` as soon as `when` is true: a training has no fixed seconds, so that a timer may fire too late."""
     import ray
 
-    long = plan(mode, iterations=500, learning_rate=0.001, evaluate_every=250)
-    victim = trainers.workers[1]
-    killer = Timer(0.5, lambda: ray.kill(victim))
+    is_over = Event()
+
+    def kill() -> None:
+        while not when():
+            if is_over.wait(0.001):
+                return
+        ray.kill(actor)
+
+    killer = Thread(target=kill)
     killer.start()
-    done = trainers.train(long, name=mode)
-    killer.join()
+    try:
+        yield
+    finally:
+        is_over.set()
+        killer.join()
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_worker_that_dies_is_replaced_and_counted(start: Started, mode: str) -> None:
+    import ray
+
+    trainers = start()
+    (server,) = trainers.servers
+    long = plan(mode, iterations=2_000, learning_rate=0.001, evaluate_every=1_000)
+    with killed(trainers.workers[1], when=lambda: ray.get(server.version.remote()) >= 20):
+        done = trainers.train(long, name=mode)
     assert done.replaced == 1
     assert done.lost_seconds > 0
-    assert last(done).iteration == 500
+    assert last(done).iteration == 2_000
     if mode == "sync":
         assert np.array_equal(last(trainers.train(long, name=mode)).state, last(done).state)
 
 
 def test_a_dead_server_fails_the_run_and_names_the_last_checkpoint(start: Started) -> None:
-    import ray
-
     trainers = start(workers=1)
-    killer = Timer(2.0, lambda: ray.kill(trainers.servers[0]))
-    killer.start()
-    with pytest.raises(RunFailed, match=r"server died.*the last checkpoint is .*checkpoint-sync-1-\d+\.npz"):
-        trainers.train(plan(workers=1, iterations=1_000_000, evaluate_every=1_000, checkpoint_every=20), name="sync")
-    killer.join()
+    endless = plan(workers=1, iterations=1_000_000, evaluate_every=1_000, checkpoint_every=20)
+    with (
+        killed(trainers.servers[0], when=lambda: len(list(start.folder.glob("*.npz"))) > 1),
+        pytest.raises(RunFailed, match=r"server died.*the last checkpoint is .*checkpoint-sync-1-\d+\.npz"),
+    ):
+        trainers.train(endless, name="sync")
     trainers.servers.clear()
     newest = max(start.folder.glob("*.npz"), key=lambda path: path.stat().st_mtime)
     assert checkpoints.read(newest, length=len(trainers.initial), parameters=trainers.parameters).iteration > 0
