@@ -9,6 +9,10 @@ from bench.studies import Study, StudyFigure, StudyRow, StudySetting, StudyTable
 
 ONE: Mapping[str, Value] = {"actors": 1, "batch": 1, "inputs": 100_000, "data_path": "by-value"}
 TEN: Mapping[str, Value] = {"actors": 10, "batch": 10, "inputs": 100_000, "data_path": "by-value"}
+BETWEEN: tuple[tuple[str, Mapping[str, Value]], ...] = (
+    ("10 actors, 1 input in a call (not in the study)", {**ONE, "actors": 10}),
+    ("1 actor, 10 inputs in a call (not in the study)", {**ONE, "batch": 10}),
+)
 LONG: Mapping[str, Value] = {**TEN, "inputs": 1_000_000}
 
 STUDY = Study(
@@ -39,6 +43,10 @@ STUDY = Study(
                         (1507.750, 1557.996, 1522.209, 1505.004, 1502.697),
                         ("below 30",),
                     ),
+                ),
+                *(
+                    StudyRow(what=what, params=params, topology="single", published=((), (), ()))
+                    for what, params in BETWEEN
                 ),
                 StudyRow(
                     what="10 actors, 10 inputs in a call",
