@@ -1,4 +1,7 @@
-"""Lists the committed boards of Grafana, and makes links to them. `tools/dashboards` writes them."""
+"""Lists the committed boards of Grafana, makes links to them, and says what a Grafana needs to show them.
+
+`tools/dashboards` writes the boards.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-FOLDER = Path(__file__).parents[2] / "grafana/dashboards"
+GRAFANA = Path(__file__).parents[2] / "grafana"
+FOLDER = GRAFANA / "dashboards"
 NAMES = ("side-by-side", "live-run", "nodes-and-network", "experiment")
+HOME = NAMES[0]  # Grafana opens with it
+LIVE = "live-run"  # shows a session that is running
 
 
 def uid(name: str) -> str:
@@ -21,12 +27,32 @@ def load(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
     return {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
 
 
-def link(grafana_url: str, name: str, *, session: str, experiment: str, begin: float, end: float) -> str:
-    """Address of a board that shows an experiment of a session, from `begin` to `end` in seconds of the wall clock."""
+def environment(prometheus_url: str, folder: str) -> dict[str, str]:
+    """The variables of a Grafana that shows the boards in `folder` with the data of a Prometheus.
+
+    grafana/provisioning names the first two; the third makes Grafana open with HOME.
+    """
+    return {
+        "RAYMETER_PROMETHEUS_URL": prometheus_url,
+        "RAYMETER_DASHBOARDS": folder,
+        "GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH": f"{folder}/{HOME}.json",
+    }
+
+
+def own_grafana(prometheus_url: str) -> dict[str, str]:
+    """The variables with which a user's own Grafana on this machine shows the boards of this checkout."""
+    return {"GF_PATHS_PROVISIONING": str(GRAFANA / "provisioning"), **environment(prometheus_url, str(FOLDER))}
+
+
+def link(grafana_url: str, name: str, *, session: str, experiment: str, begin: float, end: float | None) -> str:
+    """Address of a board that shows an experiment of a session, from `begin` to `end` in seconds of the wall clock.
+
+    `end` is None while the session is running: the board then follows it.
+    """
     query = {
         "var-session": session,
         "var-experiment": experiment,
         "from": int(1000 * begin),
-        "to": int(1000 * end),
+        "to": "now" if end is None else int(1000 * end),
     }
     return f"{grafana_url.rstrip('/')}/d/{uid(name)}?{urlencode(query)}"

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.errors import TargetFailed
-from bench.identity import SOURCE
-from bench.prometheus import scraping
+from bench.prometheus import boards, scraping
 from bench.targets import readiness
 from bench.targets.docker import engine
 from bench.targets.docker.engine import File
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 PROMETHEUS_IMAGE = "prom/prometheus:v3.13.2"
 GRAFANA_IMAGE = "grafana/grafana:12.2.0"
 PORTS = {"prometheus": 9090, "grafana": 3000}
-BOARDS = SOURCE.parent / "grafana"
+DASHBOARDS = "/etc/grafana/dashboards"  # in its container
 READY_SECONDS = 60.0
 POLL_SECONDS = 0.2
 
@@ -78,8 +77,8 @@ class Service:
 
 def services(deployment: str, nodes: Sequence[str]) -> tuple[Service, ...]:
     """The services beside `nodes`; none outside a checkout, which has their configuration and boards."""
-    config, boards = prometheus_files(deployment, nodes), grafana_files(BOARDS)
-    if not config or not boards:
+    config, files = prometheus_files(deployment, nodes), grafana_files(boards.GRAFANA)
+    if not config or not files:
         return ()
     prometheus = Service(
         name="prometheus",
@@ -92,8 +91,8 @@ def services(deployment: str, nodes: Sequence[str]) -> tuple[Service, ...]:
         name="grafana",
         image=GRAFANA_IMAGE,
         port=PORTS["grafana"],
-        environment=_GRAFANA,
-        files=boards,
+        environment={**_GRAFANA, **boards.environment(f"http://prometheus:{PORTS['prometheus']}", DASHBOARDS)},
+        files=files,
     )
     return prometheus, grafana
 
@@ -115,7 +114,7 @@ def grafana_files(folder: Path) -> dict[str, File]:
         return {}
     return {
         **engine.folder_files(folder / "provisioning", "/etc/grafana/provisioning"),
-        **engine.folder_files(folder / "dashboards", "/etc/grafana/dashboards"),
+        **engine.folder_files(folder / "dashboards", DASHBOARDS),
     }
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -104,13 +106,62 @@ def test_every_board_has_a_config_map_and_is_mounted() -> None:
     assert mounted == {each["name"] for each in made}
 
 
-def test_grafana_finds_the_boards_where_they_are_mounted() -> None:
-    (provider,) = yaml.safe_load((ROOT / "grafana/provisioning/dashboards/boards.yaml").read_text())["providers"]
+PROVISIONING = ROOT / "grafana/provisioning"
+
+
+def provisioned(file: str, environment: Mapping[str, str]) -> Any:
+    """A provisioning file as Grafana reads it. It takes ${NAME} in values only, and nothing for a name without a value."""
+    text = (PROVISIONING / file).read_text()
+    return yaml.safe_load(re.sub(r"\$\{(\w+)\}", lambda match: environment.get(match[1], ""), text))
+
+
+def of_k8s() -> tuple[dict[str, str], set[str]]:
+    """The variables of Grafana's container in Kubernetes, and the boards that it has."""
     (grafana,) = [each for each in DEPLOYMENTS if each["metadata"]["name"] == "grafana"]
-    mounts = grafana["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
-    boards = {each["mountPath"] for each in mounts if each["name"] == "boards"}
+    (container,) = grafana["spec"]["template"]["spec"]["containers"]
+    mounted = {each["mountPath"] for each in container["volumeMounts"] if each["name"] == "boards"}
+    return {each["name"]: each["value"] for each in container["env"]}, mounted
+
+
+def of_docker() -> tuple[dict[str, str], set[str]]:
+    """The variables of Grafana's container in Docker, and the boards that it has."""
+    _, grafana = docker_monitoring.services("a", NODES)
+    return dict(grafana.environment), {path for path in grafana.files if path.endswith(".json")}
+
+
+def of_the_user() -> tuple[dict[str, str], set[str]]:
+    """The variables that `bench up --monitoring` prints, and the boards of this checkout."""
+    return committed.own_grafana("http://127.0.0.1:9091"), set(map(str, committed.FOLDER.glob("*.json")))
+
+
+GRAFANAS = {
+    "k8s": (of_k8s, "http://prometheus:9090"),
+    "docker": (of_docker, "http://prometheus:9090"),
+    "own": (of_the_user, "http://127.0.0.1:9091"),
+}
+
+
+@pytest.mark.parametrize("name", GRAFANAS)
+def test_grafana_has_the_data_source_and_the_boards_where_they_are(name: str) -> None:
+    described, prometheus_url = GRAFANAS[name]
+    environment, boards = described()
+    (source,) = provisioned("datasources/prometheus.yaml", environment)["datasources"]
+    assert source["url"] == prometheus_url
+    (provider,) = provisioned("dashboards/boards.yaml", environment)["providers"]
     assert boards == {f"{provider['options']['path']}/{name}.json" for name in committed.NAMES}
     assert provider["allowUiUpdates"] is False
+
+
+@pytest.mark.parametrize("name", GRAFANAS)
+def test_grafana_opens_with_a_board_that_it_has(name: str) -> None:
+    environment, boards = GRAFANAS[name][0]()
+    home = environment["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+    assert home in boards
+    assert home.endswith(f"/{committed.HOME}.json")
+
+
+def test_the_provisioning_of_this_checkout_is_that_of_a_grafana_of_the_user() -> None:
+    assert Path(of_the_user()[0]["GF_PATHS_PROVISIONING"]) == PROVISIONING
 
 
 def test_nothing_but_grafana_comes_to_prometheus() -> None:

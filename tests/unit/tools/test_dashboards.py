@@ -226,6 +226,10 @@ def test_a_link_leads_to_a_board_at_the_time_of_a_run() -> None:
     link = committed_boards.link(
         "http://127.0.0.1:3000/", "live-run", session="s1", experiment="inference", begin=1.5, end=11.5
     )
+    following = committed_boards.link(
+        "http://127.0.0.1:3000", "live-run", session="s1", experiment="inference", begin=1.5, end=None
+    )
+    assert following.endswith("&from=1500&to=now")
     assert link == (
         "http://127.0.0.1:3000/d/raymeter-live-run?var-session=s1&var-experiment=inference&from=1500&to=11500"
     )
