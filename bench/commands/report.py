@@ -11,9 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from bench.errors import BadInput, did_you_mean
+from bench.model import Session
 from bench.options import DEFAULT_OUT, AsJson, OneOf, Out, ReportOptions, SessionName, price_of
 from bench.record import store
 from bench.terminal.answers import refuse_beside_json, say_json
@@ -100,11 +102,27 @@ def command(
     if as_json:
         say_json("report", report)
         return
+    layout |= _dashboards(format, stored)
     text = reports.render(format, report, with_timelines(folder, report, runs, format=format), **layout)
     if output is None:
         typer.echo(text, nl=not text.endswith("\n"))  # OpenMetrics must end in its last line
     else:
         store.write_whole(output, text.encode())
+
+
+def _dashboards(format: str, session: Session) -> dict[str, object]:
+    """Return the option of HTML with the link to the session on the dashboards of its deployment, if those are up."""
+    if format != "html":
+        return {}
+    from bench import targets
+    from bench.runner import dashboards
+
+    try:
+        target = targets.create(session.target, session.options)
+    except (BadInput, msgspec.ValidationError):  # a session of another raymeter
+        return {}
+    link = dashboards.of_target(target, session.id, is_running=dashboards.is_running(session.id))
+    return {"dashboards": link}
 
 
 def _layout(format: str, delimiter: str, *, decimal_comma: bool) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """Print what is running.
 
-Changes nothing.
+With Grafana it has a link to the dashboards of the newest session. Changes nothing.
 
 Example: bench status
 """
@@ -11,6 +11,7 @@ import typer
 
 from bench import options as o
 from bench import targets
+from bench.runner import dashboards
 from bench.terminal.answers import say_json
 
 
@@ -33,10 +34,12 @@ def _lines(target: str, target_status: targets.TargetStatus) -> list[str]:
             f"  {remainder}" for remainder in target_status.remains
         ]
     cluster = target_status.cluster
+    session, link = dashboards.of_newest(cluster)
     return [
         f"{target}: {cluster.topology.name} is up: {', '.join(cluster.nodes)}, joined by {cluster.link}",
         f"  dashboard {cluster.dashboard_url}",
         f"  metrics   {cluster.exporter_url}/metrics",
         *([f"  Prometheus {cluster.prometheus_url}"] if cluster.prometheus_url else []),
         *([f"  Grafana   {cluster.grafana_url}"] if cluster.grafana_url else []),
+        *([f"  session {session}: {link}"] if link else []),
     ]

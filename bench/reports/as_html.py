@@ -21,13 +21,17 @@ _MOST_NOTES = 3  # of one table: more are folded
 _MEANINGS: dict[Severity, str] = {"refuses": "Blocks the verdict:", "weakens": "Weakens the verdict:", "note": ""}
 
 
-def render(report: Report, runs: Sequence[Run] = ()) -> str:
-    """The page. With `runs`, those of the report, it has pictures of their samples too.
+def render(report: Report, runs: Sequence[Run] = (), *, dashboards: str = "") -> str:
+    """The page. With `runs`, those of the report, it has pictures of their samples too. `dashboards`: the link to those.
 
     All that comes from a record is escaped; there is no script, and the page's own policy forbids any.
     """
     return _template().render(
-        content=compose(report, runs), titles=document, meanings=_MEANINGS, most_notes=_MOST_NOTES
+        content=compose(report, runs),
+        dashboards=dashboards,
+        titles=document,
+        meanings=_MEANINGS,
+        most_notes=_MOST_NOTES,
     )
 
 

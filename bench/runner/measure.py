@@ -15,7 +15,7 @@ from bench.model import Session, Spec
 from bench.planning import plan
 from bench.planning.budget import Limits
 from bench.record import store
-from bench.runner import session_lock
+from bench.runner import dashboards, session_lock
 from bench.runner.interrupts import Stop, stopping
 from bench.runner.result import SessionResult, is_precise
 from bench.runner.run import SessionContext
@@ -54,12 +54,16 @@ def check_nodes(specs: Iterable[Spec], target: Target) -> None:
 def measure(work: Work, target: Target, slowness: float | None = None) -> SessionResult:
     """Do the remaining runs of a session, whose deployment is locked. Raises Stopped."""
     store.end_early(work.folder, "")
-    ended = _perform(work, target, slowness)
+    with _down_at_end(target) as stays_up:
+        ended = _perform(work, target, slowness)
     session = store.end_early(work.folder, ended)
     if ended:
         left = describe(remaining(work.folder, session))
         say(f"Ended early: {ended}. `bench resume {session.id}` would add {left}.")
-    return SessionResult(folder=work.folder, session=session, runs=store.load_runs(work.folder, session))
+    link = dashboards.of_target(target, session.id, is_running=False) if stays_up else ""
+    return SessionResult(
+        folder=work.folder, session=session, runs=store.load_runs(work.folder, session), dashboards=link
+    )
 
 
 def describe(work: Work) -> str:
@@ -84,7 +88,7 @@ def _perform(work: Work, target: Target, slowness: float | None) -> str:
     )
     stop = Stop()
     context = SessionContext(folder=work.folder, session=work.session, target=target, listener=listener, stop=stop)
-    with _down_at_end(target), listener, stopping(stop):
+    with listener, stopping(stop):
         ended = perform(context, work.todo, limits)
     if stop.is_asked:
         raise Stopped("Stopped; finished runs are kept.", f"Continue with: bench resume {work.session.id}")
@@ -99,13 +103,13 @@ def _so_far(work: Work) -> Interim:
 
 
 @contextmanager
-def _down_at_end(target: Target) -> Iterator[None]:
-    """Take the cluster down at the end, unless it was up before. A second Ctrl-C leaves that to `bench down`."""
+def _down_at_end(target: Target) -> Iterator[bool]:
+    """Take the cluster down at the end, unless it was up before: yields whether. A second Ctrl-C leaves that to `bench down`."""
     if target.status().cluster is not None:
-        yield
+        yield True
         return
     try:
-        yield
+        yield False
     except KeyboardInterrupt:
         raise
     except BaseException:

@@ -28,6 +28,7 @@ class SessionResult:
     folder: Path
     session: Session  # if it ended early, with the reason
     runs: list[Run]
+    dashboards: str = ""  # link to them, if the deployment stays up
 
     @cached_property
     def report(self) -> Report:
@@ -45,7 +46,8 @@ class SessionResult:
         text = reports.render("text", self.report, self.runs, short=True)
         store.write_whole(self.folder / "report.txt", text.encode())
         runs = with_timelines(self.folder, self.report, self.runs)
-        store.write_whole(self.folder / "report.html", reports.render("html", self.report, runs).encode())
+        page = reports.render("html", self.report, runs, dashboards=self.dashboards)
+        store.write_whole(self.folder / "report.html", page.encode())
         report_file.keep(self.folder, summaries.read(self.folder), self.report)
 
     def text(self) -> str:
@@ -65,6 +67,8 @@ def announce(result: SessionResult, *, as_json: bool) -> None:
     else:
         typer.echo(result.text(), nl=False)
     say(f"Kept as files: {result.folder / 'report.html'}, report.txt and report.json.")
+    if result.dashboards:
+        say(f"Dashboards of this session, until `bench down`: {result.dashboards}")
     judge(result.session, result.runs)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bench.model import QuietCheck, Session, Spec
 from bench.planning.budget import Limits
+from bench.prometheus import session_links
 from bench.record import store
 from bench.runner.quiet_check import Deployment, wait_for_quiet
 from bench.runner.run import SessionContext, run_one
@@ -64,6 +65,7 @@ def perform(context: SessionContext, todo: Sequence[Spec], limits: Limits) -> st
     quiet_checks: dict[int, QuietCheck] = {}
     cluster: Cluster | None = None
     deployed: object = None
+    grafana_url: str | None = None
     for spec, following in zip(todo, [*todo[1:], None], strict=False):
         if spec.block not in quiet_checks:
             if reason := limits.enough(spec):
@@ -79,6 +81,9 @@ def perform(context: SessionContext, todo: Sequence[Spec], limits: Limits) -> st
             started_at = time.monotonic()
             cluster, deployed = _start_cluster(context, spec), wanted
             start_seconds = round(time.monotonic() - started_at, 3)
+            if cluster.grafana_url and cluster.grafana_url != grafana_url:
+                grafana_url = cluster.grafana_url
+                context.listener.dashboards_ready(session_links.following(grafana_url, spec.session, spec.experiment))
         context.listener.run_begun(spec)
         result = run_one(context, spec, cluster, quiet_checks[spec.block], start_seconds)
         context.listener.run_ended(spec, result)

@@ -112,6 +112,9 @@ class Progress:
         """Print a slow step in every block, the others in the first one."""
         self._tell(describe_step(done, seconds), is_step=seconds >= SLOW_STEP_SECONDS)
 
+    def dashboards_ready(self, link: str) -> None:
+        self._tell(f"dashboards of this session: {link}", is_step=True)
+
     def run_begun(self, spec: Spec) -> None:
         self._samples = 0
         self._work = WorkInHand()
@@ -178,7 +181,9 @@ class Progress:
         if level() < at:
             return
         if self._bar:
-            self._bar.console.print(text, style=None if is_result else "dim", highlight=False, markup=False)
+            style = None if is_result else "dim"
+            # Long lines are left to the terminal: a link with line breaks in it cannot be opened.
+            self._bar.console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
             self._bar.update(self._task, completed=self._ended, eta=self._eta())
         elif is_step or is_result or self._ended == 0 or level() == Level.VERBOSE:
             say(text)

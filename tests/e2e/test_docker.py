@@ -25,6 +25,7 @@ from bench.errors import RunFailed, RunInvalid
 from bench.experiments import NAMES
 from bench.identity import code_hash, version
 from bench.model import Run
+from bench.prometheus import boards as committed
 from bench.prometheus.client import Prometheus
 from bench.targets import image
 from bench.targets.docker import engine as docker_engine
@@ -187,6 +188,14 @@ class TestASession:
         found = prometheus.label_values("topology", mine, begin=time.time() - 600, end=time.time())
         assert set(found) == {"single", "multi"}
         assert [target.error for target in prometheus.targets() if not target.is_up] == []
+
+    def test_status_and_the_page_lead_to_its_dashboards(
+        self, bench: Bench, deployment_up: Appliance, session: str
+    ) -> None:
+        board = f"{deployment_up.urls()['Grafana']}/d/{committed.uid(committed.HOME)}?var-session="
+        assert f": {board}" in bench("status", *deployment_up.words)[1]
+        page = (bench.session_folder(session) / "report.html").read_text()
+        assert f'href="{board}{session}&amp;' in page
 
     # For every experiment here, and for one in Kubernetes: the queries are the same there, and what could be another
     # one there, the counters of nodes, are in every experiment's boards.

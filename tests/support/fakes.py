@@ -243,6 +243,7 @@ class Heard:
     waits: list[tuple[int, str]] = field(default_factory=list)
     silences: list[str] = field(default_factory=list)
     blocks: list[int] = field(default_factory=list)  # that have ended
+    links: list[str] = field(default_factory=list)  # to dashboards
 
     def host_is_busy(self, block: int, what: str) -> None:
         self.waits.append((block, what))
@@ -255,6 +256,9 @@ class Heard:
 
     def cluster_step_finished(self, done: str, seconds: float) -> None:
         pass
+
+    def dashboards_ready(self, link: str) -> None:
+        self.links.append(link)
 
     def run_begun(self, spec: Spec) -> None:
         self.begun.append(spec.folder)

@@ -142,6 +142,16 @@ def test_the_page_asks_nothing_of_a_network_and_runs_nothing():
     assert policy.startswith("default-src 'none'")
 
 
+def test_a_page_with_dashboards_has_one_address_more_and_it_is_theirs():
+    session, runs = made_up()
+    page = Page(
+        reports.render("html", analysis.build(session, runs), runs, dashboards="http://127.0.0.1:3000/d/x?a=1&b=2")
+    )
+    addresses = [names["href"] for _, names in page.tags if "href" in names]
+    assert [address for address in addresses if not address.startswith("#")] == ["http://127.0.0.1:3000/d/x?a=1&b=2"]
+    assert "Dashboards of this session" in page.words
+
+
 def hostile(session, runs):
     metric = Metric(name=f"m{EVIL}", unit=EVIL, better="higher", kind="size", help=EVIL)
     curve = replace(metric, name=f"c{EVIL}", axis=EVIL)
