@@ -140,6 +140,7 @@ class Spec:
     breaks_cluster: bool = False  # it removes or adds nodes on purpose: the next run needs a new cluster
     attempt: int = 1
     profile_with: str = ""  # the profiler that watches driver and workers, at a cost; empty: none
+    cell_title: str = ""  # the params in which its cell differs from the others: "batch=1"; empty: an older plan
 
     def wants(self, arm: Arm) -> bool:
         """Whether `arm` is measured."""

@@ -293,7 +293,17 @@ def make(request: RunRequest, *, now: datetime | None = None, suffix: str | None
         studies={name: found for name in names if (found := _study(name, request, cell_specs))},
     )
     contrasted.check(session)
-    return session
+    return replace(session, specs=_titled(session))
+
+
+def _titled(session: Session) -> tuple[Spec, ...]:
+    """The Specs, each with the title that its cell has in reports and on boards."""
+    from bench.analysis.report import titles  # heavy: the command line must start at once
+
+    by_cell = titles(session)
+    return tuple(
+        replace(spec, cell_title=by_cell[spec.experiment, spec.cell] or "the only cell") for spec in session.specs
+    )
 
 
 def _that_fit(request: RunRequest, specs: Sequence[Spec], shapes: Sequence[Topology]) -> tuple[list[Spec], list[str]]:

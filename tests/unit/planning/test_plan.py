@@ -441,3 +441,10 @@ def test_each_cell_of_a_study_is_in_its_profile_at_every_scale(name: str) -> Non
 
 def test_a_session_without_a_cell_of_the_study_has_none() -> None:
     assert plan.make(A_WISH).studies == {}
+
+
+def test_each_run_knows_its_cell_by_the_parameters_that_differ() -> None:
+    one = replace(A_WISH, levels={"inference": ONE})
+    assert {spec.cell_title for spec in plan.make(one).specs} == {"the only cell"}
+    two = plan.make(replace(A_WISH, levels={"inference": {**ONE, "batch": (10, 20)}}))
+    assert {(spec.params["batch"], spec.cell_title) for spec in two.specs} == {(10, "batch=10"), (20, "batch=20")}
