@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import accumulate
 
 from bench.analysis.number_format import plural
 from bench.model import Session, Spec
 from bench.planning import calibration
-from bench.planning.plan import Known, format_duration, is_known, run_seconds, sum_seconds
+from bench.planning.plan import Known, cluster_seconds, format_duration, is_known, run_seconds, sum_seconds
 
 CALIBRATE_FROM_SECONDS = 600.0  # of guesses: the few seconds that a calibration takes are then worth it
 # By which the truth may be more or less. Earlier sessions vary by this; guesses were within 1.5 on the machine they were made
@@ -75,3 +78,28 @@ def estimate(session: Session, known: Known) -> Estimate:
 
 def _sum_runs(specs: Sequence[Spec], known: Known) -> float:
     return sum(run_seconds(spec, known) for spec in specs)
+
+
+@dataclass
+class Pace:
+    """How long the runs `todo` still take: as estimated, corrected by how the estimates of those that ended have held."""
+
+    todo: Sequence[Spec]
+    known: Known
+    ended: int = 0  # the first runs of `todo`
+    _begun: float = field(default_factory=time.monotonic)
+
+    @property
+    def left_seconds(self) -> float:
+        """Until the last run ends."""
+        total, done = self._estimates[-1], self._estimates[self.ended]
+        took = time.monotonic() - self._begun
+        pace = took / done if self.ended and done else 1.0
+        return max(total - done, 0.0) * pace
+
+    @cached_property
+    def _estimates(self) -> Sequence[float]:
+        """Seconds until the first so many runs have ended, each with its share of the time that clusters take to start."""
+        clusters = {(spec.block, spec.topology.name) for spec in self.todo}
+        share = sum(cluster_seconds(name, self.known) for _, name in clusters) / max(len(self.todo), 1)
+        return list(accumulate((run_seconds(spec, self.known) + share for spec in self.todo), initial=0.0))

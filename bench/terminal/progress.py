@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from bench.analysis.number_format import plural
 from bench.model import Line, RunResult, Spec, Topology
-from bench.planning.plan import Known, cluster_seconds, format_duration, run_seconds
+from bench.planning.estimate import Pace
+from bench.planning.plan import Known, format_duration
 from bench.terminal.output import Level, level, say
 from bench.terminal.steps import describe_step
 
@@ -68,10 +69,7 @@ class Progress:
         self._ended = 0
         self._samples = 0
         self._work = WorkInHand()
-        self._begun = time.monotonic()
-        self._known = known
-        self._guesses = {spec.folder: run_seconds(spec, known) for spec in todo}
-        self._guessed_done = 0.0
+        self._pace = Pace(todo, known)
         self._bar: Any = None
         self._task: Any = None
 
@@ -135,7 +133,7 @@ class Progress:
 
     def run_ended(self, spec: Spec, result: RunResult) -> None:
         self._ended += 1
-        self._guessed_done += self._guesses[spec.folder]
+        self._pace.ended = self._ended
         why = f": {result.reasons[0]}" if result.reasons else ""
         window = {True: "", False: "; Prometheus does not agree with the record", None: ""}[result.reconciled]
         count = f"{self._ended}/{len(self._todo)}"
@@ -157,16 +155,10 @@ class Progress:
             self._tell(f"{done}: {interim.ratios(session_so_far)}", is_result=True)
 
     def _eta(self) -> str:
-        """What is left, by the guesses, corrected by how they have held so far."""
-        clusters = {(spec.block, spec.topology.name) for spec in self._todo}
-        around = sum(cluster_seconds(name, self._known) for _, name in clusters)
-        total = around + sum(self._guesses.values())
-        done = self._guessed_done + around * self._ended / max(len(self._todo), 1)
-        took = time.monotonic() - self._begun
-        pace = took / done if self._ended else 1.0
+        """What is left, of the runs and of the budget."""
         budget = self._left_seconds()
         until = "" if budget is None else f", {format_duration(max(budget, 0.0))} of the budget"
-        return f"about {format_duration(max(total - done, 0.0) * pace)} left{until}"
+        return f"about {format_duration(self._pace.left_seconds)} left{until}"
 
     def _show(self, spec: Spec) -> None:
         if self._bar:

@@ -75,3 +75,14 @@ def test_slowness_is_the_geometric_mean_over_all_kernels_of_what_they_take_here_
 
 def test_every_kernel_does_work_that_takes_time() -> None:
     assert all(calibration.fastest_seconds(kernel) > 0 for kernel in calibration.KERNELS.values())
+
+
+def test_what_is_left_follows_how_the_estimates_have_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = plan.make(SHORT)
+    pace = estimate.Pace(session.specs, known_of(session), _begun=100.0)
+    assert pace.left_seconds == pytest.approx(2 * 20 + 5 + 7)
+    monkeypatch.setattr(estimate.time, "monotonic", lambda: 100.0 + 52.0)
+    pace.ended = 1
+    assert pace.left_seconds == pytest.approx(2 * 26), "the first half took twice as long as was estimated"
+    pace.ended = 2
+    assert pace.left_seconds == 0
