@@ -7,6 +7,7 @@ GET /runs/<session>/<run>/files/      with the token: the files that the experim
 HEAD /data/<name>.<SHA-256>.npz       with the token: whether the data set is here
 PUT /data/<name>.<SHA-256>.npz        with the token: stores a data set
 PUT /runs/.../files/done.jsonl        with the token: stores the items that an earlier attempt at a run has done
+PUT /sessions/<session>/gauges.json   with the token: stores what the page shows of a whole session: progress, report so far
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from bench.record.store import DONE, FILES
 
 NAME = "[A-Za-z0-9][A-Za-z0-9._-]*"
 RUN = f"/runs/{{session:{NAME}}}/{{run:{NAME}}}"
+SESSION = f"/sessions/{{session:{NAME}}}"
 KEEP_ALIVE_SECONDS = 10.0
 SHUTDOWN_SECONDS = 1.0
 
@@ -55,6 +57,7 @@ class Exporter:
         app.router.add_get(f"{RUN}/{FILES}/", self._list_files)
         app.router.add_get(f"{RUN}/{{file:spec\\.json|samples\\.jsonl|run\\.json|{FILES}/{NAME}}}", self._file)
         app.router.add_put(f"{RUN}/{FILES}/{DONE}", self._take_done)
+        app.router.add_put(f"{SESSION}/{incoming.SESSION_GAUGES}", self._take_gauges)
         app.router.add_head("/data/{name}", self._has_data)
         app.router.add_put("/data/{name}", self._take_data)
         app.on_response_prepare.append(_sign)
@@ -65,7 +68,7 @@ class Exporter:
         is_health = request.path == "/healthz"
         if request.method == "GET" and not is_health and request.query.get("insist") != "1" and self._is_silent():
             return web.Response(status=503, text="silent while an interval is timed without raymeter\n")
-        if request.path.startswith(("/runs/", "/data/")) and (refused := self._refused(request)):
+        if request.path.startswith(("/runs/", "/sessions/", "/data/")) and (refused := self._refused(request)):
             return web.Response(status=refused, text="the token is missing or wrong\n")
         return await handler(request)
 
@@ -117,6 +120,9 @@ class Exporter:
 
     async def _take_data(self, request: web.Request) -> web.Response:
         return await _respond(incoming.take(self.records, request.match_info["name"], _body(request)))
+
+    async def _take_gauges(self, request: web.Request) -> web.Response:
+        return await _respond(incoming.take_gauges(self.records, request.match_info["session"], _body(request)))
 
     async def _take_done(self, request: web.Request) -> web.Response:
         return await _respond(incoming.take_done(self._run(request), _body(request)))

@@ -1,4 +1,4 @@
-"""Stores what clients upload to the head: data sets, and the items that earlier attempts at a run have done.
+"""Stores what clients upload to the head: data sets, the gauges of a session, and the items that earlier attempts at a run have done.
 
 A data set is stored only if its bytes have the SHA-256 in its name.
 """
@@ -11,12 +11,18 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+import msgspec
+
 from bench.data import seeded
-from bench.record.store import DONE, FILES
+from bench.model import from_json, to_json
+from bench.prometheus import session_gauges
+from bench.prometheus.session_gauges import Gauge
+from bench.record.store import DONE, FILES, write_whole
 
 FOLDER = "data"  # in the records folder, beside the sessions
 CHUNK_BYTES = 2**20
 MOST_DONE_BYTES = 512 * 2**20
+SESSION_GAUGES = "gauges.json"  # in the folder of a session
 
 
 class Refused(Exception):
@@ -55,6 +61,21 @@ async def take(records: Path, name: str, body: Body) -> None:
         for other in folder.glob(f"{match[1]}.*.npz"):
             other.unlink()
         (folder / name).hardlink_to(file.name)
+
+
+async def take_gauges(records: Path, session: str, body: Body) -> None:
+    """Store the gauges of a session in place of earlier ones: the metrics page shows them. Raises Refused."""
+    if not 0 < body.length <= session_gauges.MOST_BYTES:
+        raise Refused(413, f"the gauges of a session have at most {session_gauges.MOST_BYTES} bytes")
+    content = b"".join([chunk async for chunk in body.chunks])
+    try:
+        gauges = from_json(content, tuple[Gauge, ...])
+    except (msgspec.DecodeError, ValueError) as error:
+        raise Refused(400, f"these are no gauges: {error}") from error
+    if wrong := session_gauges.check(gauges, session):
+        raise Refused(400, wrong)
+    (records / session).mkdir(parents=True, exist_ok=True)
+    write_whole(records / session / SESSION_GAUGES, to_json(gauges))
 
 
 async def take_done(run: Path, body: Body) -> None:

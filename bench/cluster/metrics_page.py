@@ -1,7 +1,7 @@
 """Makes the metrics page that Prometheus scrapes. It is read from the record's files, so that no series expires or is invented.
 
-The number of series depends on the runs shown, on what an experiment declares and on the points of a sweep, but not on how
-often each was measured, nor on how many trials a search has.
+The number of series depends on the runs shown, on what an experiment declares, on the points of a sweep and on the cells of the
+session, but not on how often each was measured, nor on how many trials a search has.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import cast
 
@@ -16,15 +17,21 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from bench.analysis.number_format import label
 from bench.cluster import driver_lock
+from bench.cluster.incoming import SESSION_GAUGES
 from bench.cluster.recorder import DECLARED
 from bench.model import Declared, Line, NodeUsage, RunResult, Sample, Spec, from_json
+from bench.model import Metric as Declaration
+from bench.prometheus import session_gauges
 from bench.prometheus.reconcile import Key, key_of
+from bench.prometheus.session_gauges import Gauge
 from bench.record import line_format
 from bench.record.store import SAMPLES
 
 MOST_RUNS = 8  # newest runs on the page; Prometheus has stored the older ones
-RUN_LABELS = ("session", "run", "experiment", "topology", "cell")
+MOST_SESSIONS = 2  # newest sessions whose own values are on the page
+RUN_LABELS = ("session", "run", "experiment", "topology", "cell", "parameters", "block")
 STATUSES = ("running", "ok", "invalid", "failed", "stopped")
 PHASES = ("start-up", "warm-up", "steady")
 # The resources that dashboards and alert rules use; the record has the others.
@@ -46,9 +53,13 @@ FAMILIES = {
         "Last value of a metric that a run has measured, without warm-ups.",
         (*RUN_LABELS, "arm", "metric", "unit", "node", "point"),
     ),
+    "bench_run_value": (
+        "Value of a metric in a run: of all samples so far that count, work by time for a rate, or else the mean.",
+        (*RUN_LABELS, "arm", "metric", "unit", "node", "point"),
+    ),
     "bench_node_usage": (
-        "What a node used in the last sample of the subject, and how far any arm was throttled.",
-        (*RUN_LABELS, "arm", "node", "resource"),
+        "What a node used in the last sample of the subject, by point of a sweep, and how far any arm was throttled.",
+        (*RUN_LABELS, "arm", "node", "point", "resource"),
     ),
     "bench_run_samples": ("Samples that a run has recorded, with warm-ups.", RUN_LABELS),
     "bench_run_turn": ("The turn that a run is in.", RUN_LABELS),
@@ -70,11 +81,27 @@ FAMILIES = {
     "bench_run_lines_closed": ("Lines that a run wrote, as stated when its record was closed.", RUN_LABELS),
     "bench_metric_info": (
         "A metric that an experiment declares.",
-        ("experiment", "metric", "unit", "better", "headline"),
+        ("experiment", "metric", "unit", "better", "headline", "title", "choice"),
     ),
     "bench_arm_info": ("An arm that an experiment declares.", ("experiment", "arm", "role")),
-    "bench_cell_param": ("A parameter of a cell.", ("session", "experiment", "cell", "param", "value")),
+    "bench_cell_param": (
+        "A parameter of a cell.",
+        ("session", "experiment", "cell", "parameters", "param", "value"),
+    ),
+    **session_gauges.FAMILIES,
 }
+
+
+@dataclass
+class Total:
+    """The weighted sum of the values of a series, and the sum of the weights."""
+
+    amount: float = 0.0
+    weight: float = 0.0
+
+    def add(self, value: float, weight: float) -> None:
+        self.amount += value * weight
+        self.weight += weight
 
 
 @dataclass
@@ -92,7 +119,11 @@ class Followed:
     progress: tuple[float, float] | None = None
     declared: Declared | None = None  # written by the driver; None until then
     values: dict[Key, Sample] = field(default_factory=dict)
-    usage: dict[tuple[str, str], NodeUsage] = field(default_factory=dict)  # by arm, node
+    totals: dict[Key, Total] = field(default_factory=dict)
+    usage: dict[tuple[str, str, str], NodeUsage] = field(default_factory=dict)  # by arm, node, point
+    of_headline: set[tuple[str, str]] = field(
+        default_factory=set
+    )  # arms and nodes of which the headline's row is known
     result: RunResult | None = None
     ended: float | None = None
 
@@ -123,7 +154,10 @@ class Followed:
     def labels(self) -> tuple[str, ...]:
         """The values of RUN_LABELS."""
         spec = self.spec
-        return (spec.session, spec.folder, spec.experiment, spec.topology.name, spec.cell)
+        return (
+            *(spec.session, spec.folder, spec.experiment, spec.topology.name),
+            *(spec.cell, parameters_of(spec), f"{spec.block:02d}"),
+        )
 
     @property
     def status(self) -> str:
@@ -158,7 +192,7 @@ class Followed:
     def _take_in(self, line: Line) -> None:
         self.lines += 1
         if line.usage and not line.usage.warmup:
-            self.usage[line.usage.arm, line.usage.node] = line.usage  # in a sweep, the last point remains
+            self._take_usage(line.usage)
         self.progress = line.progress or self.progress
         if line.sample:
             self.samples += 1
@@ -167,6 +201,37 @@ class Followed:
             key = key_of(line.sample)
             if key is not None and not line.sample.warmup and line.sample.value is not None:
                 self.values[key] = line.sample
+                if line.sample.step is None:
+                    self._add(key, line.sample.value, line.sample.interval.seconds)
+                if self.declared and key == (self.declared.metrics[0].name, line.sample.arm, "", ""):
+                    self._take_headline(line.sample)
+
+    def _take_usage(self, usage: NodeUsage) -> None:
+        """Keep the last row of a node at each point, and at the point "" the one of the headline, or the last while none is known."""
+        self.usage[usage.arm, usage.node, usage.point] = usage
+        if not usage.point and usage.turn:
+            self.of_headline.add((usage.arm, usage.node))
+        elif (usage.arm, usage.node) not in self.of_headline:
+            self.usage[usage.arm, usage.node, ""] = usage
+
+    def _take_headline(self, sample: Sample) -> None:
+        """Find the rows that were counted while a sample of the headline was timed, at a point of a sweep too."""
+        begin, end = sample.interval.begin, sample.interval.end
+        for (arm, node, _), usage in list(self.usage.items()):
+            if arm == sample.arm and usage.point and usage.interval.begin < end and usage.interval.end > begin:
+                self.usage[arm, node, ""] = usage
+                self.of_headline.add((arm, node))
+
+    def _add(self, key: Key, value: float, seconds: float) -> None:
+        """Add a value to the total of its series, as the report does: a rate weighs as much as its interval is long."""
+        total = self.totals.setdefault(key, Total())
+        total.add(value, seconds if key[0] in self._rates else 1.0)
+
+    @cached_property
+    def _rates(self) -> frozenset[str]:
+        """The names of the metrics that are rates. The driver declares all metrics before the first sample."""
+        metrics = self.declared.metrics if self.declared else ()
+        return frozenset(metric.name for metric in metrics if metric.kind == "rate")
 
 
 class Records(Collector):
@@ -175,6 +240,7 @@ class Records(Collector):
     def __init__(self, root: Path) -> None:
         self._root = root
         self._runs: dict[Path, Followed] = {}
+        self._sessions: dict[Path, tuple[int, tuple[Gauge, ...]]] = {}  # when it was written, in ns, and what
 
     def follow(self) -> tuple[object, ...]:
         """Read what was appended to the runs shown; return a state that differs if there is anything new to show."""
@@ -184,7 +250,15 @@ class Records(Collector):
                 self._runs[path.parent] = Followed(spec, path.parent, begun=path.stat().st_mtime)
         for run in self.shown:
             run.read_on()
-        return tuple((run.folder, run.lines, run.ended, run.declared is None) for run in self.shown)
+        self._read_sessions()
+        runs = ((run.folder, run.lines, run.ended, run.declared is None) for run in self.shown)
+        return (*runs, *((path, written) for path, (written, _) in self._sessions.items()))
+
+    def _read_sessions(self) -> None:
+        for path in self._root.glob(f"*/{SESSION_GAUGES}"):
+            written = path.stat().st_mtime_ns
+            if path not in self._sessions or self._sessions[path][0] != written:
+                self._sessions[path] = written, from_json(path.read_bytes(), tuple[Gauge, ...])
 
     @property
     def shown(self) -> list[Followed]:
@@ -198,9 +272,16 @@ class Records(Collector):
             _add_run(families, run)
         for labels in dict.fromkeys(_params(runs)):
             families["bench_cell_param"].add_metric(labels, 1)
+        for gauge in self._gauges():
+            families[gauge.name].add_metric(gauge.labels, gauge.value)
         for name, declared in {run.spec.experiment: run.declared for run in runs if run.declared}.items():
             _add_declared(families, name, declared)
         yield from families.values()
+
+    def _gauges(self) -> Iterator[Gauge]:
+        """The values of the newest sessions, as their clients sent them."""
+        for _, gauges in sorted(self._sessions.values(), key=lambda sent: sent[0])[-MOST_SESSIONS:]:
+            yield from gauges
 
 
 class MetricsPage:
@@ -226,19 +307,8 @@ class MetricsPage:
 
 def _add_run(families: dict[str, GaugeMetricFamily], run: Followed) -> None:
     labels = run.labels
-    for (metric, arm, node, point), sample in run.values.items():
-        families["bench_sample_value"].add_metric(
-            (*labels, arm, metric, sample.unit, node, point), cast(float, sample.value)
-        )
-    # Empty until the driver has declared its arms.
-    subjects = {arm.name for arm in run.declared.arms if arm.role == "subject"} if run.declared else set()
-    for (arm, node), usage in run.usage.items():
-        families["bench_node_usage"].add_metric((*labels, arm, node, "seconds"), usage.interval.seconds)
-        families["bench_node_usage"].add_metric((*labels, arm, node, "cpus"), run.spec.topology.cpus_per_node)
-        for name in USAGE_OF_SUBJECT if not subjects or arm in subjects else USAGE_OF_OTHERS:
-            amount = getattr(usage, name)
-            if amount is not None:
-                families["bench_node_usage"].add_metric((*labels, arm, node, name), amount)
+    _add_values(families, run)
+    _add_usage(families, run)
     for name, count in run.counts.items():
         if count is not None:
             families[name].add_metric(labels, count)
@@ -248,17 +318,54 @@ def _add_run(families: dict[str, GaugeMetricFamily], run: Followed) -> None:
         families["bench_run_phase"].add_metric((*labels, phase), phase == run.phase)
 
 
+def _add_values(families: dict[str, GaugeMetricFamily], run: Followed) -> None:
+    for (metric, arm, node, point), sample in run.values.items():
+        of_series = (*run.labels, arm, metric, sample.unit, node, point)
+        families["bench_sample_value"].add_metric(of_series, cast(float, sample.value))
+        total = run.totals.get((metric, arm, node, point))
+        if total and total.weight:
+            families["bench_run_value"].add_metric(of_series, total.amount / total.weight)
+
+
+def _add_usage(families: dict[str, GaugeMetricFamily], run: Followed) -> None:
+    # Empty until the driver has declared its arms.
+    subjects = {arm.name for arm in run.declared.arms if arm.role == "subject"} if run.declared else set()
+    for (arm, node, point), usage in run.usage.items():
+        of_node = (*run.labels, arm, node, point)
+        families["bench_node_usage"].add_metric((*of_node, "seconds"), usage.interval.seconds)
+        families["bench_node_usage"].add_metric((*of_node, "cpus"), run.spec.topology.cpus_per_node)
+        for name in USAGE_OF_SUBJECT if not subjects or arm in subjects else USAGE_OF_OTHERS:
+            amount = getattr(usage, name)
+            if amount is not None:
+                families["bench_node_usage"].add_metric((*of_node, name), amount)
+
+
+def parameters_of(spec: Spec) -> str:
+    """The cell of a run by its parameters; by its name in plans that have no titles."""
+    return spec.cell_title or spec.cell
+
+
+def title_of(metric: Declaration) -> str:
+    """A metric in words, with its unit and direction: throughput (inputs/s, higher is better)."""
+    known = ", ".join(text for text in (metric.unit, metric.direction) if text not in ("", "1"))
+    return f"{label(metric)} ({known})" if known else label(metric)
+
+
 def _params(runs: list[Followed]) -> Iterator[tuple[str, ...]]:
     for run in runs:
         for name, value in run.spec.params.items():
-            yield (run.spec.session, run.spec.experiment, run.spec.cell, name, str(value))
+            yield (
+                *(run.spec.session, run.spec.experiment, run.spec.cell, parameters_of(run.spec)),
+                *(name, str(value)),
+            )
 
 
 def _add_declared(families: dict[str, GaugeMetricFamily], name: str, declared: Declared) -> None:
     """Add the series of the metrics and arms that the experiment `name` declares."""
-    for metric in declared.metrics:
-        is_headline = "yes" if metric is declared.metrics[0] else "no"
-        labels = (name, metric.name, metric.unit, metric.better or "", is_headline)
+    for position, metric in enumerate(declared.metrics, start=1):
+        title = title_of(metric)
+        is_headline = "yes" if position == 1 else "no"
+        labels = (name, metric.name, metric.unit, metric.better or "", is_headline, title, f"{position:02d} {title}")
         families["bench_metric_info"].add_metric(labels, 1)
     for arm in declared.arms:
         families["bench_arm_info"].add_metric((name, arm.name, arm.role), 1)

@@ -12,6 +12,7 @@ from bench.model import QuietCheck, Session, Spec
 from bench.planning.budget import Limits
 from bench.prometheus import session_links
 from bench.record import store
+from bench.runner.board_values import BoardValues
 from bench.runner.quiet_check import Deployment, wait_for_quiet
 from bench.runner.run import SessionContext, run_one
 from bench.targets import Cluster
@@ -62,6 +63,7 @@ def perform(context: SessionContext, todo: Sequence[Spec], limits: Limits) -> st
     Returns why `limits` ends the session early; empty if all runs were done, or the user stopped the session. Raises TargetFailed
     if no cluster can be started.
     """
+    values = BoardValues(context=context, todo=todo, limits=limits)
     quiet_checks: dict[int, QuietCheck] = {}
     cluster: Cluster | None = None
     deployed: object = None
@@ -84,13 +86,17 @@ def perform(context: SessionContext, todo: Sequence[Spec], limits: Limits) -> st
             if cluster.grafana_url and cluster.grafana_url != grafana_url:
                 grafana_url = cluster.grafana_url
                 context.listener.dashboards_ready(session_links.following(grafana_url, spec.session, spec.experiment))
+        values.send(cluster)
         context.listener.run_begun(spec)
         result = run_one(context, spec, cluster, quiet_checks[spec.block], start_seconds)
         context.listener.run_ended(spec, result)
+        values.run_ended()
+        if result.status != "stopped" and (following is None or following.block != spec.block):
+            values.block_ended()
+            values.send(cluster)
+            context.listener.block_ended(spec.block)
         if result.status != "ok" or spec.breaks_cluster:
             cluster = None  # the fault may have damaged the cluster too
-        if result.status != "stopped" and (following is None or following.block != spec.block):
-            context.listener.block_ended(spec.block)
     return ""
 
 

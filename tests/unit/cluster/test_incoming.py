@@ -15,8 +15,9 @@ from fakes import TOKEN, exporting
 from bench.cluster import incoming
 from bench.cluster.recorder import Recorder
 from bench.errors import AuthFailed, TargetFailed
+from bench.prometheus.session_gauges import SENT, Gauge
 from bench.record.store import DONE, FILES
-from bench.runner.deliver import deliver, send_done_work
+from bench.runner.deliver import deliver, send_done_work, send_gauges
 from bench.targets import Cluster
 
 CONTENT = bytes(range(256)) * 10_000
@@ -156,3 +157,43 @@ def test_nothing_else_of_a_run_can_be_written(cluster: Cluster, records: Path, p
     request.url = f"{cluster.exporter_url}/{path}"  # as it stands: requests would tidy it up
     assert requests.Session().send(request, timeout=5).status_code in {404, 405}
     assert [path for path in records.rglob("*") if path.is_file()] == []
+
+
+SESSION = "20260101-000000-made-up"
+GAUGES = (
+    Gauge(name=SENT, labels=(SESSION,), value=1.5),
+    Gauge(name="bench_caveat", labels=(SESSION, "note", "session", 'a "text"\nof two lines'), value=1.5),
+)
+
+
+def test_the_values_of_a_session_are_on_the_metrics_page(cluster: Cluster) -> None:
+    send_gauges(GAUGES, SESSION, cluster)
+    page = requests.get(f"{cluster.exporter_url}/metrics", timeout=10).text
+    assert f'{SENT}{{session="{SESSION}"}} 1.5' in page
+    assert r'text="a \"text\"\nof two lines"' in page
+    send_gauges(GAUGES[:1], SESSION, cluster)
+    assert "of two lines" not in requests.get(f"{cluster.exporter_url}/metrics", timeout=10).text
+
+
+@pytest.mark.parametrize(
+    ("gauges", "why"),
+    [
+        ((Gauge(name="made_up", labels=(SESSION,), value=1.0),), "there is no family made_up"),
+        ((Gauge(name=SENT, labels=("of-another",), value=1.0),), "must have the labels session"),
+        ((Gauge(name=SENT, labels=(SESSION, "more"), value=1.0),), "must have the labels session"),
+        ((*GAUGES, *GAUGES), "two gauges have the same labels"),
+    ],
+)
+def test_values_that_the_page_could_not_show_are_refused(
+    cluster: Cluster, records: Path, gauges: tuple[Gauge, ...], why: str
+) -> None:
+    with pytest.raises(TargetFailed, match=why):
+        send_gauges(gauges, SESSION, cluster)
+    assert not list(records.rglob(incoming.SESSION_GAUGES))
+
+
+def test_values_of_a_session_need_the_token_and_are_json(cluster: Cluster) -> None:
+    with pytest.raises(AuthFailed):
+        send_gauges(GAUGES, SESSION, a_cluster(cluster.exporter_url, "wrong"))
+    url = f"{cluster.exporter_url}/sessions/{SESSION}/{incoming.SESSION_GAUGES}"
+    assert requests.put(url, data=b"{", headers=HEADERS, timeout=10).status_code == 400

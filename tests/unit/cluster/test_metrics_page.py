@@ -11,14 +11,16 @@ from made_up_records import MadeUpRun, made_up_spec
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample as Shown
 
+from bench.cluster.incoming import SESSION_GAUGES
 from bench.cluster.metrics_page import FAMILIES, MOST_RUNS, PHASES, STATUSES, MetricsPage
 from bench.cluster.recorder import Recorder
 from bench.context import Measured
 from bench.experiments import inference, tune
 from bench.experiments.tune.run import Searches
 from bench.metrics import seconds
-from bench.model import Arm, Declared, Interval, Sample
+from bench.model import Arm, Declared, Interval, NodeUsage, Sample, to_json
 from bench.prometheus import reconcile
+from bench.prometheus.session_gauges import SENT, Gauge
 
 LABELS = {
     *(
@@ -35,9 +37,22 @@ LABELS = {
         "resource",
         "status",
     ),
-    *("phase", "better", "headline", "role", "param", "value"),
+    *("phase", "better", "headline", "title", "choice", "role", "param", "value", "parameters", "block"),
+    *(
+        "severity",
+        "about",
+        "text",
+        "reason",
+        "verdict",
+        "why",
+        "estimate",
+        "part",
+        "quantity",
+        "distribution",
+        "percentile",
+    ),
 }
-MOST_SERIES = 125  # of one run of inference, which has seven arms and makes no points, on two nodes
+MOST_SERIES = 150  # of one run of inference, which has seven arms and makes no points, on two nodes
 
 
 def shown(page: MetricsPage) -> list[Shown]:
@@ -187,3 +202,91 @@ def test_a_page_is_made_anew_only_when_the_record_has_changed(tmp_path: Path, mo
     run.turn(1)
     page.text()
     assert len(made) == 2
+
+
+def test_the_value_of_a_run_is_of_all_samples_that_count_as_in_the_report(tmp_path: Path) -> None:
+    spec = made_up_spec()
+    recorder = Recorder(tmp_path / spec.session / "runs" / spec.folder, spec)
+    recorder.declare(Declared(metrics=inference.METRICS, arms=inference.ARMS))
+    rate, wait = inference.METRICS[0].name, "startup_seconds"
+    for turn, value, lasted in ((1, 7.0, 1.0), (2, 100.0, 1.0), (3, 200.0, 3.0)):
+        interval, warmup = Interval(10.0 * turn, 10.0 * turn + lasted), turn == 1
+        for metric in (rate, wait):
+            recorder.sample(Sample(metric=metric, value=value, interval=interval, arm="ray", turn=turn, warmup=warmup))
+    found = [sample for sample in shown(MetricsPage(tmp_path)) if sample.name == "bench_run_value"]
+    assert {sample.labels["metric"]: sample.value for sample in found} == {
+        rate: (100.0 * 1 + 200.0 * 3) / 4,  # work by time
+        wait: 150.0,
+    }
+
+
+def usage_at(point: str, begin: float, cpu_seconds: float) -> NodeUsage:
+    return NodeUsage(
+        node="head",
+        arm="ray",
+        turn=2,
+        warmup=False,
+        interval=Interval(begin, begin + 1),
+        point=point,
+        cpu_seconds=cpu_seconds,
+    )
+
+
+def cpu_seconds(records: Path) -> dict[str, float]:
+    """By point."""
+    found = [s for s in shown(MetricsPage(records)) if s.labels.get("resource") == "cpu_seconds"]
+    return {sample.labels.get("point", ""): sample.value for sample in found}
+
+
+def test_usage_of_the_headline_is_told_from_that_at_points_of_a_sweep(tmp_path: Path) -> None:
+    spec = made_up_spec()
+    recorder = Recorder(tmp_path / spec.session / "runs" / spec.folder, spec)
+    recorder.declare(Declared(metrics=inference.METRICS, arms=inference.ARMS))
+    recorder.usage(usage_at("90 %", 0.0, 5.0))
+    assert cpu_seconds(tmp_path) == {"90 %": 5.0, "": 5.0}, "while no row of the headline is known, the last one"
+    recorder.usage(usage_at("", 10.0, 1.0))
+    recorder.usage(usage_at("90 %", 20.0, 6.0))
+    assert cpu_seconds(tmp_path) == {"90 %": 6.0, "": 1.0}
+
+
+def test_a_headline_that_was_timed_at_a_point_has_the_usage_of_that_point(tmp_path: Path) -> None:
+    spec = made_up_spec()
+    recorder = Recorder(tmp_path / spec.session / "runs" / spec.folder, spec)
+    recorder.declare(Declared(metrics=inference.METRICS, arms=inference.ARMS))
+    for point, begin, used in (("small", 0.0, 1.0), ("large", 10.0, 2.0), ("huge", 20.0, 3.0)):
+        recorder.usage(usage_at(point, begin, used))
+    headline = inference.METRICS[0].name
+    recorder.sample(Sample(metric=headline, value=1.0, interval=Interval(10.0, 11.0), arm="ray", turn=2))
+    assert cpu_seconds(tmp_path) == {"small": 1.0, "large": 2.0, "huge": 3.0, "": 2.0}
+
+
+def test_a_cell_is_named_by_its_parameters_and_by_its_name_in_older_plans(tmp_path: Path) -> None:
+    MadeUpRun(tmp_path, made_up_spec(cell_title="batch=1, by value"))
+    MadeUpRun(tmp_path, made_up_spec("multi", cell="c02"))
+    found = [sample.labels for sample in shown(MetricsPage(tmp_path)) if sample.name == "bench_run_turn"]
+    assert {(labels["topology"], labels["parameters"], labels["block"]) for labels in found} == {
+        ("single", "batch=1, by value", "01"),
+        ("multi", "c02", "01"),
+    }
+
+
+def test_metrics_have_titles_in_words_with_unit_and_direction(tmp_path: Path) -> None:
+    MadeUpRun(tmp_path, made_up_spec())
+    found = [sample.labels for sample in shown(MetricsPage(tmp_path)) if sample.name == "bench_metric_info"]
+    assert found[0]["title"] == "throughput (inputs/s, higher is better)"
+    assert found[0]["choice"] == "01 throughput (inputs/s, higher is better)"
+    assert sorted(labels["choice"] for labels in found) == [labels["choice"] for labels in found]
+
+
+def test_values_of_a_session_are_shown_until_others_are_sent(tmp_path: Path) -> None:
+    page = MetricsPage(tmp_path)
+    MadeUpRun(tmp_path, made_up_spec())
+    session = made_up_spec().session
+    for sent in (1.0, 2.0):
+        gauges = (
+            Gauge(name=SENT, labels=(session,), value=sent),
+            Gauge(name="bench_caveat", labels=(session, "note", "session", f"text {sent}"), value=sent),
+        )
+        (tmp_path / session / SESSION_GAUGES).write_bytes(to_json(gauges))
+        assert values(page, SENT, "session") == {session: sent}
+        assert values(page, "bench_caveat", "text") == {f"text {sent}": sent}

@@ -16,10 +16,12 @@ import pytest
 from builders import a_sample, a_session, a_spec, a_topology
 from fakes import FakeHead, FakeTarget, Heard, a_fake_target, good_driver, run_all
 
+from bench.cluster.incoming import SESSION_GAUGES
 from bench.cluster.recorder import Recorder
 from bench.errors import CannotWrite, RecordDamaged, TargetFailed
-from bench.model import Extract, IdleLoad, Line, Run, RunResult, Session, Spec, to_json
+from bench.model import Extract, IdleLoad, Line, Run, RunResult, Session, Spec, from_json, to_json
 from bench.prometheus import extract, run_view
+from bench.prometheus.session_gauges import Gauge
 from bench.record import line_format, store
 from bench.runner import quiet_check
 from bench.runner import run as run_module
@@ -562,3 +564,45 @@ def test_what_a_damaged_attempt_had_done_is_not_given_to_the_next_one(
     monkeypatch.setattr(run_module, "send_done_work", lambda *_: pytest.fail("it was given back"))
     again(folder, session, target)
     assert [run.status for run in store.load_runs(folder, session)] == ["damaged", "ok"]
+
+
+def test_the_exporter_gets_how_far_the_session_is_and_what_its_blocks_say(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    do(tmp_path, target, SPECS)
+    assert sent(head) == {
+        ("bench_session_runs_done",): 4,
+        ("bench_session_runs_wanted",): 4,
+        ("bench_session_blocks_done",): 2,
+        ("bench_session_left_seconds",): 0,
+        ("bench_cell_value", "inference", "c01", "c01", "single", "median"): 1001.5,  # of 1001 and 1002
+    }
+
+
+def test_a_continued_session_has_its_earlier_results_on_the_boards_at_once(
+    tmp_path: Path, target: FakeTarget, head: FakeHead
+) -> None:
+    session = a_session(SPECS)
+    folder = store.create(tmp_path / "results", session)
+    run_all(folder, session, SPECS[:3], target)
+    shutil.rmtree(head.records / session.id)
+
+    def ended_at_once(spec: Spec, folder: Path) -> str:
+        assert sent(head)["bench_session_runs_done",] == 3
+        assert sent(head)["bench_cell_value", "inference", "c01", "c01", "single", "median"] == 1001
+        return good_driver(spec, folder)
+
+    head.driver = ended_at_once
+    again(folder, session, target)
+    assert {run.status for run in store.load_runs(folder, session)} == {"ok"}
+
+
+def sent(head: FakeHead) -> dict[tuple[str, ...], float]:
+    """Some of what the exporter has of the session, by name and labels."""
+    gauges = from_json((head.records / "s1" / SESSION_GAUGES).read_bytes(), tuple[Gauge, ...])
+    names = ("runs_done", "runs_wanted", "blocks_done", "left_seconds")
+    return {
+        (gauge.name, *gauge.labels[1:]): gauge.value
+        for gauge in gauges
+        if gauge.name.removeprefix("bench_session_") in names or gauge.labels[-2:] == ("single", "median")
+    }
