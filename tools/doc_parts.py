@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -135,12 +135,21 @@ def boards(_app: typer.Typer) -> str:
     from bench.prometheus import boards as committed
     from bench.prometheus.board_queries import panels
 
+    loaded = committed.load()
     rows = [
-        (board["title"], panel["title"], panel["fieldConfig"]["defaults"].get("unit", ""), panel["description"])
-        for board in committed.load().values()
-        for panel in panels(board)
+        (loaded[name]["title"], panel["title"], _unit(panel), panel["description"])
+        for name in committed.NAMES
+        for panel in panels(loaded[name])
     ]
     return _table(("board", "panel", "unit", "what it means"), rows)
+
+
+_UNITS = {"percentunit": "%", "percent": "%", "bytes": "B", "decbytes": "B", "Bps": "B/s", "pps": "packets/s", "s": "s"}
+"""What Grafana's units are called; others say nothing, and the title does."""
+
+
+def _unit(panel: Mapping[str, Any]) -> str:
+    return _UNITS.get(panel["fieldConfig"]["defaults"].get("unit", ""), "")
 
 
 def coverage(_app: typer.Typer) -> str:

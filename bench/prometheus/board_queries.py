@@ -10,6 +10,9 @@ from typing import Any
 OF_PROMETHEUS = frozenset({"up", "scrape_duration_seconds", "scrape_samples_scraped", "ALERTS"})
 """Metrics that Prometheus makes itself."""
 
+UNEXPECTED = "No data: "
+"""The beginning of what a panel says without data, if every session has data for it."""
+
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _GROUPING = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)")
 _MATCHERS = re.compile(r"\{[^}]*\}")
@@ -29,6 +32,7 @@ class Query:
     panel: str
     expr: str
     is_instant: bool
+    may_be_empty: bool = False  # its panel then says why: a session has no caveat, or no such arm
 
     def __str__(self) -> str:
         return f"{self.board} / {self.panel}"
@@ -51,7 +55,13 @@ def panels(board: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def queries(board: Mapping[str, Any]) -> tuple[Query, ...]:
     """All queries of a board's panels."""
     return tuple(
-        Query(board=board["title"], panel=panel["title"], expr=target["expr"], is_instant=bool(target.get("instant")))
+        Query(
+            board=board["title"],
+            panel=panel["title"],
+            expr=target["expr"],
+            is_instant=bool(target.get("instant")),
+            may_be_empty=not panel["fieldConfig"]["defaults"].get("noValue", UNEXPECTED).startswith(UNEXPECTED),
+        )
         for panel in panels(board)
         for target in panel["targets"]
     )

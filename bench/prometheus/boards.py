@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 GRAFANA = Path(__file__).parents[2] / "grafana"
 FOLDER = GRAFANA / "dashboards"
-NAMES = ("side-by-side", "live-run", "nodes-and-network", "experiment")
+NAMES = ("overview", "live-run", "nodes-and-network", "experiment")
 HOME = NAMES[0]  # Grafana opens with it
 LIVE = "live-run"  # shows a session that is running
 

@@ -55,14 +55,14 @@ def board_metrics() -> tuple[str, ...]:
 
 
 def scraped(prometheus: Prometheus, spec: Spec, span: Span) -> tuple[Mapping[Labels, Points], int]:
-    """Return the points of the run's own series and of its cluster's, by labels, and n, if only every nth point is kept.
+    """Return the points of the series of the run, its session and its cluster, by labels, and n, if only every nth point is kept.
 
     The range ends now: the points that agree with the record may have been scraped last.
     """
     names, cluster = "|".join(board_metrics()), span.labels.get("cluster", "")
     selectors = (
         f'{{__name__=~"{names}",session="{spec.session}",run="{spec.folder}"}}',
-        f'{{__name__=~"{names}",cluster="{cluster}",run=""}}',
+        f'{{__name__=~"{names}",cluster="{cluster}",run="",session=~"|{spec.session}"}}',
     )
     points_by_labels: dict[Labels, Points] = {}
     every = 1

@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tools.dashboards import experiment, live_run, nodes_and_network, side_by_side
+from tools.dashboards import experiment, live_run, nodes_and_network, overview
 
 if TYPE_CHECKING:
     from grafana_foundation_sdk.builders.dashboard import Dashboard
 
 BOARDS: dict[str, Callable[[], Dashboard]] = {
-    "side-by-side": side_by_side.build,
+    "overview": overview.build,
     "live-run": live_run.build,
     "nodes-and-network": nodes_and_network.build,
     "experiment": experiment.build,

@@ -1,108 +1,154 @@
-"""Builds the board Experiment: all metrics of one experiment, arm by arm."""
+"""Builds the board Experiment: one cell in detail, its arms, nodes, response times, and all metrics."""
 
 from __future__ import annotations
 
-from grafana_foundation_sdk.builders.dashboard import Dashboard
+from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
+from grafana_foundation_sdk.builders.table import Panel as Table
 from grafana_foundation_sdk.builders.timeseries import Panel as Curves
-from grafana_foundation_sdk.models.dashboard import DynamicConfigValue
 
 from tools.dashboards.panels import (
-    HEADLINE,
-    RUN,
+    Built,
     board,
+    columns,
     curves,
-    in_units_of_names,
+    in_per_cent,
     listing,
     matrix,
     over_time,
     rows,
     variable,
 )
+from tools.dashboards.results import HEADLINE, RUN, last, median, reported
 
-CELLS = f'{RUN},cell=~"$cell"'
+ONE_CELL = 'parameters="$cell"'
+OF_CELL = f"{RUN},{ONE_CELL}"
 
 
 def build() -> Dashboard:
     """Build the board."""
-    return (
+    made = (
         board(
             "experiment",
-            "raymeter: Experiment",
-            "All metrics of one experiment and arm, over time and as last values. Choose one cell to compare its arms.",
+            "raymeter 4: Experiment",
+            "One cell in detail: its arms, nodes, bytes and response times, and every metric over time.",
             since="now-1h",
             refresh="10s",
         )
-        .with_variable(variable("cell", f"label_values(bench_run_status{{{RUN}}}, cell)", multiple=True))
-        .with_variable(variable("metric", f"label_values(bench_sample_value{{{RUN}}}, metric)", multiple=True))
-        .with_panel(
-            matrix(
-                "$headline, median by arm",
-                "Headline metric of the subject and of the arms that it is compared with, on the same nodes and CPUs.",
-                "short",
-                rows(_last_values("arm, topology", where=f"{CELLS},{HEADLINE}")),
-                row="arm",
+        .with_variable(variable("cell", f"label_values(bench_run_status{{{RUN}}}, parameters)"))
+        .with_variable(
+            variable(
+                "metric",
+                'label_values(bench_metric_info{experiment="$experiment"}, choice)',
+                label="metric of the curves",
             )
         )
-        .with_panel(
+    )
+    for panel in (*_results(), *_loads()):
+        made = made.with_panel(panel)
+    made = made.with_row(Row("One metric over time: $metric"))
+    for topology in ("single", "multi"):
+        made = made.with_panel(_curves(topology))
+    return made.with_row(Row("All metrics and parameters")).with_panel(_metrics()).with_panel(_parameters())
+
+
+def _results() -> tuple[Built, ...]:
+    payload = reported("bench_cell_used", "topology, resource", f'{OF_CELL},resource=~"payload|wire bytes"')
+    work, use = (
+        reported("bench_cell_node", "topology, node", f'{OF_CELL},quantity="{quantity}"')
+        for quantity in ("share of work", "CPU use")
+    )
+    return (
+        matrix(
+            "$headline_title by arm",
+            "Median of the runs that are ok, of blocks that are not excluded, for the subject and the arms that it is compared with.",
+            "short",
+            rows(median("arm, topology", f"{ONE_CELL},{HEADLINE}")),
+            row="arm",
+            empty="The cell has no run yet that is ok, in a block that is not excluded.",
+        ),
+        matrix(
+            "Payload beside bytes sent, per unit of work",
+            "What the work itself carries, and what all nodes sent for it, without idle traffic.",
+            "decbytes",
+            rows(payload),
+            row="resource",
+            empty="Not known: the experiment has no payload, or bytes are like idle traffic or not counted.",
+        ),
+        in_per_cent(
             matrix(
-                "Share of the work by node, last sample",
-                "Work of each node in the subject's last sample, as a share of all nodes' work. With uneven shares a node waits.",
-                "percentunit",
-                rows(f"{_work('topology, node')} / on (topology) group_left {_work('topology')}"),
+                "CPU use by node, % of its CPUs",
+                "Median of the runs, while the subject's headline was timed.",
+                "percent",
+                rows(use),
                 row="node",
+                empty="Not counted here, or the first block has not ended.",
             )
+        ),
+        matrix(
+            "Share of the work by node",
+            "Median of the runs. With uneven shares a node waits.",
+            "percentunit",
+            rows(work),
+            row="node",
+            empty="The experiment does not say which node did what, or the first block has not ended.",
         )
-        .with_panel(_metric())
-        .with_panel(
-            listing(
-                "Last value of every metric",
-                "Median over the runs' last samples, by metric, point of a sweep, arm, cell and topology.",
-                "short",
-                rows(_last_values("metric, unit, point, arm, cell, topology", where=f'{CELLS},node=""')),
-                steps=[
-                    (
-                        "organize",
-                        {
-                            "excludeByName": {"Time": True},
-                            "indexByName": {
-                                name: position
-                                for position, name in enumerate(
-                                    ("metric", "point", "arm", "cell", "topology", "Value", "unit"), start=1
-                                )
-                            },
-                            "renameByName": {"Value": "value"},
-                        },
-                    ),
-                    ("sortBy", {"sort": [{"field": "metric"}]}),
-                ],
-            )
-        )
+        .min(0)
+        .max(1),
     )
 
 
-def _metric() -> Curves:
-    by = "experiment, arm, topology, cell, unit, point"
-    value = f'max by ({by}) (bench_sample_value{{{CELLS},metric=~"$metric",node=""}})'
-    role = "on (experiment, arm) group_left (role) max by (experiment, arm, role) (bench_arm_info)"
-    panel = curves(
-        "$metric",
-        "Each value is held until the next sample. Solid line: the subject. Dashed lines: arms that it is compared with.",
+def _loads() -> tuple[Built, ...]:
+    titles = {"50": "Median response time by load", "99": "Response time by load, 99th percentile"}
+    return tuple(
+        matrix(
+            f"{title} (lower is better)",
+            "Time from when a call was due until its answer, at shares of the topology's own closed loop. Median of the runs.",
+            "s",
+            rows(
+                reported(
+                    "bench_cell_percentile",
+                    "topology, point",
+                    f'{OF_CELL},distribution="response time",percentile="{percentile}"',
+                )
+            ),
+            row="point",
+            empty="This cell has no response times under open-loop load, or too few calls for this percentile.",
+        )
+        for percentile, title in titles.items()
+    )
+
+
+def _curves(topology: str) -> Curves:
+    of_topology = f'{OF_CELL},topology="{topology}"'
+    value = f'bench_sample_value{{{of_topology},node="",point=""}}'
+    chosen = 'on (experiment, metric) bench_metric_info{experiment="$experiment",choice="$metric"}'
+    newest = f"on (session, run) topk(1, bench_run_begun_timestamp_seconds{{{of_topology}}})"
+    return curves(
+        f"$metric on {topology}, by arm",
+        "In the newest run of the cell, without warm-ups. Each value is held until the next sample.",
         "short",
-        over_time(f"{value} * {role}", "{{role}} {{arm}} {{topology}} {{cell}} {{point}} ({{unit}})"),
-        width=24,
+        over_time(f"max by (arm) ({value} and {chosen} and {newest})", "{{arm}}"),
+        empty=f"The metric has no sample on {topology} in this time, or by node or point of a sweep only: see the table below.",
     )
-    dashed = DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [6, 6]})
-    thin = DynamicConfigValue("custom.lineWidth", 1)
-    panel = in_units_of_names(panel).override_by_regexp("/^(?!subject)/", [dashed, thin])
-    return panel.repeat("metric").repeat_direction("h").max_per_row(2)
 
 
-def _last_values(by: str, *, where: str) -> str:
-    labels = ", ".join(dict.fromkeys(("run", *by.split(", "))))
-    last = f"max by ({labels}) (last_over_time(bench_sample_value{{{where}}}[$__range]))"
-    return f"quantile by ({by}) (0.5, {last})"
+def _metrics() -> Table:
+    return listing(
+        "All metrics of the cell, medians of its runs",
+        "Of runs that are ok, of blocks that are not excluded: of rates work by time, of others the mean of each run.",
+        "short",
+        rows(median("metric, unit, point, arm, topology", f'{ONE_CELL},node=""')),
+        steps=columns("metric", "point", "arm", "topology", "unit", value="median"),
+        empty="The cell has no run yet that is ok, in a block that is not excluded.",
+    )
 
 
-def _work(by: str) -> str:
-    usage = f'bench_node_usage{{{CELLS},arm="$subject",resource="work"}}'
-    return f"sum by ({by}) (max by (run, topology, cell, node) (last_over_time({usage}[$__range])))"
+def _parameters() -> Table:
+    return listing(
+        "Parameters of the cell",
+        "All parameters, also those that are the same in every cell.",
+        "none",
+        rows(f"max by (param, value) ({last('bench_cell_param', OF_CELL)})"),
+        steps=columns("param", "value"),
+        empty="No data: the cell has no run yet.",
+    )

@@ -3,169 +3,236 @@
 from __future__ import annotations
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
-from grafana_foundation_sdk.builders.prometheus import Dataquery
 from grafana_foundation_sdk.builders.timeseries import Panel as Curves
 
-from tools.dashboards.panels import RUN, at_end, board, curves, number, over_time, variable
+from tools.dashboards.panels import (
+    Built,
+    at_end,
+    board,
+    curves,
+    in_per_cent,
+    matrix,
+    number,
+    over_time,
+    rows,
+    variable,
+)
+from tools.dashboards.results import RUN, RUNNING, reported
 
 NODE = 'instance=~"$instance"'
 RATE = "[$__rate_interval]"
-ON_NODE = "{{topology}} {{node}}"
+TOPOLOGY = (
+    f'on (cluster) group_left (topology) (max by (cluster, topology) (bench_run_status{{{RUN},status="running"}}) == 1)'
+)
+"""What a node's own series is multiplied by: 1 while a run of the session is in progress, with its topology."""
+NO_RUN = "No data: no run of this session was in progress in this time."
 
 
 def build() -> Dashboard:
     """Build the board."""
     made = board(
         "nodes-and-network",
-        "raymeter: Nodes and network",
-        "CPU, memory, network, object store and CPU throttling of every node, and the resources that monitoring uses.",
+        "raymeter 3: Nodes and network",
+        "CPU, memory, network, object store and CPU throttling of every node while a run is in progress, and the cost of measuring.",
         since="now-30m",
         refresh="5s",
-    ).with_variable(variable("instance", "label_values(ray_node_cpu_count, instance)", multiple=True))
+    ).with_variable(
+        variable(
+            "instance", "label_values(ray_node_cpu_count, instance)", label="node, as Ray reports it", multiple=True
+        )
+    )
     for title, panels in (
         ("Counted by raymeter on each node, in every sample of the subject", counted()),
         ("Reported by Ray, continuously", seen_by_ray()),
-        ("Resources used by monitoring", watching()),
+        ("Cost of measuring", watching()),
     ):
         made = made.with_row(Row(title))
         for panel in panels:
             made = made.with_panel(panel)
-    return made.with_panel(
-        number(
-            "Alert rules that fired",
-            "Lost nodes, memory kills, throttling over 1 %, runs on which record and Prometheus disagree. Should be 0.",
-            "short",
-            at_end('count(count by (alertname) (last_over_time(ALERTS{alertstate="firing"}[$__range]))) or vector(0)'),
-        )
-    ).with_panel(
-        number(
-            "Pages that cannot be scraped",
-            "Metrics pages that do not answer Prometheus. The exporter is one of them while an arm is timed without monitoring.",
-            "short",
-            at_end("count(up == 0) or vector(0)"),
-        )
-    )
+    return made
 
 
 def counted() -> tuple[Curves, ...]:
-    """Panels of the exact counters of the last sample, held until the next one."""
+    """Panels of the exact counters of the present run's last sample, held until its next one."""
     return (
-        curves(
-            "CPU use by node, % of its CPUs",
-            "Mean over each sample, and peak: the node's busiest tenth of a second.",
-            "percent",
-            over_time(f"100 * {_per_second('cpu_seconds')} / {_used('cpus')}", ON_NODE),
-            over_time(f"100 * {_used('peak_cpus')} / {_used('cpus')}", f"{ON_NODE} peak"),
+        in_per_cent(
+            _of_nodes(
+                "CPU use by node, % of its CPUs",
+                "Mean over each sample.",
+                "percent",
+                f"100 * {_per_second('cpu_seconds')} / ignoring (resource) {_used('cpus')}",
+            )
         ),
-        curves(
-            "Peak memory by node",
+        in_per_cent(
+            _of_nodes(
+                "Peak CPU use by node, % of its CPUs",
+                "The busiest tenth of a second of each sample.",
+                "percent",
+                f"100 * {_used('peak_cpus')} / ignoring (resource) {_used('cpus')}",
+                empty="Peaks are not counted here, or no run of this session was in progress in this time.",
+            )
+        ),
+        _of_nodes(
+            "Bytes sent by node, per second",
+            "In the node's network namespace, mean over each sample. Idle traffic is included.",
+            "Bps",
+            _per_second("sent_bytes"),
+        ),
+        _of_nodes(
+            "Bytes received by node, per second",
+            "In the node's network namespace, mean over each sample. Idle traffic is included.",
+            "Bps",
+            _per_second("received_bytes"),
+        ),
+        _of_nodes(
+            "Packets sent by node, per second",
+            "In the node's network namespace. Each packet costs CPU time, however small it is.",
+            "pps",
+            _per_second("sent_packets"),
+        ),
+        _of_nodes(
+            "TCP segments sent again by node, per sample",
+            "More than a few: the link is full, or loses packets.",
+            "short",
+            _used("retransmits"),
+        ),
+        _of_nodes(
+            "Peak memory by node, bytes",
             "Largest memory use of the node's processes in each sample, including the object store.",
             "bytes",
-            over_time(_used("peak_memory_bytes"), ON_NODE),
+            _used("peak_memory_bytes"),
         ),
-        curves(
-            "Network traffic by node, bytes per second",
-            "Sent and received in the node's network namespace, mean over each sample. Idle traffic is included.",
-            "Bps",
-            *_both_ways("bytes"),
-        ),
-        curves(
-            "Network traffic by node, packets per second",
-            "Sent and received in the node's network namespace. Each packet costs CPU time, however small it is.",
-            "pps",
-            *_both_ways("packets"),
-        ),
-        curves(
-            "TCP retransmits by node, segments per sample",
-            "Segments sent again in each sample. More than a few: the link is full, or loses packets.",
-            "short",
-            over_time(_used("retransmits"), ON_NODE),
-        ),
-        curves(
-            "CPU throttling by node",
-            "Share of the periods of its CPU quota in which the node was stopped. Over 1 % is a caveat. 0 without a quota.",
+        _of_nodes(
+            "CPU throttling by node, % of the periods of its quota",
+            "Share of the periods in which the node was stopped. Over 1 %, the line, is a caveat. 0 without a quota.",
             "percentunit",
-            over_time(f"{_used('throttled_periods')} / clamp_min({_used('periods')}, 1)", ON_NODE),
+            f"{_used('throttled_periods')} / ignoring (resource) clamp_min({_used('periods')}, 1)",
+            limit=0.01,
         ),
     )
 
 
 def seen_by_ray() -> tuple[Curves, ...]:
-    """Panels of Ray's own metrics, which continue between samples."""
+    """Panels of Ray's own metrics, which continue between samples, while a run of the session is in progress."""
     return (
-        curves(
-            "CPU use, reported by Ray",
-            "In a pod: % of its CPU limit. In a container or network namespace: % of the whole machine.",
-            "percent",
-            over_time(f"max by (instance) (ray_node_cpu_utilization{{{NODE}}})", "{{instance}}"),
+        in_per_cent(
+            _of_ray(
+                "CPU use by node, % as reported by Ray",
+                "In a pod: of its CPU limit. In a container or network namespace: of the whole machine.",
+                "percent",
+                f"ray_node_cpu_utilization{{{NODE}}}",
+            )
         ),
-        curves(
-            "Memory use, reported by Ray",
+        _of_ray(
+            "Memory use by node, bytes as reported by Ray",
             "Memory of the node without page cache; without a limit of its own, memory of the whole machine.",
             "bytes",
-            over_time(f"max by (instance) (ray_node_mem_used{{{NODE}}})", "{{instance}}"),
+            f"ray_node_mem_used{{{NODE}}}",
         ),
-        curves(
-            "Network traffic, reported by Ray",
+        _of_ray(
+            "Bytes sent by node, per second as reported by Ray",
             "All interfaces except loopback: results, heartbeats, logs and Prometheus' scrapes.",
             "Bps",
-            over_time(f"sum by (instance) (rate(ray_node_network_sent{{{NODE}}}{RATE}))", "{{instance}} out"),
-            over_time(f"sum by (instance) (rate(ray_node_network_received{{{NODE}}}{RATE}))", "{{instance}} in"),
+            f"rate(ray_node_network_sent{{{NODE}}}{RATE})",
         ),
-        curves(
-            "Object store in use",
-            "Shared memory that holds objects. When it is full, Ray writes objects to disk.",
-            "bytes",
-            over_time(f"max by (instance) (ray_object_store_used_memory{{{NODE}}})", "{{instance}}"),
-        ),
-        curves(
-            "Objects received from other nodes",
-            "Bytes per second. Objects under 100 kB travel inside calls and are not counted.",
+        _of_ray(
+            "Bytes received by node, per second as reported by Ray",
+            "All interfaces except loopback: results, heartbeats, logs and Prometheus' scrapes.",
             "Bps",
-            over_time(
-                f'sum by (instance) (rate(ray_object_manager_bytes{{{NODE},Type="Received"}}{RATE}))', "{{instance}}"
-            ),
+            f"rate(ray_node_network_received{{{NODE}}}{RATE})",
+        ),
+        _of_ray(
+            "Object store in use by node, % of its size",
+            "Shared memory that holds objects. When it is full, Ray writes objects to disk.",
+            "percentunit",
+            f"ray_object_store_used_memory{{{NODE}}}"
+            f" / (ray_object_store_used_memory{{{NODE}}} + ray_object_store_available_memory{{{NODE}}})",
+        )
+        .min(0)
+        .max(1),
+        _of_ray(
+            "Objects received from other nodes, bytes per second",
+            "Objects under 100 kB travel inside calls and are not counted.",
+            "Bps",
+            f'rate(ray_object_manager_bytes{{{NODE},Type="Received"}}{RATE})',
         ),
         curves(
-            "Ray tasks by state",
-            "Number of tasks in each state. Many tasks that wait for a worker mean more work than CPUs.",
+            "Ray tasks that are not finished, by state",
+            "Many tasks that wait for a worker mean more work than CPUs.",
             "short",
-            over_time(f"sum by (State) (ray_tasks{{{NODE}}})", "{{State}}"),
+            over_time(
+                f'sum by (State) (ray_tasks{{{NODE},State!~"FINISHED|FAILED"}} * {TOPOLOGY})',
+                "{{State}}",
+            ),
+            empty=NO_RUN,
         ),
     )
 
 
-def watching() -> tuple[Curves, ...]:
-    """Panels of the resources that exporter and Prometheus use."""
+def watching() -> tuple[Built, ...]:
+    """Panels of what measuring costs: throughput, and the resources of exporter and Prometheus."""
+    share = reported("bench_cell_share", "parameters, topology", f'{RUN},role="control"')
     return (
-        curves(
-            "CPU use of exporter and Prometheus",
-            "Share of one CPU. The exporter runs beside the head: over 1 % it would affect the measurement.",
+        matrix(
+            "Throughput that measuring costs, % of the subject's",
+            "What the same work does more while raymeter does not watch: the control arm beside the subject. Near 0, and either sign.",
             "percentunit",
-            over_time(f"sum by (job) (rate(bench_exporter_process_cpu_seconds_total{RATE}))", "exporter"),
-            over_time(f'sum by (job) (rate(process_cpu_seconds_total{{job="prometheus"}}{RATE}))', "Prometheus"),
+            rows(f"1 / {share} - 1"),
+            row="parameters",
+            empty="This session has no control arm, or its first block has not ended.",
         ),
         curves(
-            "Memory of exporter and Prometheus",
+            "CPU use of the exporter, % of one CPU",
+            "The exporter runs beside the head: over 1 %, the line, it would affect the measurement.",
+            "percentunit",
+            over_time(f"sum by (job) (rate(bench_exporter_process_cpu_seconds_total{RATE}))", "exporter"),
+            empty="No data: the exporter was not scraped in this time.",
+            limit=0.01,
+        ),
+        curves(
+            "CPU use of Prometheus, % of one CPU",
+            "Prometheus runs beside the cluster.",
+            "percentunit",
+            over_time(f'sum by (job) (rate(process_cpu_seconds_total{{job="prometheus"}}{RATE}))', "Prometheus"),
+            empty="No data: Prometheus did not scrape itself in this time.",
+        ),
+        curves(
+            "Memory of exporter and Prometheus, bytes",
             "Resident memory of both processes.",
             "bytes",
             over_time("sum by (job) (bench_exporter_process_resident_memory_bytes)", "exporter"),
             over_time('sum by (job) (process_resident_memory_bytes{job="prometheus"})', "Prometheus"),
+            empty="No data: neither was scraped in this time.",
+        ),
+        number(
+            "Pages that cannot be scraped",
+            "Metrics pages that do not answer Prometheus. The exporter is one of them while an arm is timed without monitoring.",
+            "short",
+            at_end("count(up == 0) or vector(0)", "pages"),
+            empty="0",
+            width=12,
+            alarm_from=1,
         ),
     )
 
 
+def _of_nodes(
+    title: str, description: str, unit: str, values: str, *, empty: str = NO_RUN, limit: float | None = None
+) -> Curves:
+    """A curve per node and topology, of the present run alone: its values are divided before they are grouped."""
+    expr = f"max by (topology, node) ({values} and on (session, run) {RUNNING})"
+    return curves(title, description, unit, over_time(expr, "{{topology}} {{node}}"), empty=empty, limit=limit)
+
+
+def _of_ray(title: str, description: str, unit: str, values: str) -> Curves:
+    function = "sum" if values.startswith("rate(") else "max"  # traffic adds up over interfaces and types
+    expr = f"{function} by (topology, instance) ({values} * {TOPOLOGY})"
+    return curves(title, description, unit, over_time(expr, "{{topology}} {{instance}}"), empty=NO_RUN)
+
+
 def _used(resource: str) -> str:
-    usage = f'bench_node_usage{{{RUN},arm="$subject",resource="{resource}"}}'
-    return f"max by (topology, node) ({usage})"
+    return f'bench_node_usage{{{RUN},arm="$subject",point="",resource="{resource}"}}'
 
 
 def _per_second(resource: str) -> str:
-    return f"{_used(resource)} / {_used('seconds')}"
-
-
-def _both_ways(unit: str) -> tuple[Dataquery, Dataquery]:
-    return (
-        over_time(_per_second(f"sent_{unit}"), f"{ON_NODE} out"),
-        over_time(_per_second(f"received_{unit}"), f"{ON_NODE} in"),
-    )
+    return f"{_used(resource)} / ignoring (resource) {_used('seconds')}"

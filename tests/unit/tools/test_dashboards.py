@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from made_up_records import MadeUpRun, made_up_spec
+from made_up_boards import board_session
 from prometheus_client.parser import text_string_to_metric_families
 from repository import ROOT
 
@@ -37,7 +37,7 @@ def names_on(page: str) -> frozenset[str]:
 @pytest.fixture(scope="module")
 def exporter_page(tmp_path_factory: pytest.TempPathFactory) -> str:
     records = tmp_path_factory.mktemp("records")
-    MadeUpRun(records, made_up_spec("multi")).whole()
+    board_session().write_block(records, 3)
     return MetricsPage(records).text().decode()
 
 
@@ -86,15 +86,16 @@ def test_every_question_names_metrics_that_ray_or_the_exporter_have(exporter_pag
 @pytest.mark.parametrize(
     ("metric", "panel"),
     [
-        ("ray_object_store_used_memory", "Nodes and network / Object store in use"),
-        ("bench_run_turns_wanted", "Live run / Progress of the newest run"),
-        ("bench_run_phase", "Live run / annotation Phases"),
-        ("ray_node_cpu_count", "Nodes and network / variable instance"),
+        ("ray_object_store_used_memory", "3: Nodes and network / Object store in use by node, % of its size"),
+        ("bench_run_turns_wanted", "2: Live run / Progress of the newest run"),
+        ("bench_run_status", "2: Live run / annotation Runs on multi"),
+        ("bench_cell_gap", "1: Overview / Where the additional time of multi goes, % of the time of single"),
+        ("ray_node_cpu_count", "3: Nodes and network / variable instance"),
     ],
 )
 def test_a_metric_that_was_renamed_is_found_with_its_panel(exporter_page: str, metric: str, panel: str) -> None:
     pages = [re.sub(rf"\b{metric}\b", f"{metric}_renamed", page) for page in (RAY_PAGE, exporter_page)]
-    assert f"raymeter: {panel}: {metric}" in unknown_metrics(*pages)
+    assert f"raymeter {panel}: {metric}" in unknown_metrics(*pages)
 
 
 def test_every_alert_rule_names_metrics_that_there_are(exporter_page: str) -> None:
@@ -135,7 +136,7 @@ def test_uids_and_titles_are_fixed_and_differ() -> None:
         "experiment": "raymeter-experiment",
         "live-run": "raymeter-live-run",
         "nodes-and-network": "raymeter-nodes-and-network",
-        "side-by-side": "raymeter-side-by-side",
+        "overview": "raymeter-overview",
     }
     assert len({board["title"] for board in BOARDS.values()}) == len(BOARDS)
 
@@ -175,8 +176,12 @@ def test_a_topology_has_the_same_colour_on_every_panel_that_names_it() -> None:
 @pytest.mark.parametrize("name", BOARDS)
 def test_runs_are_marked_from_prometheus_itself(name: str) -> None:
     marks = {each["name"]: each for each in BOARDS[name]["annotations"]["list"]}
-    assert set(marks) == {"Runs", "Phases"}
-    assert all("bench_run_" in each["expr"] for each in marks.values())
+    assert set(marks) == {"Runs on single", "Runs on multi"}
+    for topology, colour in panels.COLOURS.items():
+        mark = marks[f"Runs on {topology}"]
+        assert mark["iconColor"] == colour
+        assert f'bench_run_status{{session="$session",topology="{topology}"' in mark["expr"]
+        assert mark["target"]["expr"] == mark["expr"]
 
 
 @pytest.mark.parametrize("name", BOARDS)
@@ -198,7 +203,10 @@ def test_a_board_is_opened_at_the_newest_session_and_what_was_chosen_stays() -> 
         "session": ("20260101-a", "20260102-b"),
         "experiment": ("inference",),
         "metric": ("m",),
+        "title": ("m (s)",),
+        "choice": ("01 m (s)",),
         "arm": ("ray",),
+        "parameters": ("batch=1", "batch=10"),
     }
     asked = []
 
@@ -208,7 +216,7 @@ def test_a_board_is_opened_at_the_newest_session_and_what_was_chosen_stays() -> 
 
     found = variables(BOARDS["experiment"], label_values, {})
     assert found["session"] == "20260102-b"
-    assert found["cell"] == ".*"
+    assert found["cell"] == "batch=1"
     assert 'bench_run_status{session="20260102-b"}' in asked
     assert variables(BOARDS["experiment"], label_values, {"session": "20260101-a"})["session"] == "20260101-a"
 
@@ -238,3 +246,68 @@ def test_a_link_leads_to_a_board_at_the_time_of_a_run() -> None:
 @pytest.mark.parametrize("name", BOARDS)
 def test_a_board_fits_into_a_config_map_that_is_applied_by_a_client(name: str) -> None:
     assert len(json.dumps(BOARDS[name], indent=2)) < 262_144
+
+
+def test_boards_are_numbered_in_the_order_in_which_they_are_read() -> None:
+    titles = [BOARDS[name]["title"] for name in committed_boards.NAMES]
+    assert [title.partition(":")[0] for title in titles] == [f"raymeter {number}" for number in range(1, 5)]
+    assert titles[0] == "raymeter 1: Overview"
+
+
+@pytest.mark.parametrize(
+    ("name", "panel"), PANELS, ids=lambda value: value if isinstance(value, str) else value["title"]
+)
+class TestAPanel:
+    def test_says_why_it_shows_nothing(self, name: str, panel: Mapping[str, Any]) -> None:
+        assert panel["fieldConfig"]["defaults"]["noValue"]
+
+    def test_has_a_title_in_words(self, name: str, panel: Mapping[str, Any]) -> None:
+        words = re.sub(r"\$\w+", "", panel["title"])
+        assert "_" not in words
+        assert len(panel["title"]) > 10
+
+    def test_has_a_legend_that_is_a_list(self, name: str, panel: Mapping[str, Any]) -> None:
+        legend = panel.get("options", {}).get("legend")
+        assert legend is None or legend["displayMode"] == "list"
+
+    def test_draws_a_line_where_its_text_names_one(self, name: str, panel: Mapping[str, Any]) -> None:
+        drawn = panel["fieldConfig"]["defaults"].get("custom", {}).get("thresholdsStyle", {}).get("mode") == "dashed"
+        assert drawn == bool(re.search(r"[Tt]he line\b", panel["description"]))
+        if drawn:
+            (_, limit) = panel["fieldConfig"]["defaults"]["thresholds"]["steps"]
+            assert limit["value"] in (0.01, 1)
+
+    def test_has_the_whole_axis_if_it_shows_cpu_use_of_nodes(self, name: str, panel: Mapping[str, Any]) -> None:
+        defaults = panel["fieldConfig"]["defaults"]
+        if "CPU use" in panel["title"] and "one CPU" not in panel["title"]:
+            assert (defaults["min"], defaults["max"]) == (0, 100)
+
+    def test_holds_each_value_until_the_next(self, name: str, panel: Mapping[str, Any]) -> None:
+        if panel["type"] == "timeseries":
+            assert panel["fieldConfig"]["defaults"]["custom"]["lineInterpolation"] == "stepAfter"
+
+    def test_reads_results_of_any_time(self, name: str, panel: Mapping[str, Any]) -> None:
+        assert not [target for target in panel["targets"] if "$__range" in target["expr"]]
+
+    def test_is_repeated_if_the_board_opens_with_all_cells(self, name: str, panel: Mapping[str, Any]) -> None:
+        opens_with_all = {each["name"] for each in BOARDS[name]["templating"]["list"] if each.get("includeAll")}
+        if "cell" in opens_with_all:
+            asks = any("$cell" in target["expr"] for target in panel["targets"])
+            assert (panel.get("repeat") == "cell") == asks
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_panels_side_by_side_are_equally_high(name: str) -> None:
+    heights: dict[int, set[int]] = {}
+    for panel in BOARDS[name]["panels"]:
+        heights.setdefault(panel["gridPos"]["y"], set()).add(panel["gridPos"]["h"])
+    assert {y: high for y, high in heights.items() if len(high) > 1} == {}
+
+
+def test_the_overview_opens_with_two_rows_of_answers() -> None:
+    first = sorted(panels_of(BOARDS["overview"]), key=lambda panel: (panel["gridPos"]["y"], panel["gridPos"]["x"]))
+    assert [panel["type"] for panel in first[:9]] == ["bargauge", *7 * ["stat"], "table"]
+    alarms = [panel for panel in first[:9] if panel["options"].get("colorMode") == "value"]
+    assert [panel["title"].split()[0] for panel in alarms] == ["Caveats", "Blocks", "Alerts"]
+    for panel in alarms:
+        assert panel["fieldConfig"]["defaults"]["thresholds"]["steps"][1]["value"] == 1
