@@ -17,7 +17,7 @@ from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence, about, ce
 from bench.analysis.caveats.values import order_test
 from bench.analysis.cells import CellReport, build_cell
 from bench.analysis.comparison import EXCLUDED, MARGIN, Comparison, attempts_that_count
-from bench.analysis.contrasts import Contrast, contrasts
+from bench.analysis.contrasts import Contrast, Effect, contrasts
 from bench.analysis.costs import Cost, costs
 from bench.analysis.exclusions import Exclusions, QuietChecks
 from bench.analysis.facts import differences, measured_totals, planned_totals
@@ -322,10 +322,19 @@ def _refuse(cell: CellReport, found: Sequence[Caveat]) -> CellReport:
     whys = _whys(found, [about(cell)])
     if not whys:
         return cell
-    refused = _with_comparisons(cell, lambda each: _refused(each, whys[0]))
-    if not any(caveat.about == about(cell) for caveat in found if caveat.severity == "refuses"):
-        return refused  # what differs between the topologies says nothing of the arms of one topology
-    return replace(refused, arms=tuple(replace(row, verdict=None) for row in refused.arms))
+    refused = _with_comparisons(cell, lambda each: _refused(each, whys[0].text))
+    own = [
+        each for each in whys if each.about == about(cell)
+    ]  # others differ between topologies, and say nothing of arms
+    return replace(
+        refused,
+        arms=tuple(replace(row, verdict=None) if _concern(own, row.topology) else row for row in refused.arms),
+    )
+
+
+def _concern(whys: Sequence[Caveat], topology: str) -> list[Caveat]:
+    """Those that say something of one topology by itself."""
+    return [each for each in whys if each.topology in ("", topology)]
 
 
 def _undecided(cell: CellReport, why: str) -> CellReport:
@@ -334,27 +343,44 @@ def _undecided(cell: CellReport, why: str) -> CellReport:
     return replace(found, arms=tuple(replace(row, verdict="undecided") if row.verdict else row for row in found.arms))
 
 
-def _whys(found: Sequence[Caveat], cells: Collection[str]) -> list[str]:
-    """Why nothing may be said of `cells`: the caveats that refuse it, to one of them or to the session."""
+def _whys(found: Sequence[Caveat], cells: Collection[str]) -> list[Caveat]:
+    """The caveats that refuse any verdict on `cells`: to one of them, or to the session."""
     abouts = (SESSION, *cells)
-    return [each.text.removesuffix(".") for each in found if each.severity == "refuses" and each.about in abouts]
+    return [
+        replace(each, text=each.text.removesuffix("."))
+        for each in found
+        if each.severity == "refuses" and each.about in abouts
+    ]
 
 
 def _why_refused(one: MultipleComparison, found: Sequence[Caveat], excluded: Exclusions) -> str:
     """Why nothing may be said of several arms of a cell: a caveat about it, or a noisy host."""
-    whys = _whys(found, [cell_name(one.experiment, one.cell)])
-    return whys[0] if whys else excluded.noise if excluded.is_noisy else ""
+    whys = _concern(_whys(found, [cell_name(one.experiment, one.cell)]), one.topology)
+    return whys[0].text if whys else excluded.noise if excluded.is_noisy else ""
 
 
 def _judged(contrast: Contrast, found: Sequence[Caveat], excluded: Exclusions) -> Contrast:
-    """Without what a caveat refuses to either cell, and undecided where the host was too noisy."""
+    """Without what a caveat refuses to either cell, on the topology that it is about, and undecided where the host was too noisy."""
     if excluded.leaves_none:
         contrast = contrast.changed(lambda each: _unpaired(each, excluded))
-    if whys := _whys(found, [cell_name(contrast.experiment, cell) for cell in contrast.cells]):
-        return contrast.changed(lambda each: _refused(each, whys[0]))
+    whys = _whys(found, [cell_name(contrast.experiment, cell) for cell in contrast.cells])
     if excluded.is_noisy:
-        return contrast.changed(lambda each: replace(each, verdict="undecided", why=excluded.noise))
-    return contrast
+        contrast = contrast.changed(lambda each: replace(each, verdict="undecided", why=excluded.noise))
+    return replace(contrast, effects=tuple(_refused_effect(effect, whys) for effect in contrast.effects))
+
+
+def _refused_effect(effect: Effect, whys: Sequence[Caveat]) -> Effect:
+    """The interaction is of all topologies, so that what refuses one of them refuses it."""
+    if not whys:
+        return effect
+    rows = {
+        name: replace(row, comparison=_refused(row.comparison, own[0].text))
+        if row.comparison and (own := _concern(whys, name))
+        else row
+        for name, row in effect.rows.items()
+    }
+    of_all = _refused(effect.interaction, whys[0].text) if effect.interaction else None
+    return replace(effect, rows=rows, interaction=of_all)
 
 
 def _refused(found: Comparison, why: str) -> Comparison:

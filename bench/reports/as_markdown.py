@@ -44,7 +44,7 @@ def _short_lines(content: Document) -> Iterator[str]:
     for section in content.short_sections:
         if section.short:
             yield from _heading(section.short.title)
-            yield from _table(section.short.table)
+            yield from table(section.short.table)
     if content.caveats:
         yield from _heading(document.CAVEATS)
         shown = content.caveats[: document.MOST_CAVEATS]
@@ -81,7 +81,7 @@ def _section(section: Section) -> Iterator[str]:
         yield f"### {escaped(section.title)}"
         yield ""
     if section.table:
-        yield from _table(section.table)
+        yield from table(section.table)
         yield ""
     if section.listing:
         # Indented by four, nothing is markup, and no line can end it.
@@ -92,7 +92,8 @@ def _section(section: Section) -> Iterator[str]:
         yield ""
 
 
-def _table(found: Table) -> Iterator[str]:
+def table(found: Table) -> Iterator[str]:
+    """The lines of a table."""
     yield _row([_code(column, column.head) for column in found.columns])
     yield _row(["---:" if column.is_number else "---" for column in found.columns])
     for row in found.rows:

@@ -25,6 +25,7 @@ class Caveat:
     severity: Severity
     about: str  # SESSION, or the cell's `cell_name`
     text: str
+    topology: str = ""  # on which it is so; empty: it concerns the cell as a whole
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from bench.analysis.number_format import label, plain, plural, quantity, span
 from bench.analysis.stats import estimates
 from bench.analysis.steadiness import Label, Steadiness
 from bench.analysis.table import Selection
-from bench.model import NOT_FINITE, OUT_OF_RANGE, Metric
+from bench.model import NOT_FINITE, OUT_OF_RANGE, Metric, Topology
 
 OVERHEAD_SECONDS = 0.010  # shorter calls measure Ray, not the work
 ORDER_P = 0.05
@@ -256,15 +256,33 @@ def loads_missing(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def uneven_work(evidence: Evidence) -> Iterator[Caveat]:
-    """A node that did less than half of an equal share of the work. Below a quarter the verdict is blocked."""
+    """A node that did less than half of an equal share of the work. Below a quarter the verdict is blocked, unless its cell has too few workers."""
     for cell in evidence.cells:
         for topology in evidence.topologies:
             rows = [row for row in cell.nodes if row.topology == topology.name]
+            workers = min(_busy_workers(evidence, cell, topology), default=topology.nodes)
             for row in rows:
                 if row.share_of_work is not None and row.share_of_work < LEAST_SHARE / len(rows):
-                    text = f"{row.node} of {topology.name} did {row.share_of_work:.0%} of the work: other nodes did its part."
                     is_idle = row.share_of_work < LEAST_SHARE_OF_A_NODE / len(rows)
-                    yield Caveat(severity="refuses" if is_idle else "weakens", about=about(cell), text=text)
+                    is_meant = workers < topology.nodes
+                    why = (
+                        f"it has {plural(workers, 'worker')} for {plural(topology.nodes, 'node')}"
+                        if is_meant
+                        else "other nodes did its part"
+                    )
+                    yield Caveat(
+                        severity="refuses" if is_idle and not is_meant else "weakens",
+                        about=about(cell),
+                        text=f"{row.node} of {topology.name} did {row.share_of_work:.0%} of the work: {why}.",
+                        topology=topology.name,
+                    )
+
+
+def _busy_workers(evidence: Evidence, cell: CellReport, topology: Topology) -> Iterator[int]:
+    """How many workers the cell has at once on a topology, as far as its experiment says so."""
+    for run in evidence.usable_of(cell).runs:
+        if run.spec.topology == topology and run.spec.busy_workers:
+            yield run.spec.busy_workers
 
 
 def held_up(evidence: Evidence) -> Iterator[Caveat]:

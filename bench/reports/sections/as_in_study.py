@@ -37,13 +37,13 @@ def _sections(beside: BesideStudy, *, is_scaled: bool) -> Iterator[Section]:
         is_measured = any(row.cell for row in each.rows)
         yield Section(
             title=each.table.title,
-            table=_table(each) if is_measured else None,
+            table=table(each) if is_measured else None,
             notes=tuple(_notes(each, is_scaled=is_scaled)) if is_measured else ("no cell of this session repeats it",),
             source="published figures as the study has them; ours are samples in order, and their arithmetic mean",
         )
 
 
-def _table(beside: BesideTable) -> Table:
+def table(beside: BesideTable) -> Table:
     """Without the column of what the study says of a figure, where it says nothing."""
     figures = beside.table.figures
     published = [any(row.figures[at].published for row in beside.rows) for at in range(len(figures))]

@@ -132,6 +132,15 @@ def does(share: float) -> Change:
     return change
 
 
+def with_one_worker(change: Change) -> Change:
+    """`change`, where the experiment says beforehand that one worker is busy at once."""
+
+    def change_all(session, runs):
+        return [replace(run, spec=replace(run.spec, busy_workers=1)) for run in change(session, runs)]
+
+    return change_all
+
+
 WAIT = seconds("lost_seconds", means="wait for the last worker")
 
 
@@ -181,6 +190,7 @@ CASES = [
     (does(0.001), {}, "refuses", "worker-1 of multi did 0% of the work: other nodes did its part"),
     (does(0.02), {}, "refuses", "worker-1 of multi did 2% of the work: other nodes did its part"),
     (does(0.2), {}, "weakens", "worker-1 of multi did 20% of the work: other nodes did its part"),
+    (with_one_worker(does(0.001)), {}, "weakens", "worker-1 of multi did 0% of the work: it has 1 worker for 2 nodes"),
     (samples(without_one), {}, "weakens", "12 samples of 36 without a value: a result was lost"),
     (
         samples(diverged),
@@ -223,6 +233,19 @@ CASES = [
 def test_a_caveat_is_found_and_weighed(change, shape, severity, words):
     found = [caveat for caveat in caveats_of(change, **shape) if words in caveat.text]
     assert {caveat.severity for caveat in found} == {severity}
+
+
+def test_what_one_topology_is_refused_for_is_refused_to_it_and_to_what_compares_it_alone():
+    session, runs = made_up(cells=2, blocks=6)
+    whole, report = analysis.build(session, runs), analysis.build(session, does(0.001)(session, runs))
+    (effect,) = (each for contrast in report.contrasts[:1] for each in contrast.effects[:1])
+    assert effect.rows["multi"].comparison.refused
+    assert effect.interaction.refused
+    assert all(cell.headline.comparison.refused for cell in report.cells)
+    assert effect.rows["single"] == whole.contrasts[0].effects[0].rows["single"]
+    verdicts = {row.topology: row.verdict for row in report.cells[0].arms if row.share}
+    assert verdicts["multi"] is None
+    assert verdicts["single"]
 
 
 QUIET = [
