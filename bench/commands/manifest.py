@@ -25,14 +25,14 @@ from bench.terminal.answers import say_json
 from bench.terminal.asking import typed_command
 
 Experiment = Annotated[str, typer.Argument(metavar="EXPERIMENT", help="What to measure; see `bench list`.")]
-NamedImage = Annotated[Given, o.OfTargets(only=("name", "image"))]
+PodOptions = Annotated[Given, o.OfTargets(only=("name", "link_rate", "image"))]
 ONE_CLUSTER = o.ClusterOptions(topology="multi")
 WORKLOAD = o.Workload()
 
 
 def command(
     experiment: Experiment,
-    given: NamedImage,
+    given: PodOptions,
     workload: o.Workload = WORKLOAD,
     shape: o.ClusterOptions = ONE_CLUSTER,
     as_json: o.AsJson = False,

@@ -71,7 +71,7 @@ def isolation() -> Iterator[Finding]:
         "link shaping",
         "good" if shaping else "note",
         "tc is there" if shaping else "tc is missing",
-        "" if shaping else "Install iproute2 for --link-rate.",
+        "" if shaping else "Install iproute2 for --link-rate on the target local.",
     )
 
 

@@ -12,8 +12,9 @@ from typer import Option
 
 from bench.errors import BadInput, BenchError, did_you_mean
 from bench.model import IdleLoad, Topology, Value
-from bench.options import DEPLOYMENT, TARGETS, declared
+from bench.options import CLUSTER, DEPLOYMENT, TARGETS, declared
 from bench.targets.bounds import check_name
+from bench.targets.link import bits_per_second
 from bench.targets.steps import SILENT, Steps
 
 A = TypeVar("A")
@@ -37,9 +38,20 @@ class Options:
             help="Deployment name; deployments with different names are independent.",
         ),
     ] = "raymeter"
+    link_rate: Annotated[
+        str | None,
+        Option(
+            metavar="RATE",
+            rich_help_panel=CLUSTER,
+            help="Bandwidth of each node's link, e.g. 1gbit, 100mbit. [default: no limit]",
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
-        check_name(self.name)  # here, so that every command, plan and target checks it
+        # Here, so that every command, plan and target checks them.
+        check_name(self.name)
+        if self.link_rate is not None:
+            bits_per_second(self.link_rate)
 
     def given(self) -> dict[str, Value]:
         """Options that differ from their defaults, as a session stores them."""

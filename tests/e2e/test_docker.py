@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 
 import boards
+import bulk
 import docker
 import memory
 import pytest
@@ -292,6 +293,23 @@ def test_an_image_of_other_code_is_refused_unless_the_local_code_is_sent(
         assert hash_there == subprocess_code_hash(bench)
         assert digest[0].strip() == f"{engine.images.get(other).id} with local code"
         bench("down", "--target", "docker", "--name", deployment)
+
+
+def test_a_link_rate_is_what_a_bulk_transfer_between_two_nodes_gets(bench: Bench, built: str, deployment: str) -> None:
+    bulk.assert_limited(bench, "docker bridge", "--target", "docker", "--name", deployment)
+
+
+def test_an_image_that_cannot_limit_a_link_is_told_of_with_what_is_missing(
+    engine: DockerClient, bench: Bench, built: str, deployment: str
+) -> None:
+    there = ("--target", "docker", "--name", deployment, *ONE_CPU)
+    with derived(engine, built, "USER 0\nRUN rm $(command -v tc)\nUSER 1000:1000") as other:
+        code, _, err = bench("up", *there, "--image", other, "--link-rate", "100mbit")
+        assert code == 4
+        assert err.splitlines()[-1].startswith("bench: ")
+        for words in ("The link of head cannot be limited", '"tc"', "Leave --link-rate out"):
+            assert words in err
+        assert left(engine, deployment) == []
 
 
 def test_a_driver_whose_image_lies_about_its_code_refuses_to_measure(

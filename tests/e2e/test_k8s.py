@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import boards
+import bulk
 import memory
 import psutil
 import pytest
@@ -201,6 +202,23 @@ def test_what_does_not_fit_is_refused_with_the_numbers_before_anything_changes(b
     assert code == 3
     assert "needs 4000.1 GiB of memory, and the 2 Kubernetes nodes share 1 machine with" in in_one_line(err)
     assert {pod["metadata"]["uid"] for pod in items(bench, "pods")} == before
+
+
+def test_a_link_rate_is_what_a_bulk_transfer_between_two_pods_gets(bench: Bench) -> None:
+    bulk.assert_limited(bench, "pod network", *HERE)
+    pods = items(bench, *RAY_PODS)
+    assert {pod["status"]["qosClass"] for pod in pods} == {"Guaranteed"}
+    assert len({pod["spec"]["nodeName"] for pod in pods}) == 2
+
+
+def test_a_cluster_that_does_not_allow_net_admin_is_told_of_with_the_option_that_needs_it(bench: Bench) -> None:
+    # As a policy of the cluster would: the namespace of a deployment with a link rate allows NET_ADMIN.
+    kubectl(bench, "label", "namespace", NAME, "--overwrite", "pod-security.kubernetes.io/enforce=restricted")
+    code, _, err = bench("up", "--topology", "single", "--link-rate", "10mbit", *HERE)
+    assert code == 4
+    line = in_one_line(err)
+    assert "NET_ADMIN" in line
+    assert "Leave --link-rate out" in line
 
 
 def test_an_image_that_cannot_be_had_is_named_with_the_node(bench: Bench) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from bench.identity import SOURCE
 from bench.machine.cores import Cpu, slices, spare
 from bench.model import Topology, to_json
-from bench.targets import node_names
+from bench.targets import link, node_names
 from bench.targets.docker import Options
 from bench.targets.docker.engine import DEPLOYMENT, USER, File, folder_files
 
@@ -20,7 +20,7 @@ PART = "io.raymeter.part"  # of the deployment: cluster or monitoring
 NODE = "io.raymeter.node"
 TOPOLOGY = "io.raymeter.topology"
 OPTIONS = "io.raymeter.options"
-LINK = "docker bridge"
+NETWORK = "docker bridge"
 
 DASHBOARD_PORT, EXPORTER_PORT, AGENT_PORT, METRICS_PORT, GCS_PORT = 8265, 8090, 52365, 8080, 6379
 TOKEN_PATH = "/run/raymeter/token"  # noqa: S105, the path of a secret, not a secret
@@ -169,7 +169,7 @@ def environment(plan: Plan, node: str) -> dict[str, str]:
         "RAYMETER_DEPLOYMENT": plan.deployment,
         "RAYMETER_NODE": node,
         "RAYMETER_RECORDS": RECORDS,
-        "RAYMETER_LINK": LINK,
+        "RAYMETER_LINK": link.describe(NETWORK, plan.options.link_rate),
         "RAYMETER_IMAGE_DIGEST": plan.digest,
         "OMP_NUM_THREADS": threads,
         "OPENBLAS_NUM_THREADS": threads,

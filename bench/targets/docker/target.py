@@ -9,14 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
-from bench.errors import BadInput, BenchError, DoesNotFit, TargetFailed
+from bench.errors import BadInput, BenchError, DoesNotFit, TargetFailed, error_in_output
 from bench.identity import CALLERS_CODE, code_hash
 from bench.machine.cores import Cpu
 from bench.model import Topology, from_json
-from bench.targets import RAYS_OWN, Cluster, TargetStatus, image, memory_kills, worker_starts
+from bench.targets import RAYS_OWN, Cluster, TargetStatus, image, link, memory_kills, worker_starts
 from bench.targets.bounds import check_sizes, mib
 from bench.targets.docker import Options, engine, monitoring, plan
-from bench.targets.docker.plan import LINK, Plan
+from bench.targets.docker.plan import NETWORK, Plan
 from bench.targets.docker.readiness import Watch, raise_for_ended, why_ended
 from bench.targets.readiness import describe
 from bench.targets.state import StateFolder
@@ -227,6 +227,8 @@ class DockerTarget:
             )
         for index, name in enumerate(planned.nodes):
             started = engine.start(client, plan.node_settings(planned, index), aliases=(name,), files=files)
+            if planned.options.link_rate:
+                limit_link(started, name, planned.options.link_rate)
             if index == 0:
                 engine.start(client, plan.exporter_settings(planned, str(started.id)), files=files)
         monitoring.ensure(client, planned.deployment, planned.nodes)
@@ -247,8 +249,7 @@ class DockerTarget:
         if not_ready:
             return TargetStatus(cluster=None, remains=remains, not_ready=not_ready)
         cluster = _cluster(client, containers, topology, token)
-        options = from_json(head.labels[plan.OPTIONS], Options)
-        return TargetStatus(cluster=cluster, remains=remains, options=options)
+        return TargetStatus(cluster=cluster, remains=remains, options=_options(head))
 
     def _end(self, client: DockerClient) -> tuple[str, ...]:
         ended = engine.remove(client, plan.labels(self.options.name))
@@ -265,10 +266,24 @@ def _cluster(client: DockerClient, containers: dict[str, Container], topology: T
         exporter_url=plan.published_url(head.attrs, plan.EXPORTER_PORT),
         token=token,
         nodes=tuple(name for name in containers if name != "exporter"),
-        link=LINK,
+        link=link.describe(NETWORK, _options(head).link_rate),
         prometheus_url=urls["prometheus_url"],
         grafana_url=urls["grafana_url"],
     )
+
+
+def _options(head: Container) -> Options:
+    """The options with which the cluster was made."""
+    return from_json(head.labels[plan.OPTIONS], Options)
+
+
+def limit_link(node: Container, name: str, rate: str) -> None:
+    """Limit what a node can send, by a command with the rights of root, which no other process in its container has."""
+    with engine.translate_errors(f"a command as root in {node.name}"):
+        done = node.exec_run(link.shaping_command(rate), user="0", privileged=True)
+    if done.exit_code:
+        reason = error_in_output(cast(bytes, done.output).decode(errors="replace")) or f"exit code {done.exit_code}"
+        raise TargetFailed(f"The link of {name} cannot be limited: {reason}.", link.HINT)
 
 
 def _ensure_network(client: DockerClient, deployment: str) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.errors import BenchError, DoesNotFit, TargetFailed
+from bench.targets import link
 from bench.targets.k8s.fitting import Place, count_cpus
 from bench.targets.k8s.kubectl import Object
-from bench.targets.k8s.rendering import requests
+from bench.targets.k8s.rendering import LIMIT_LINK, requests
 
 # Not ErrImagePull: the first failure may pass, and is retried at once.
 _UNPULLABLE = ("ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError")
@@ -40,7 +41,9 @@ def trouble(pods: Sequence[Object], events: Iterable[Object], nodes: Sequence[Pl
     for event in events:
         if event.get("type") == "Warning" and event.get("reason", "").startswith(("FailedCreate", "FailedToCreate")):
             about = event["involvedObject"]
-            return Trouble(what=f"{about['kind']} {about['name']}: its pods cannot be created: {_last(event)}")
+            what = f"{about['kind']} {about['name']}: its pods cannot be created: {_last(event)}"
+            is_of_link = LIMIT_LINK in what or "NET_ADMIN" in what
+            return Trouble(what=what, hint=link.HINT if is_of_link else LOOK)
     return None
 
 
@@ -117,6 +120,7 @@ def _of_container(container: Object, pod: Object, who: str, where: str) -> Itera
         details = f" ({message})" if message else ""
         yield Trouble(
             what=f"{who}its container {name} does not start on {where}: {reason}{code}{details}",
+            hint=link.HINT if name == LIMIT_LINK else LOOK,
             log_of=(str(pod["metadata"]["name"]), name),
         )
 

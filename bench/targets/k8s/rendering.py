@@ -1,4 +1,4 @@
-"""Renders the manifests for one topology: puts in numbers, names and image."""
+"""Renders the manifests for one topology: puts in numbers, names and image, and the limit of the nodes' links."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from bench.model import Topology
-from bench.targets import node_names
+from bench.targets import link, node_names
 from bench.targets.k8s.kubectl import Object
 
 NAMESPACE = "raymeter"  # in the manifests; each deployment has its own
@@ -16,6 +16,8 @@ RAY_CLUSTER = "raymeter"
 MIB = 2**20
 SHARED_MEMORY_SHARE = 1.25  # of the object store: Ray and shared tensors need more
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+LIMIT_LINK = "limit-link"  # the init container
+STANDARD = "pod-security.kubernetes.io/enforce"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,11 +27,12 @@ class Shape:
     topology: Topology
     deployment: str
     image: str
+    link_rate: str | None = None
     ray_settings: Mapping[str, str] = field(default_factory=dict)  # Ray's own, without the RAY_ before them
 
 
 def render(objects: Iterable[Object], shape: Shape) -> list[Object]:
-    """The manifests for `shape`; only numbers, names and the image change."""
+    """The manifests for `shape`; numbers, names and the image change, and with a link rate the links are limited."""
     return [_render_one(copy.deepcopy(resource), shape) for resource in objects]
 
 
@@ -50,6 +53,8 @@ def _render_one(resource: Object, shape: Shape) -> Object:
     if resource["kind"] == "Namespace":
         metadata["name"] = shape.deployment
         metadata.setdefault("labels", {})["raymeter.io/deployment"] = shape.deployment
+        if shape.link_rate:
+            metadata["labels"][STANDARD] = "privileged"  # the least that allows NET_ADMIN
     elif metadata.get("namespace") == NAMESPACE:
         metadata["namespace"] = shape.deployment
     for subject in resource.get("subjects", []):
@@ -92,11 +97,34 @@ def _render_group(group: Object, shape: Shape) -> None:
     for variable in ray["env"]:
         if variable["name"] in THREAD_VARIABLES:
             variable["value"] = str(topology.threads_per_node)
+        elif variable["name"] == "RAYMETER_LINK":
+            variable["value"] = link.describe(variable["value"], shape.link_rate)
     ray["env"] += [{"name": f"RAY_{name}", "value": value} for name, value in shape.ray_settings.items()]
     shared = next(volume for volume in pod["volumes"] if volume["name"] == "shared-memory")
     shared["emptyDir"]["sizeLimit"] = in_mib(
         math.ceil(topology.object_store_bytes_per_node * SHARED_MEMORY_SHARE / MIB) * MIB
     )
+    if shape.link_rate:
+        _limit_link(pod, shape.link_rate)
+
+
+def _limit_link(pod: Object, rate: str) -> None:
+    """Limit what the pod can send, before Ray starts: all containers of a pod share its eth0."""
+    ray, limits = pod["containers"][0], {"cpu": "100m", "memory": "64Mi"}
+    limit_link = {
+        "name": LIMIT_LINK,
+        "image": ray["image"],
+        "imagePullPolicy": ray["imagePullPolicy"],
+        "command": link.shaping_command(rate),
+        "securityContext": {
+            "runAsNonRoot": False,
+            "runAsUser": 0,
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN"]},
+        },
+        "resources": {"requests": dict(limits), "limits": dict(limits)},
+    }
+    pod.setdefault("initContainers", []).append(limit_link)
 
 
 def _set(resources: Object, *, cpu: int, memory_bytes: int) -> None:

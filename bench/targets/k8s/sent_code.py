@@ -66,17 +66,16 @@ def _unpack_in(pod: Object) -> None:
         {"name": CONFIG_MAP, "configMap": {"name": CONFIG_MAP}},
         {"name": "code", "emptyDir": {"sizeLimit": "64Mi"}},
     ]
-    pod["initContainers"] = [
-        {
-            "name": "unpack-code",
-            "image": ray["image"],
-            "imagePullPolicy": ray["imagePullPolicy"],
-            "command": ["sh", "-ec", _UNPACK],
-            "securityContext": ray["securityContext"],
-            "resources": {"requests": dict(limits), "limits": dict(limits)},
-            "volumeMounts": [mount, {"name": CONFIG_MAP, "mountPath": f"/{CONFIG_MAP}"}],
-        }
-    ]
+    unpack = {
+        "name": "unpack-code",
+        "image": ray["image"],
+        "imagePullPolicy": ray["imagePullPolicy"],
+        "command": ["sh", "-ec", _UNPACK],
+        "securityContext": ray["securityContext"],
+        "resources": {"requests": dict(limits), "limits": dict(limits)},
+        "volumeMounts": [mount, {"name": CONFIG_MAP, "mountPath": f"/{CONFIG_MAP}"}],
+    }
+    pod.setdefault("initContainers", []).append(unpack)
     for container in pod["containers"]:
         container["env"].append({"name": "PYTHONPATH", "value": FOLDER})
         container["volumeMounts"].append(mount)

@@ -20,6 +20,7 @@ from bench.targets import (
     Cluster,
     Target,
     TargetStatus,
+    link,
     memory_kills,
     node_names,
     processes,
@@ -47,7 +48,7 @@ from bench.targets.steps import SILENT, Steps
 
 MANIFESTS = Path(__file__).resolve().parents[3] / "k8s"
 GONE_SECONDS = 60.0
-LINK = "pod network"
+NETWORK = "pod network"  # as the manifests name it
 OPERATOR_MANIFESTS = "RAYMETER_OPERATOR_MANIFESTS"  # an option in the environment, which other targets do not take
 REMOTE = {"dashboard": 8265, "exporter": 8090}
 
@@ -245,7 +246,11 @@ class K8sTarget:
         if not folder.is_dir():
             raise TargetFailed(f"{folder} is missing: manifests are used from a checkout.", "Clone the repository.")
         shape = rendering.Shape(
-            topology=topology, deployment=self._options.name, image=self._image(), ray_settings=ray_settings
+            topology=topology,
+            deployment=self._options.name,
+            image=self._image(),
+            link_rate=self._options.link_rate,
+            ray_settings=ray_settings,
         )
         rendered = rendering.render(kustomize(folder), shape)
         return sent_code.with_code(rendered, self._code) if self._options.dev else rendered
@@ -359,7 +364,7 @@ class K8sTarget:
             exporter_url=urls["exporter"],
             token=RayPods(kubectl, self._options.name).token(),
             nodes=node_names(state.topology),
-            link=LINK,
+            link=link.describe(NETWORK, state.options.link_rate if state.options else None),
             prometheus_url=urls.get("prometheus"),
             grafana_url=urls.get("grafana"),
         )

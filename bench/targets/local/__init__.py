@@ -25,11 +25,3 @@ class Options(targets.Options):
             help="Network between the nodes: auto, namespace or loopback.",
         ),
     ] = "auto"
-    link_rate: Annotated[
-        str | None,
-        Option(
-            metavar="RATE",
-            rich_help_panel=PANEL,
-            help="Bandwidth of each node's link, e.g. 1gbit, 100mbit. [default: no limit]",
-        ),
-    ] = None

@@ -16,12 +16,11 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from bench.errors import BadInput, TargetFailed, error_in_output
+from bench.errors import TargetFailed, error_in_output
+from bench.targets.link import shaping_command
 
 HOST_OCTET = 254
 _FOLDER = Path("/run/netns")
-_RATE = re.compile(r"(\d+(?:\.\d+)?)(k|m|g)bit")
-_SCALE = {"k": 1e3, "m": 1e6, "g": 1e9}
 _TRIAL = (
     "ip link set lo up && ip link add left0 type veth peer name right0"
     " && ip link add br0 type bridge && ip link set right0 master br0"
@@ -38,17 +37,6 @@ def why_unavailable() -> str:
     if trial.returncode:
         return f"no right to make them: {_reason(trial)}"
     return ""
-
-
-def rate_bits_per_second(link_rate: str) -> float:
-    """The value of `link_rate` in bits per second. Raises BadInput."""
-    match = _RATE.fullmatch(link_rate)
-    bits = float(match[1]) * _SCALE[match[2]] if match else 0.0
-    if not 1e6 <= bits <= 100e9:
-        raise BadInput(
-            f"--link-rate must be a rate from 1mbit to 100gbit, got {link_rate!r}.", "Examples: 100mbit, 1gbit."
-        )
-    return bits
 
 
 def free_subnet(taken: Iterable[str]) -> str:
@@ -122,18 +110,7 @@ def create_node(deployment_id: str, subnet: str, index: int, link_rate: str | No
 
 def shape(namespace: str, link_rate: str) -> None:
     """Limit what eth0 of `namespace` sends to `link_rate`."""
-    queue = [option for name, size in _bucket(link_rate).items() for option in (name, str(size))]
-    _must(["tc", "-n", namespace, "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", link_rate, *queue])
-
-
-def _bucket(link_rate: str) -> dict[str, int]:
-    """Bytes of the token bucket and of the queue."""
-    bytes_per_second = rate_bits_per_second(link_rate) / 8
-    # A bucket of 4 ms: smaller ones are empty between two ticks of the kernel, and the rate is never reached. Larger
-    # ones would let bursts through that no real link does. At least ten frames.
-    burst = max(int(bytes_per_second * 0.004), 16 * 1024)
-    # Two of TCP's largest sends, and 50 ms: a shorter queue drops data that the kernel has not split into frames yet.
-    return {"burst": burst, "limit": max(burst, 128 * 1024) + int(bytes_per_second * 0.05)}
+    _must([*inside(namespace), *shaping_command(link_rate)])
 
 
 def inside(namespace: str) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from bench.targets import (
     Cluster,
     Target,
     TargetStatus,
+    link,
     memory_kills,
     node_names,
     processes,
@@ -156,8 +157,6 @@ class LocalTarget:
         return {}
 
     def _isolation(self) -> Literal["namespace", "loopback"]:
-        if self._options.link_rate is not None:
-            namespaces.rate_bits_per_second(self._options.link_rate)
         if self._options.isolation == "loopback":
             reason = "--isolation loopback was asked for"
         elif not (reason := namespaces.why_unavailable()):
@@ -241,7 +240,7 @@ class LocalTarget:
             boot_id=boot_id(),
             created=now(),
             isolation=isolation,
-            link=(f"veth at {rate}" if rate else "veth") if subnet else "loopback, no bytes counted",
+            link=link.describe("veth", rate) if subnet else "loopback, no bytes counted",
             link_rate=rate,
             subnet=subnet,
             run_folder=run_folder(deployment_id, run_folders.choose().path),

@@ -72,15 +72,15 @@ def test_a_named_target_is_that_one_whatever_is_up(up: dict[str, Options]) -> No
         ),
         (
             "k8s",
-            {"link_rate": "1gbit"},
-            "The target k8s does not take --link-rate. Leave it out, or use --target local",
+            {"isolation": "loopback"},
+            "The target k8s does not take --isolation. Leave it out, or use --target local",
         ),
         (
             "local",
             {"dev": True, "image": "a"},
             "does not take --dev, --image. Leave it out, or use --target docker or k8s",
         ),
-        ("auto", {"image": "a", "link_rate": "1gbit"}, "The target local does not take --image."),
+        ("auto", {"image": "a", "isolation": "loopback"}, "The target local does not take --image."),
     ],
 )
 def test_an_option_that_the_target_does_not_take_is_refused(  # type: ignore[no-untyped-def]

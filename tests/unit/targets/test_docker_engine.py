@@ -10,7 +10,8 @@ import pytest
 
 from bench.errors import TargetFailed
 from bench.targets.docker import Options, engine
-from bench.targets.docker.target import DockerTarget
+from bench.targets.docker.target import DockerTarget, limit_link
+from bench.targets.link import shaping_command
 
 
 def a_container(cpu_seconds: float) -> Any:
@@ -44,3 +45,22 @@ def test_an_engine_that_does_not_answer_counts_nothing(monkeypatch: pytest.Monke
     assert DockerTarget(Options()).cpu_seconds() is None
     with pytest.raises(TargetFailed):
         engine.running(client, {})  # type: ignore[arg-type]  # a fake
+
+
+def test_a_link_is_limited_by_root_and_a_failure_says_what_is_missing() -> None:
+    asked: list[dict[str, Any]] = []
+
+    def a_node(exit_code: int, output: bytes) -> Any:
+        def exec_run(command: list[str], **how: Any) -> Any:
+            asked.append({"command": command, **how})
+            return SimpleNamespace(exit_code=exit_code, output=output)
+
+        return SimpleNamespace(name="raymeter-mine-head", exec_run=exec_run)
+
+    limit_link(a_node(0, b""), "head", "100mbit")
+    assert asked == [{"command": shaping_command("100mbit"), "user": "0", "privileged": True}]
+    with pytest.raises(TargetFailed) as caught:
+        limit_link(a_node(2, b"Error: Specified qdisc kind is unknown.\n"), "head", "100mbit")
+    assert str(caught.value).startswith(
+        "The link of head cannot be limited: Error: Specified qdisc kind is unknown. Leave --link-rate out"
+    )

@@ -114,6 +114,15 @@ def test_ray_has_the_same_settings_as_on_the_target_local() -> None:
     assert "RAYMETER_NODE_CGROUP" not in here
 
 
+def test_a_node_names_the_rate_of_its_link_and_keeps_no_right_to_change_it() -> None:
+    planned = a_plan()
+    limited = replace(planned, options=Options(name="a", link_rate="100mbit"))
+    for known, link in ((planned, "docker bridge"), (limited, "docker bridge at 100mbit")):
+        settings = plan.node_settings(known, 0)
+        assert settings["environment"]["RAYMETER_LINK"] == link
+        assert (settings["cap_drop"], settings.get("cap_add")) == (["ALL"], None)
+
+
 def test_local_code_goes_before_the_images_and_only_where_it_was_asked_for() -> None:
     for is_dev in (False, True):
         planned = a_plan(is_dev=is_dev)

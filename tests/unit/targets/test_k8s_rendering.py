@@ -13,6 +13,8 @@ from bench.model import Topology
 from bench.targets import node_names
 from bench.targets.k8s.rendering import Shape, in_mib, pod_templates, ray_cluster, render, size
 from bench.targets.k8s.sent_code import FOLDER, with_code
+from bench.targets.k8s.target import NETWORK
+from bench.targets.link import shaping_command
 
 THREE = Topology(
     name="multi",
@@ -93,3 +95,33 @@ def test_sent_code_is_what_every_container_runs_and_the_pod_stays_guaranteed() -
         (unpack,) = pod["initContainers"]
         assert unpack["image"] == "elsewhere/ray:1"
         assert unpack["resources"]["requests"] == unpack["resources"]["limits"]
+
+
+def test_a_link_rate_is_set_by_an_init_container_before_ray_starts_and_the_record_names_it() -> None:
+    objects = with_code(rendered(link_rate="100mbit"), b"an archive")
+    for template in pod_templates(ray_cluster(objects)).values():
+        pod = template["spec"]
+        limit, unpack = pod["initContainers"]
+        assert limit["command"] == shaping_command("100mbit")
+        assert limit["image"] == unpack["image"] == "elsewhere/ray:1"
+        assert limit["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["NET_ADMIN"]}
+        assert limit["securityContext"]["runAsUser"] == 0  # an added capability is root's only
+        assert limit["resources"]["requests"] == limit["resources"]["limits"]
+        assert {"name": "RAYMETER_LINK", "value": "pod network at 100mbit"} in pod["containers"][0]["env"]
+        for container in (unpack, *pod["containers"]):
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "capabilities": {"drop": ["ALL"]},
+            }
+
+
+def test_the_namespace_allows_net_admin_only_with_a_link_rate() -> None:
+    def standard(**more: Any) -> str:
+        (namespace,) = [each for each in rendered(**more) if each["kind"] == "Namespace"]
+        return str(namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"])
+
+    assert standard(link_rate="100mbit") == "privileged"
+    assert standard() == "restricted"
+    for template in pod_templates(ray_cluster(rendered())).values():
+        assert "initContainers" not in template["spec"]
+        assert {"name": "RAYMETER_LINK", "value": NETWORK} in template["spec"]["containers"][0]["env"]

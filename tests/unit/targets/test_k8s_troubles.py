@@ -50,6 +50,21 @@ CASES = {
         ),
         ["head", "exporter", "CrashLoopBackOff, exit code 5"],
     ),
+    "an image without tc": (
+        a_pod(
+            "head",
+            node="w1",
+            initContainerStatuses=[
+                a_container(
+                    "limit-link",
+                    state={
+                        "waiting": {"reason": "RunContainerError", "message": 'exec: "tc": executable file not found'}
+                    },
+                )
+            ],
+        ),
+        ["head: its container limit-link does not start on w1", 'exec: "tc"', "Leave --link-rate out", "task image"],
+    ),
     "a pod that was evicted": (
         a_pod(
             "worker-1", node="w1", phase="Failed", reason="Evicted", message="The node was low on ephemeral-storage."
@@ -87,6 +102,30 @@ def test_a_refused_admission_is_told_from_the_event_of_the_cluster() -> None:
     found = trouble([], [event])
     assert found is not None
     assert found.what == f"RayCluster raymeter: its pods cannot be created: {refusal}"
+    assert "--link-rate" not in str(found.error())
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        (
+            'violates PodSecurity "restricted:latest": unrestricted capabilities (container "limit-link" must not include'
+            ' "NET_ADMIN" in securityContext.capabilities.add)'
+        ),
+        (
+            "unable to validate against any security context constraint: .initContainers[0].capabilities.add: Invalid value:"
+            ' "NET_ADMIN": capability may not be added'
+        ),
+        "admission webhook denied the request: container <limit-link> has a disallowed capability",
+    ],
+)
+def test_a_cluster_that_refuses_to_limit_links_is_told_from_the_event_with_what_that_needs(refusal: str) -> None:
+    found = trouble([], [an_event("FailedToCreateHeadPod", refusal, about="raymeter", kind="RayCluster")])
+    assert found is not None
+    text = str(found.error())
+    assert refusal in text
+    assert "Leave --link-rate out, or provide what it needs" in text
+    assert "\n" not in text
 
 
 @pytest.mark.parametrize(

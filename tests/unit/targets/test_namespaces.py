@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.errors import BadInput, TargetFailed
+from bench.errors import TargetFailed
 from bench.targets.local import namespaces
 
 
@@ -31,14 +31,3 @@ def test_a_chosen_subnet_is_never_in_use(used: set[int]):
 def test_a_full_range_says_so():
     with pytest.raises(TargetFailed, match="in use"):
         namespaces.free_subnet(["10.0.0.0/8"])
-
-
-@pytest.mark.parametrize(("text", "bits"), [("1gbit", 1e9), ("100mbit", 1e8), ("2.5gbit", 2.5e9), ("1500kbit", 1.5e6)])
-def test_a_rate_is_read(text: str, bits: float):
-    assert namespaces.rate_bits_per_second(text) == bits
-
-
-@pytest.mark.parametrize("text", ["", "fast", "1", "1gb", "-1gbit", "1 gbit", "0mbit", "1kbit", "1e3mbit", "999gbit"])
-def test_what_is_no_rate_is_refused(text: str):
-    with pytest.raises(BadInput, match="must be a rate"):
-        namespaces.rate_bits_per_second(text)
