@@ -63,6 +63,8 @@ class Experiment(Generic[P]):
 
     # Before the first turn and after the last, on two cores.
     guess_other_seconds: Callable[[P], float] = lambda _params: 1.0
+    # After each measured turn, while nothing is timed: by the name of the arm whose results are evaluated.
+    guess_after_seconds: Callable[[P], Mapping[str, float]] = lambda _params: {}
     check_fits: Callable[[P, Topology], None] = lambda _params, _topology: None  # raises DoesNotFit
     check_input: Callable[[P], None] = lambda _params: None  # raises where a file of the user's own is not good
     data_sets: Callable[[P], Collection[str]] = lambda _params: ()  # that a run reads

@@ -68,7 +68,10 @@ def guess_seconds(spec: Spec) -> float:
     first_turn = sum(INTERVAL_SECONDS + seconds for seconds, _ in timed)
     later_turn = sum(INTERVAL_SECONDS + _sample_seconds(seconds, least) for seconds, least in timed)
     later_turns = spec.warmups + spec.samples - 1
-    return JOB_SECONDS + experiment.guess_other_seconds(params) + first_turn + later_turn * later_turns
+    after = experiment.guess_after_seconds(params)
+    evaluated = spec.samples * sum(after.get(arm.name, 0.0) for arm in experiment.arms if spec.wants(arm))
+    around = JOB_SECONDS + experiment.guess_other_seconds(params)
+    return around + first_turn + later_turn * later_turns + evaluated
 
 
 def _sample_seconds(pass_seconds: float, least_seconds: float) -> float:

@@ -257,7 +257,17 @@ def guess_pass_seconds(params: Params) -> dict[str, tuple[float, ...]]:
 
 
 def guess_other_seconds(params: Params) -> float:
-    """Workers import torch and join, and what was trained is evaluated."""
-    states = 7 * params.iterations / params.evaluate_every  # six arms, one of which has twice as many
+    """Workers import torch and join."""
+    return 14.0 + 2.0 * params.workers
+
+
+def guess_after_seconds(params: Params) -> dict[str, float]:
+    """What each arm trained is evaluated, but for that of the control."""
     batches = images.HELD_OUT[params.data] / 100
-    return 14.0 + 2.0 * params.workers + states * batches * STEP_SECONDS[params.model] * FORWARD
+    states = params.iterations / params.evaluate_every
+    once = states * batches * STEP_SECONDS[params.model] * FORWARD
+    return {
+        arm.name: once * (2 if arm == arms.ASYNC else 1)  # whose iterations are twice as many
+        for arm in arms.ARMS
+        if arm != arms.UNWATCHED
+    }
