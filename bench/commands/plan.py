@@ -70,8 +70,8 @@ def command(
     if save:
         store.write_whole(save, plan_file.written(plan_file.plan_of(request, given, out), save.name).encode())
         say(f"Run it with: bench run --plan {shlex.quote(str(save))}")
-    for twin in plan.twins(request):
-        say(twin)
+    for reason in plan.left_out(request):
+        say(reason)
     if as_json:
         say_json("plan", {"why": chosen.reason, **vars(estimate.estimate(session, known)), "session": session})
         return

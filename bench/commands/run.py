@@ -38,7 +38,7 @@ def command(
         session,
         target,
         chosen.describe(f"Session {session.id}, kept in {out / session.id}."),
-        *plan.twins(request),
+        *plan.left_out(request),
         *(f"{stand_in}." for stand_in in session.stand_ins),
         *plan.refusals(session),
         estimate.estimate(session, known).describe(),

@@ -151,18 +151,45 @@ def cells(of: str, name: str, chosen: Levels, scale: float = 1.0) -> list[dict[s
     return [cell for cell, twin in _combinations(of, name, chosen, scale) if twin is None]
 
 
-def twins(request: RunRequest) -> Iterator[str]:
-    """In words, which of the cells that were asked for are left out since they differ in nothing that has an effect."""
+def left_out(request: RunRequest) -> Iterator[str]:
+    """In words, which cells of the profiles, and of those that were asked for, are left out."""
     for of in dict.fromkeys(request.experiments):
-        left_out: dict[
-            str, set[tuple[Value, ...]]
-        ] = {}  # by the names that differ; grids of a profile may repeat a cell
-        for cell, twin in _combinations(of, request.profile, chosen_levels(request, of), request.scale):
-            if twin is not None and (names := [name for name in cell if cell[name] != twin[name]]):
-                left_out.setdefault(", ".join(names), set()).add(tuple(cell.values()))
-        for differing, those in left_out.items():
-            what = "1 cell is" if len(those) == 1 else f"{len(those)} cells are"
-            yield f"{of}: {what} left out: a difference in {differing} alone has no effect there."
+        yield from _narrowed_away(of, request)
+        yield from _twins(of, request)
+
+
+def _narrowed_away(of: str, request: RunRequest) -> Iterator[str]:
+    """The cells of a profile that have other values than the chosen ones, where others of it have these."""
+    chosen, declared = chosen_levels(request, of), parameters.declared(experiment(of).params)
+    kept, dropped = _narrowed(profile(request.profile, of).grids, chosen, declared)
+    for name, grid in dropped:
+        count = math.prod(len(levels) for other, levels in {**grid, **chosen}.items() if other != name) * len(grid[name])
+        own = {
+            other: levels
+            for other, levels in grid.items()
+            if other not in chosen and all(levels != each.get(other, (declared[other].default,)) for each in kept)
+        }
+        which = " ".join(f"{other}={_listed(levels)}" for other, levels in own.items())
+        what, be = ("1 cell", "is") if count == 1 else (f"{count} cells", "are")
+        yield (
+            f"{of}: {what} of the profile {request.profile}{' with ' if which else ''}{which} {be} left out:"
+            f" {name}={_listed(chosen[name])} was chosen, and it is {_listed(grid[name])} there."
+        )
+
+
+def _listed(levels: Sequence[Value]) -> str:
+    return ",".join(map(str, levels))
+
+
+def _twins(of: str, request: RunRequest) -> Iterator[str]:
+    """The cells that differ from others in nothing that has an effect."""
+    same: dict[str, set[tuple[Value, ...]]] = {}  # by the names that differ; grids of a profile may repeat a cell
+    for cell, twin in _combinations(of, request.profile, chosen_levels(request, of), request.scale):
+        if twin is not None and (names := [name for name in cell if cell[name] != twin[name]]):
+            same.setdefault(", ".join(names), set()).add(tuple(cell.values()))
+    for differing, those in same.items():
+        what = "1 cell is" if len(those) == 1 else f"{len(those)} cells are"
+        yield f"{of}: {what} left out: a difference in {differing} alone has no effect there."
 
 
 def _combinations(
@@ -171,7 +198,7 @@ def _combinations(
     """Each combination of values, and the earlier one that has the same effect, if there is one."""
     sizes = _sizes(of, chosen) if scale != 1 else []
     subject = experiment(of)
-    grids = _narrowed(profile(name, of).grids, chosen, parameters.declared(subject.params))
+    grids, _ = _narrowed(profile(name, of).grids, chosen, parameters.declared(subject.params))
     _check_many(sum(math.prod(map(len, {**grid, **chosen}.values())) for grid in grids))
     by_effect: dict[tuple[tuple[str, Value], ...], dict[str, Value]] = {}
     for grid in grids:
@@ -233,16 +260,21 @@ def _study(of: str, request: RunRequest, specs: Sequence[Spec]) -> Study | None:
     return replace(study, tables=tuple(tables))
 
 
-def _narrowed(grids: Sequence[Levels], chosen: Levels, declared: Mapping[str, Parameter]) -> Sequence[Levels]:
+def _narrowed(
+    grids: Sequence[Levels], chosen: Levels, declared: Mapping[str, Parameter]
+) -> tuple[Sequence[Levels], Sequence[tuple[str, Levels]]]:
     """The grids without those that name other values of a parameter than the chosen ones, where some grid has one of these.
 
-    With the chosen value they would do the same work as that grid again.
+    With the chosen value they would do the same work as that grid again. Second, those that are left out, each with the
+    parameter.
     """
+    dropped: list[tuple[str, Levels]] = []
     for name, values in chosen.items():
         own = {declared[name].default}
         if any(set(values) & set(grid.get(name, own)) for grid in grids):
+            dropped += [(name, grid) for grid in grids if name in grid and not set(values) & set(grid[name])]
             grids = [grid for grid in grids if name not in grid or set(values) & set(grid[name])]
-    return grids
+    return grids, dropped
 
 
 def make(request: RunRequest, *, now: datetime | None = None, suffix: str | None = None) -> Session:

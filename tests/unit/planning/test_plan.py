@@ -225,7 +225,7 @@ def test_cells_that_differ_in_nothing_that_has_an_effect_are_one_and_it_is_said(
     of: str, chosen: dict[str, tuple[Value, ...]], cells: int, left_out: str
 ) -> None:
     assert len(plan.cells(of, "tiny", chosen)) == cells
-    said = list(plan.twins(RunRequest(experiments=(of,), levels={of: chosen})))
+    said = list(plan.left_out(RunRequest(experiments=(of,), levels={of: chosen})))
     asked = math.prod(map(len, chosen.values()))
     assert len(said) == (asked > cells)
     assert all(f"{asked - cells} cell" in each and f"in {left_out} alone" in each for each in said)
@@ -234,7 +234,7 @@ def test_cells_that_differ_in_nothing_that_has_an_effect_are_one_and_it_is_said(
 def test_no_profile_has_cells_that_differ_in_nothing() -> None:
     for of in NAMES:
         for name in plan.experiment(of).profiles:
-            assert list(plan.twins(RunRequest(experiments=(of,), profile=name))) == [], f"{of} {name}"
+            assert list(plan.left_out(RunRequest(experiments=(of,), profile=name))) == [], f"{of} {name}"
 
 
 @pytest.mark.parametrize(
@@ -254,6 +254,38 @@ def test_a_lab_narrowed_to_a_value_that_some_of_its_cells_have_is_those_cells(
     found = plan.cells(of, "lab", chosen)
     assert len(found) == cells
     assert all(cell[name] in values for cell in found for name, values in chosen.items())
+
+
+@pytest.mark.parametrize(
+    ("of", "name", "chosen", "left_out"),
+    [
+        (
+            "parameter-server",
+            "lab",
+            {"evaluate_every": (10,)},  # which is also the default
+            [
+                "parameter-server: 6 cells of the profile lab with model=resnet18 are left out: evaluate_every=10 was chosen,"
+                " and it is 1000 there."
+            ],
+        ),
+        (
+            "parameter-server",
+            "lab",
+            {"evaluate_every": (10,), "workers": (2, 20)},
+            [
+                "parameter-server: 2 cells of the profile lab with model=resnet18 are left out: evaluate_every=10 was chosen,"
+                " and it is 1000 there."
+            ],
+        ),
+        ("parameter-server", "lab", {"evaluate_every": (20,)}, []),  # which no cell has: all are measured with it
+        ("parameter-server", "lab", {"evaluate_every": (10,), "model": ("resnet18",)}, []),
+    ],
+)
+def test_cells_that_a_chosen_value_leaves_out_of_a_profile_are_named(
+    of: str, name: str, chosen: dict[str, tuple[Value, ...]], left_out: list[str]
+) -> None:
+    found = list(plan.left_out(RunRequest(experiments=(of,), profile=name, levels={of: chosen})))
+    assert [each for each in found if "was chosen" in each] == left_out
 
 
 def values_of(parameter: Parameter) -> tuple[Value, ...]:
