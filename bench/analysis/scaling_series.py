@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
@@ -33,6 +34,7 @@ class ScalingSeries:
     card: ScalingCard
     ceiling: float | None = None  # median over blocks of the most that the CPUs did; None: the experiment measures none
     missing: int = 0  # runs without a value, such as trainings that did not reach the target
+    without: tuple[int, ...] = ()  # numbers of workers of which no run has a value, though some were to have one
 
 
 def scaling_series(question: Question) -> tuple[ScalingSeries, ...]:
@@ -74,21 +76,25 @@ def _of_parameter(question: Question, experiment: str, parameter: str) -> Iterat
                         metric=metric,
                         card=card(values, cpus=shape.nodes * shape.cpus_per_node, seed=question.session.seed),
                         ceiling=most,
-                        missing=missing,
+                        missing=sum(missing.values()),
+                        without=tuple(sorted(each for each in +missing if each not in values)),
                     )
 
 
-def _rates(runs: Selection, parameter: str, metric: Metric, arm: str) -> tuple[dict[int, dict[int, float]], int]:
-    """By number of workers and block; and how many runs that measured it have no value."""
+def _rates(
+    runs: Selection, parameter: str, metric: Metric, arm: str
+) -> tuple[dict[int, dict[int, float]], Counter[int]]:
+    """By number of workers and block; and by number of workers, how many runs that measured it have no value."""
     values: dict[int, dict[int, float]] = {}
-    missing = 0
+    missing: Counter[int] = Counter()
     measured = {run.spec.id for run in runs.having(metric, arm).runs}
     for run, value in zip(runs.runs, runs.outcomes(metric, arm), strict=True):
+        workers = int(run.spec.params[parameter])
         if isinstance(value, str):
-            missing += run.spec.id in measured
+            missing[workers] += run.spec.id in measured
         elif metric.kind != "time" or value > 0:
             rate = 1 / value if metric.kind == "time" else value
-            values.setdefault(int(run.spec.params[parameter]), {})[run.spec.block] = rate
+            values.setdefault(workers, {})[run.spec.block] = rate
     return values, missing
 
 

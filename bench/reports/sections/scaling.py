@@ -73,11 +73,14 @@ def notes(series: ScalingSeries) -> Iterator[str]:
     """Describe the law, or why there is none."""
     card = series.card
     if series.missing:
-        yield f"{plural(series.missing, 'run')} without a {label(series.metric)}, which no speed-up counts"
+        yield _survivors(series)
     if card.points and card.points[0].workers > 1:
+        fewest = card.points[0].workers
+        fewer = [each for each in series.without if each < fewest]
+        why = f"no run with {fewer[0]} has a {label(series.metric)}" if fewer else "one was not measured"
         yield (
-            f"speed-ups are against {card.points[0].workers} {series.parameter}, and one was not measured:"
-            " what these lose against one does not show"
+            f"speed-ups are against {fewest} {series.parameter}, and {why}:"
+            f" what these lose against {fewer[0] if fewer else 'one'} does not show"
         )
     fractions = [point.serial_fraction for point in card.points if point.serial_fraction is not None]
     if any(fraction > 1 for fraction in fractions):
@@ -96,6 +99,13 @@ def notes(series: ScalingSeries) -> Iterator[str]:
     coefficients = "; ".join(f"{name} {_bounds(bounds)}" for name, bounds in found if bounds)
     yield f"fitted law ({card.law.name}): {coefficients or 'nothing can be told'}"
     yield from card.law.reasons
+
+
+def _survivors(series: ScalingSeries) -> str:
+    """What the speed-ups leave out, such as trainings that did not reach the target."""
+    have = f"{plural(series.missing, 'run has', 'runs have')} none"
+    longer = " and would take longer" if series.metric.means == "time to target" else ""
+    return f"speed-ups are of the runs that have a {label(series.metric)}: {have}{longer}"
 
 
 def at_best(all_series: Sequence[ScalingSeries]) -> Iterator[str]:
@@ -159,17 +169,24 @@ def _measure(series: ScalingSeries) -> str:
 
 
 def _speed_ups(all_series: Sequence[ScalingSeries], look: Look) -> Iterator[Picture]:
-    """Every arm and topology beside the ideal, in as many pictures as there are dashes for arms."""
-    arms = list(dict.fromkeys(series.arm for series in all_series))
-    for number in range(0, len(arms), MOST_ARMS):
-        shown = arms[number : number + MOST_ARMS]
-        yield _speed_up([series for series in all_series if series.arm in shown], shown, look)
+    """Every arm and topology beside the ideal: a picture for each base, or several where there are more arms than dashes."""
+    for base in sorted({_base(series) for series in all_series}):
+        same = [series for series in all_series if _base(series) == base]
+        arms = list(dict.fromkeys(series.arm for series in same))
+        for number in range(0, len(arms), MOST_ARMS):
+            shown = arms[number : number + MOST_ARMS]
+            yield _speed_up([series for series in same if series.arm in shown], shown, look)
+
+
+def _base(series: ScalingSeries) -> int:
+    """The number of workers that its speed-ups are against."""
+    return series.card.points[0].workers
 
 
 def _speed_up(all_series: Sequence[ScalingSeries], arms: Sequence[str], look: Look) -> Picture:
     first = all_series[0]
     points = [point for series in all_series for point in series.card.points]
-    fewest, most = min(point.workers for point in points), max(point.workers for point in points)
+    fewest, most = _base(first), max(point.workers for point in points)
     up = Axis.around([point.speed_up for point in points], _BOTTOM, _TOP + 14, is_log=True, holds=(1.0, most / fewest))
     canvas, along = _canvas(all_series, look)
     canvas.left_axis(up, lambda value: f"{value:.3g}", right=RIGHT)
@@ -186,15 +203,18 @@ def _speed_up(all_series: Sequence[ScalingSeries], arms: Sequence[str], look: Lo
             canvas.mark(x, y, look.shape(series.topology), colour=colour, size=4)
         last = series.card.points[-1]
         sentences.append(f"{series.arm} on {series.topology} {last.speed_up:.2f} at {last.workers}")
+    left_out = "".join(
+        f" Of {series.arm} on {series.topology}, {_survivors(series)}." for series in all_series if series.missing
+    )
     return _picture(
         canvas,
         all_series,
-        kind=f"speed-up-{first.metric.name}-{arms[0]}",
-        title=f"Speed-up by {_measure(first)}, against {first.parameter}",
+        kind=f"speed-up-{first.metric.name}-{fewest}-{arms[0]}",
+        title=f"Speed-up by {_measure(first)}, against {first.parameter}{f', relative to {fewest}' if fewest > 1 else ''}",
         says=f"Speed-up by {label(first.metric)}: {'; '.join(sentences)}.",
         reads=(
             f"A mark is the median over blocks of how many times as fast it is as with {fewest}, each block by itself. On the"
-            f" dotted line twice as many {first.parameter} are twice as fast. Both axes are logarithmic.{_crowded(all_series)}"
+            f" dotted line twice as many {first.parameter} are twice as fast. Both axes are logarithmic.{left_out}{_crowded(all_series)}"
         ),
     )
 

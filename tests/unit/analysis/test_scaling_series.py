@@ -126,9 +126,28 @@ def test_runs_that_did_not_reach_the_target_are_counted_and_no_points() -> None:
     missed = Sample(metric=TO_TARGET.name, value=None, reason="not reached", interval=Interval(0.0, 1.0), arm=ARM.name)
     runs[3] = replace(runs[3], samples=(runs[3].samples[0], missed))
     _, by_time = scaling_series(asked(*runs))
-    assert by_time.missing == 1
+    assert (by_time.missing, by_time.without) == (1, ())
     assert [point.n for point in by_time.card.points] == [2, 1]
-    assert next(scaling.notes(by_time)) == "1 run without a time to target, which no speed-up counts"
+    assert next(scaling.notes(by_time)) == (
+        "speed-ups are of the runs that have a time to target: 1 run has none and would take longer"
+    )
+
+
+def test_a_number_of_workers_with_which_no_training_reached_the_target_is_not_called_unmeasured() -> None:
+    runs = [
+        run(number, {"workers": workers}, rate=1.0, to_target=None if workers == 1 else 10.0 / workers, block=block)
+        for block in (1, 2)
+        for number, workers in enumerate((1, 2, 4))
+    ]
+    missed = Sample(metric=TO_TARGET.name, value=None, reason="not reached", interval=Interval(0.0, 1.0), arm=ARM.name)
+    runs = [replace(each, samples=(*each.samples, missed)) if each.spec.params["workers"] == 1 else each for each in runs]
+    by_rate, by_time = scaling_series(asked(*runs))
+    assert (by_rate.without, by_time.missing, by_time.without) == ((), 2, (1,))
+    assert [(point.workers, point.speed_up) for point in by_time.card.points] == [(2, 1.0), (4, 2.0)]
+    assert list(scaling.notes(by_time))[:2] == [
+        "speed-ups are of the runs that have a time to target: 2 runs have none and would take longer",
+        "speed-ups are against 2 workers, and no run with 1 has a time to target: what these lose against 1 does not show",
+    ]
 
 
 def test_the_table_has_a_row_a_number_of_workers_and_says_why_no_law_is_fitted() -> None:

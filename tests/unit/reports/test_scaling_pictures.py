@@ -13,6 +13,7 @@ from made_up import MULTI, SINGLE, made_up
 from bench import analysis
 from bench.analysis.scaling_series import ScalingSeries
 from bench.analysis.stats import scaling
+from bench.metrics import seconds
 from bench.model import Metric
 from bench.reports import as_html
 from bench.reports.drawing.picture import Picture
@@ -133,3 +134,27 @@ def test_the_speed_up_of_every_arm_is_drawn_beside_the_ideal():
     assert {"l", "l d1", "l d2", "l d3"} <= set(lines)
     last = BOTH[0].card.points[-1]
     assert f"ray-sync on single {last.speed_up:.2f} at 16" in speed_ups[0].says
+
+
+def test_speed_ups_against_different_numbers_of_workers_are_in_pictures_of_their_own():
+    from_two = a_scaling_series("multi", contention=0.1, coherency=0.02, steps=STEPS[1:])
+    of_one, of_two = (each for each in drawn(BOTH[0], from_two) if each.title.startswith("Speed-up"))
+    assert of_one.title == "Speed-up by throughput, batch=10, against actors"
+    assert of_two.title == "Speed-up by throughput, batch=10, against actors, relative to 2"
+    assert "ray on single" in of_one.says
+    assert "ray on multi" not in of_one.says
+    assert "ray on multi" in of_two.says
+    assert "it is as with 1, " in of_one.reads
+    assert "it is as with 2, " in of_two.reads
+    for picture in (of_one, of_two):
+        kinds = [element.get("class") for element in ET.fromstring(str(picture.svg)).iter()]  # noqa: S314, our own
+        assert kinds.count("reach") == 1  # an ideal that begins where the speed-ups do
+
+
+def test_beside_speed_ups_by_time_to_target_it_is_said_that_they_are_of_the_runs_that_reached_it():
+    to_target = seconds("time_to_target_seconds", means="time to target")
+    series = replace(BOTH[0], metric=to_target, missing=2)
+    (picture,) = drawn(series, replace(BOTH[1], metric=to_target))
+    said = "Of ray on single, speed-ups are of the runs that have a time to target: 2 runs have none and would take longer."
+    assert said in picture.reads
+    assert "Of ray on multi" not in picture.reads
