@@ -447,6 +447,7 @@ class Session(RunRequest):
     dropped: tuple[str, ...] = ()  # what was asked for and is not in the plan, since the budget has no room for it
     scaled: tuple[str, ...] = ()  # what `--scale` made of sizes, as "inference inputs 10,000 instead of 100,000"
     stand_ins: tuple[str, ...] = ()  # data sets used in place of those that the user has not added
+    unchecked: tuple[str, ...] = ()  # checks that are not made, for arms that are not measured; one an experiment
     studies: Mapping[str, Study] = field(
         default_factory=dict
     )  # experiment: what was published, where a cell repeats it

@@ -114,6 +114,7 @@ def describe(session: Session, known: plan.Known, *, reason: str) -> list[str]:
         lines += ["", *refused]
     lines += ["", estimate.estimate(session, known).describe()]
     lines += [f"{stand_in}." for stand_in in session.stand_ins]
+    lines += [f"Not checked in {checks}." for checks in session.unchecked]
     if session.budget_seconds is not None:
         lines.append(f"The budget is {plan.format_duration(session.budget_seconds)}.")
     if session.precision_share is not None:

@@ -40,6 +40,7 @@ def command(
         chosen.describe(f"Session {session.id}, kept in {out / session.id}."),
         *plan.left_out(request),
         *(f"{stand_in}." for stand_in in session.stand_ins),
+        *(f"Not checked in {checks}." for checks in session.unchecked),
         *plan.refusals(session),
         estimate.estimate(session, known).describe(),
         slowness=known.slowness,

@@ -47,6 +47,15 @@ class Profile:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ArmCheck:
+    """A check of the subject that is made by what another arm did, and cannot be made where that is not measured."""
+
+    what: str  # is checked, as "that no transport of Ray is faster than a socket"
+    needs: tuple[Arm, ...]  # one of them is enough
+    between_nodes: bool = False  # it is made only where there are several
+
+
+@dataclass(frozen=True, kw_only=True)
 class Experiment(Generic[P]):
     """What an experiment's module declares as EXPERIMENT. Planning asks the optional functions once, for each Spec.
 
@@ -75,6 +84,8 @@ class Experiment(Generic[P]):
     without_effect: Callable[[P], Collection[str]] = lambda _params: ()
     # Arms that cannot be measured beside such params.
     impossible_arms: Callable[[P], Collection[Arm]] = lambda _params: ()
+    # Checks of the subject that need other arms; of a training that names a `reference` there is one beside these.
+    arm_checks: Callable[[P], Sequence[ArmCheck]] = lambda _params: ()
     tolerates: ToleratedFaults | None = None  # without it, any fault makes a run invalid
     faults: Callable[[P], str] = lambda _params: ""  # to inject, as in worker:5+driver:3
     study: Study | None = None  # what was published of it, which reports show beside what was measured

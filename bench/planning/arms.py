@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bench.errors import BadInput, did_you_mean
-from bench.experiments import Experiment, Profile, load
-from bench.model import Arm, Spec
+from bench.experiments import ArmCheck, Experiment, Profile, load
+from bench.metrics import meaning
+from bench.model import Arm, Spec, Topology
 from bench.options import RunRequest
 
 
@@ -54,3 +55,26 @@ def check_measured(request: RunRequest, specs: Sequence[Spec]) -> None:
 def measured(name: str, specs: Sequence[Spec]) -> tuple[Arm, ...]:
     """The arms of the experiment `name` that any of `specs` measures."""
     return tuple(arm for arm in load(name).arms if any(spec.experiment == name and spec.wants(arm) for spec in specs))
+
+
+def unchecked(name: str, specs: Sequence[Spec], topologies: Sequence[Topology]) -> str:
+    """Which checks the experiment `name` does not make of some of `specs`, for arms that they do not measure; empty: none."""
+    experiment, missing = load(name), dict[str, None]()
+    has_several = any(topology.nodes > 1 for topology in topologies)
+    for spec in (spec for spec in specs if spec.experiment == name):
+        for check in (*experiment.arm_checks(experiment.params(**spec.params)), *_convergence(experiment, spec)):
+            if (has_several or not check.between_nodes) and not any(map(spec.wants, check.needs)):
+                missing[f"{check.what} (needs {' or '.join(arm.name for arm in check.needs)})"] = None
+    return f"{name}: {'; '.join(missing)}" if missing else ""
+
+
+def _convergence(experiment: Experiment[Any], spec: Spec) -> Iterator[ArmCheck]:
+    """That the trainings of `spec` did not converge faster than what each names as its reference."""
+    if meaning("samples to target", experiment.metrics) is None:
+        return
+    trained = [arm for arm in experiment.arms if arm.reference and spec.wants(arm)]
+    for reference in (arm for arm in experiment.arms if arm.name in {each.reference for each in trained}):
+        names = " and ".join(arm.name for arm in trained if arm.reference == reference.name)
+        yield ArmCheck(
+            what=f"that {names} took no fewer samples to the target than {reference.name}", needs=(reference,)
+        )

@@ -7,6 +7,7 @@ import math
 import random
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -36,6 +37,9 @@ QUIET_CHECK_SECONDS = 0.5  # before a block, on an idle machine: one measurement
 
 Levels = Mapping[str, tuple[Value, ...]]
 """The values over which each parameter is varied."""
+
+Effect = tuple[tuple[str, Value], ...]
+"""The params of a cell that have an effect beside the others."""
 
 Cell = Mapping[str, Spec]
 """The complete Spec of one cell, by the name of the topology."""
@@ -160,10 +164,17 @@ def left_out(request: RunRequest) -> Iterator[str]:
 
 def _narrowed_away(of: str, request: RunRequest) -> Iterator[str]:
     """The cells of a profile that have other values than the chosen ones, where others of it have these."""
-    chosen, declared = chosen_levels(request, of), parameters.declared(experiment(of).params)
+    subject, chosen = experiment(of), chosen_levels(request, of)
+    declared = parameters.declared(subject.params)
     kept, dropped = _narrowed(profile(request.profile, of).grids, chosen, declared)
+    made = (
+        {effect for grid in kept for _, effect in _cells_of(subject, {**grid, **chosen}, chosen)} if dropped else set()
+    )
     for name, grid in dropped:
-        count = math.prod(len(levels) for other, levels in {**grid, **chosen}.items() if other != name) * len(grid[name])
+        with suppress(BadInput):  # which a grid raises that does not go together with the chosen values
+            if all(effect in made for _, effect in _cells_of(subject, {**grid, **chosen}, chosen)):
+                continue  # with the chosen values they are cells that are measured
+        count = math.prod(len({**grid, **chosen, name: grid[name]}[other]) for other in {**grid, **chosen})
         own = {
             other: levels
             for other, levels in grid.items()
@@ -200,17 +211,23 @@ def _combinations(
     subject = experiment(of)
     grids, _ = _narrowed(profile(name, of).grids, chosen, parameters.declared(subject.params))
     _check_many(sum(math.prod(map(len, {**grid, **chosen}.values())) for grid in grids))
-    by_effect: dict[tuple[tuple[str, Value], ...], dict[str, Value]] = {}
+    by_effect: dict[Effect, dict[str, Value]] = {}
     for grid in grids:
-        levels = {**grid, **chosen}
-        for values in itertools.product(*levels.values()):
-            cell = parameters.complete(subject.params, dict(zip(levels, values, strict=True)))
-            cell = stand_ins.replaced(subject, cell, chosen)
-            cell |= {size.name: parameters.shrink(size, cell[size.name], scale) for size in sizes}
-            idle = subject.without_effect(subject.params(**cell))  # Params refuses what does not go together
-            effect = tuple((name, value) for name, value in cell.items() if name not in idle)
+        for cell, effect in _cells_of(subject, {**grid, **chosen}, chosen, sizes, scale):
             yield cell, by_effect.get(effect)
             by_effect.setdefault(effect, cell)
+
+
+def _cells_of(
+    subject: Experiment[Any], levels: Levels, chosen: Levels, sizes: Sequence[Parameter] = (), scale: float = 1.0
+) -> Iterator[tuple[dict[str, Value], Effect]]:
+    """Each combination of `levels`, complete, and those of its values that have an effect."""
+    for values in itertools.product(*levels.values()):
+        cell = parameters.complete(subject.params, dict(zip(levels, values, strict=True)))
+        cell = stand_ins.replaced(subject, cell, chosen)
+        cell |= {size.name: parameters.shrink(size, cell[size.name], scale) for size in sizes}
+        idle = subject.without_effect(subject.params(**cell))  # Params refuses what does not go together
+        yield cell, tuple((name, value) for name, value in cell.items() if name not in idle)
 
 
 def _sizes(of: str, chosen: Levels) -> list[Parameter]:
@@ -322,6 +339,7 @@ def make(request: RunRequest, *, now: datetime | None = None, suffix: str | None
         scaling={name: parameters.counts_of_workers(experiment(name).params) for name in names},
         scaled=tuple(_describe_scale(request)),
         stand_ins=tuple(stand_ins.describe(cell_specs, request.profile, asked.levels)),
+        unchecked=tuple(filter(None, (arms.unchecked(name, cell_specs, shapes) for name in names))),
         studies={name: found for name in names if (found := _study(name, request, cell_specs))},
     )
     contrasted.check(session)

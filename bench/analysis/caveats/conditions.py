@@ -164,6 +164,12 @@ def oversubscribed(evidence: Evidence) -> Iterator[Caveat]:
             yield Caveat(severity="weakens", about=about(cell), text=text)
 
 
+def unchecked(evidence: Evidence) -> Iterator[Caveat]:
+    """Checks that need arms which were not measured."""
+    for checks in evidence.session.unchecked:
+        yield Caveat(severity="weakens", about=SESSION, text=f"not checked in {checks}.")
+
+
 def profiled(evidence: Evidence) -> Iterator[Caveat]:
     """Sessions with a profiler, which takes time and memory."""
     for name in sorted({run.facts.profiler for run in evidence.usable if run.facts and run.facts.profiler}):

@@ -38,6 +38,7 @@ RULES: tuple[Rule, ...] = (
     cores.shared_cores,
     cores.any_kind,
     conditions.profiled,
+    conditions.unchecked,
     values.skewed,
     values.luck,
     values.luck_of_changes,

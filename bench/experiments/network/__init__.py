@@ -9,6 +9,7 @@ from bench.experiments.network.metrics import METRICS
 from bench.experiments.network.params import (
     PROFILES,
     Params,
+    arm_checks,
     check_fits,
     guess_other_seconds,
     guess_pass_seconds,
@@ -28,4 +29,5 @@ EXPERIMENT = Experiment(
     check_fits=check_fits,
     ray_settings=ray_settings,
     without_effect=without_effect,
+    arm_checks=arm_checks,
 )

@@ -29,6 +29,7 @@ UNWATCHED = Arm(
     name="ray-put-get-unwatched", help="As ray-put-get, without raymeter's probes.", role="control", probed=False
 )
 ARMS = (PUT_GET, GET, CALL, MANY_SMALL, BROADCAST, TCP, DISCARD, IPERF, SEND_RECV, ALL_REDUCE, UNWATCHED)
+SOCKETS = (TCP, DISCARD, IPERF, SEND_RECV)  # that are a socket and little else
 
 LEAST_OF_IPERF = 2**20  # bytes: below it its own start is what it measures
 MOST_OF_MANY_SMALL = 2**20  # bytes: 1,024 arguments

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from bench.context import Measured
+from bench.experiments.network.arms import SOCKETS
 from bench.experiments.network.points import Point
 from bench.experiments.network.transports import Burst
 from bench.meanings import Meaning
@@ -109,7 +110,7 @@ METRICS = (
     *(SENDER_CPU, RECEIVER_CPU, SHARE_OF_TCP, *PARTS.values(), BEST_SIZE, BEST_STREAMS, BEST_SHARE, CHUNK),
 )
 
-SOCKETS = ("tcp", "tcp-discard", "iperf3", "gloo-send-recv")  # transports that are a socket and little else
+_SOCKETS = frozenset(arm.name for arm in SOCKETS)
 NEAR_BEST = 0.9
 MOST_SHARE = 1.05  # of raw TCP between two nodes: above it the harness is at fault, or the machine was busy
 GIGABYTE = 1e9
@@ -167,7 +168,7 @@ class RunTotals:
         yield from shares_of_tcp(done)
         yield from self._parts(done)
         for (arm, point), passes in done.items():
-            if arm in SOCKETS:
+            if arm in _SOCKETS:
                 self.sockets[point] = max(goodput(passes), self.sockets.get(point, 0.0))
             if not is_warmup:
                 self.kept.setdefault((arm, point), []).append(passes)

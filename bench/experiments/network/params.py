@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from bench.errors import BadInput, DoesNotFit
-from bench.experiments import Profile
+from bench.experiments import ArmCheck, Profile
 from bench.experiments.network import fits
-from bench.experiments.network.arms import ARMS, IPERF, applies
+from bench.experiments.network.arms import ARMS, IPERF, SOCKETS, applies
 from bench.experiments.network.points import WORD_BYTES, Point, sweep
 from bench.model import Topology
 
@@ -125,6 +125,12 @@ def check_fits(params: Params, topology: Topology) -> None:
             f"Use --set receivers={topology.nodes}, or fewer --nodes.",
         )
     fits.check(params.points, params.receivers, topology)
+
+
+def arm_checks(_: Params) -> tuple[ArmCheck, ...]:
+    """What shows a fault of the harness: inside a node Ray shares memory, and uses no socket."""
+    what = "that no transport of Ray is faster between nodes than the socket it goes through"
+    return (ArmCheck(what=what, needs=SOCKETS, between_nodes=True),)
 
 
 def guess_pass_seconds(params: Params) -> dict[str, tuple[float, ...]]:

@@ -9,6 +9,7 @@ from bench.experiments.parameter_server.metrics import METRICS
 from bench.experiments.parameter_server.params import (
     PROFILES,
     Params,
+    arm_checks,
     busy_workers,
     check_fits,
     data_sets,
@@ -36,6 +37,7 @@ EXPERIMENT = Experiment(
     data_sets=data_sets,
     busy_workers=busy_workers,
     without_effect=without_effect,
+    arm_checks=arm_checks,
     tolerates=faults.ToleratedFaults(kinds=("worker",), workers="TrainingWorker.train"),
     faults=lambda params: params.chaos,
 )

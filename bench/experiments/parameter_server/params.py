@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from bench.data import images
 from bench.errors import BadInput, DoesNotFit
-from bench.experiments import Profile
+from bench.experiments import ArmCheck, Profile
 from bench.experiments.parameter_server import arms, models, wire
 from bench.experiments.parameter_server.study import DEEP_WORKERS, SIMPLE_WORKERS
 from bench.experiments.toolkit import faults
@@ -237,6 +237,18 @@ def without_effect(params: Params) -> Collection[str]:
     idle = {"crowded"} | (set() if params.transport == "sharded" else {"shards"})
     is_study = {params.target(arm) for arm in arms.ARMS} == set(STUDY_TARGETS[params.model])
     return idle | ({"target_accuracy"} if is_study else set())
+
+
+def arm_checks(params: Params) -> tuple[ArmCheck, ...]:
+    """The weights of synchronous training, which half precision changes."""
+    if params.transport == "compressed":
+        return ()
+    return (
+        ArmCheck(
+            what=f"that {arms.SYNC.name} and {arms.GLOO.name} have the same weights after one iteration",
+            needs=(arms.GLOO,),
+        ),
+    )
 
 
 def guess_pass_seconds(params: Params) -> dict[str, tuple[float, ...]]:

@@ -346,3 +346,12 @@ def test_nodes_that_a_quota_throttled_are_one_caveat_which_names_the_worst() -> 
     (text,) = [each.text for each in caveats_of(under_a_quota(worker_most)) if "throttled in" in each.text]
     assert "worker-1 of multi was throttled in up to 60 %" in text.replace("Worker", "worker")
     assert "(2 other nodes in no more)" in text
+
+
+def test_checks_that_were_not_made_are_one_caveat_an_experiment() -> None:
+    session, runs = made_up(cells=1, blocks=6)
+    checks = "inference: that ray and pool agree (needs pool)"
+    before, after = (analysis.build(each, runs).caveats for each in (session, replace(session, unchecked=(checks,))))
+    (found,) = set(after) - set(before)
+    assert (found.severity, found.about) == ("weakens", "session")
+    assert found.text == "not checked in inference: that ray and pool agree (needs pool)."

@@ -264,8 +264,10 @@ def test_a_lab_narrowed_to_a_value_that_some_of_its_cells_have_is_those_cells(
             "lab",
             {"evaluate_every": (10,)},  # which is also the default
             [
-                "parameter-server: 6 cells of the profile lab with model=resnet18 are left out: evaluate_every=10 was chosen,"
-                " and it is 1000 there."
+                (
+                    "parameter-server: 6 cells of the profile lab with model=resnet18 are left out: evaluate_every=10 was"
+                    " chosen, and it is 1000 there."
+                )
             ],
         ),
         (
@@ -273,8 +275,10 @@ def test_a_lab_narrowed_to_a_value_that_some_of_its_cells_have_is_those_cells(
             "lab",
             {"evaluate_every": (10,), "workers": (2, 20)},
             [
-                "parameter-server: 2 cells of the profile lab with model=resnet18 are left out: evaluate_every=10 was chosen,"
-                " and it is 1000 there."
+                (
+                    "parameter-server: 2 cells of the profile lab with model=resnet18 are left out: evaluate_every=10 was"
+                    " chosen, and it is 1000 there."
+                )
             ],
         ),
         ("parameter-server", "lab", {"evaluate_every": (20,)}, []),  # which no cell has: all are measured with it
@@ -398,6 +402,31 @@ def test_an_unknown_arm_is_refused_with_the_nearest_one() -> None:
         plan.make(RunRequest(experiments=("tune",), cpus=2, blocks=1, only_arms="pol"))
     assert "pool" in refused.value.hint
     assert "empty-trials, sequential, pool" in refused.value.hint
+
+
+def test_checks_that_need_an_arm_which_is_left_out_are_named_with_it() -> None:
+    request = RunRequest(experiments=("parameter-server", "network"), cpus=2, blocks=1)
+    assert plan.make(request).unchecked == ()
+    assert plan.make(replace(request, only_arms="ray-async,ray-call")).unchecked == (
+        (
+            "parameter-server: that ray-sync and ddp-gloo have the same weights after one iteration (needs ddp-gloo);"
+            " that ray-async took no fewer samples to the target than torch-one-thread (needs torch-one-thread);"
+            " that ray-sync took no fewer samples to the target than ddp-gloo (needs ddp-gloo)"
+        ),
+        (
+            "network: that no transport of Ray is faster between nodes than the socket it goes through"
+            " (needs tcp or tcp-discard or iperf3 or gloo-send-recv)"
+        ),
+    )
+    assert plan.make(replace(request, only_arms="ddp-gloo,tcp")).unchecked == ()
+
+
+def test_checks_that_cannot_be_made_anyway_are_not_missed() -> None:
+    alone = RunRequest(experiments=("network",), topology="single", cpus=2, blocks=1, only_arms="ray-call")
+    assert plan.make(alone).unchecked == ()  # inside a node there is no socket
+    request = RunRequest(experiments=("parameter-server",), cpus=2, blocks=1, only_arms="ray-async")
+    (found,) = plan.make(replace(request, sets=("transport=compressed",))).unchecked
+    assert "the same weights" not in found
 
 
 def test_fewer_arms_take_less_time_and_are_known_by_other_times() -> None:
