@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Entry = float | str
@@ -60,6 +60,10 @@ class StudySetting:
     published: str
     ours: Literal["CPUs", "memory", "nodes", "link", ""] = ""
     param: str = ""  # in place of that: a parameter of the cells
+    words: Mapping[str, str] = field(
+        default_factory=dict
+    )  # of that parameter's values, as text, for those that need any
+    always: str = ""  # in place of both: what is the same in every session
 
 
 @dataclass(frozen=True, kw_only=True)

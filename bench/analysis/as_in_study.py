@@ -134,8 +134,9 @@ def _settings(question: Question, experiment: str, study: Study) -> Iterator[tup
         "": [],
     }
     for setting in study.settings:
-        ours = [_words(spec.params[setting.param]) for spec in specs] if setting.param else known[setting.ours]
-        yield setting.name, setting.published, ", ".join(dict.fromkeys(ours))
+        values = [spec.params[setting.param] for spec in specs] if setting.param else []
+        ours = [setting.words.get(str(value)) or _words(value) for value in values] or known[setting.ours]
+        yield setting.name, setting.published, setting.always or ", ".join(dict.fromkeys(ours))
     if question.session.scale != 1:
         yield "scale", "1", f"{question.session.scale:g}: {'; '.join(question.session.scaled)}"
 

@@ -23,7 +23,13 @@ STUDY = Study(
         StudySetting(name="nodes", published="one, and two containers of one machine", ours="nodes"),
         StudySetting(name="link", published="between two containers", ours="link"),
         StudySetting(name="inputs", published="random vectors", param="data"),
+        StudySetting(name="type of inputs and weights", published="float64", param="dtype"),
         StudySetting(name="calls in flight", published="all of them", param="in_flight"),
+        StudySetting(
+            name="clock",
+            published="starts before the actors do; inputs are drawn while it runs",
+            always="starts when the actors are ready and all inputs are drawn",
+        ),
     ),
     tables=(
         StudyTable(

@@ -8,6 +8,7 @@ from typing import Literal
 from default_sessions import default_session
 
 from bench import analysis
+from bench.experiments import NAMES, load
 from bench.model import Run, Session
 from bench.reports import as_text
 from bench.reports.sections import as_in_study
@@ -107,3 +108,31 @@ def test_the_table_has_a_line_a_repeat_and_one_of_the_mean_and_says_what_is_not_
 def test_a_session_that_repeats_no_study_has_no_such_chapter() -> None:
     session, runs = default_session("inference")
     assert not list(as_in_study.chapters(analysis.build(session, runs)))
+
+
+def test_a_value_that_needs_words_and_what_is_the_same_in_every_session_are_said() -> None:
+    session, runs = studied()
+    settings = (
+        StudySetting(name="batch", published="10", param="batch", words={"1000": "a thousand"}),
+        StudySetting(name="inputs", published="10", param="inputs", words={"1000": "a thousand"}),
+        StudySetting(name="clock", published="from the start", always="from the first call"),
+    )
+    session = replace(session, studies={"inference": replace(STUDY, settings=settings)})
+    (beside,) = analysis.build(session, runs).studies
+    assert beside.settings == (
+        ("batch", "10", "a thousand"),
+        ("inputs", "10", "20,000"),
+        ("clock", "from the start", "from the first call"),
+    )
+
+
+def test_the_studies_name_what_their_figures_depend_on() -> None:
+    named = {
+        name: {setting.param or setting.name: setting for setting in experiment.study.settings}
+        for name in NAMES
+        if (experiment := load(name)).study
+    }
+    assert {"dtype", "clock"} <= named["inference"].keys()
+    assert "`unique`" in named["clustering"]
+    target = named["parameter-server"]["target_accuracy"]
+    assert target.words[str(load("parameter-server").params().target_accuracy)] == "the study's"
