@@ -23,6 +23,7 @@ class Rest(TypedDict, total=False):
     distribution: str
     percentile: float
     means: Meaning
+    is_total: bool
 
 
 def rate(name: str, unit: str, help: str = "", *, better: Better | None = "higher", **rest: Unpack[Rest]) -> Metric:

@@ -59,6 +59,7 @@ class Metric:
     distribution: str = ""  # of which it is a percentile, "response time": those of one are drawn together
     percentile: float | None = None  # in per cent: 99.9
     means: Meaning = ""  # to analysis and reports, which look for no metric by its name
+    is_total: bool = False  # over all the work of a pass: with more work there is more of it
 
     def __post_init__(self) -> None:
         if bool(self.distribution) != (self.percentile is not None):
@@ -443,6 +444,7 @@ class Session(RunRequest):
     scaling: Mapping[str, tuple[str, ...]] = field(
         default_factory=dict
     )  # experiment: its parameters that count workers
+    amounts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # and those that are an amount of work
     unfit: tuple[str, ...] = ()  # cells of the profile that these nodes are too small for, each with the reason
     dropped: tuple[str, ...] = ()  # what was asked for and is not in the plan, since the budget has no room for it
     scaled: tuple[str, ...] = ()  # what `--scale` made of sizes, as "inference inputs 10,000 instead of 100,000"

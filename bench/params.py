@@ -39,6 +39,7 @@ class Parameter:
     help: str = ""
     is_scaling: bool = False  # it counts workers: cells that differ in it alone are a scaling series
     is_size: bool = False  # an amount of work, which `--scale` shrinks
+    is_amount: bool = False  # an amount of work, whether `--scale` shrinks it or not
 
     @property
     def range(self) -> str:
@@ -129,6 +130,7 @@ def _declared(params: type[Any]) -> Mapping[str, Parameter]:
 def as_declared(name: str, annotation: Any, *, default: Value) -> Parameter:
     """The parameter `name` that `annotation`, Annotated[type, Meta(...)], declares."""
     kind, meta = get_args(annotation)[:2]
+    extra = meta.extra or {}
     choices = get_args(kind) if get_origin(kind) is Literal else ()
     return Parameter(
         name=name,
@@ -138,16 +140,22 @@ def as_declared(name: str, annotation: Any, *, default: Value) -> Parameter:
         choices=choices,
         minimum=meta.ge,
         maximum=meta.le,
-        unit=(meta.extra or {}).get("unit", ""),
+        unit=extra.get("unit", ""),
         help=meta.description or "",
-        is_scaling=bool((meta.extra or {}).get("scaling")),
-        is_size=(meta.extra or {}).get("size", False),
+        is_scaling=bool(extra.get("scaling")),
+        is_size=bool(extra.get("size")),
+        is_amount=bool(extra.get("size") or extra.get("amount")),
     )
 
 
 def counts_of_workers(params: type[Any]) -> tuple[str, ...]:
     """The parameters that are marked for scaling series."""
     return tuple(name for name, parameter in declared(params).items() if parameter.is_scaling)
+
+
+def amounts_of_work(params: type[Any]) -> tuple[str, ...]:
+    """The parameters that are marked as an amount of work."""
+    return tuple(name for name, parameter in declared(params).items() if parameter.is_amount)
 
 
 def parse(parameter: Parameter, text: str) -> Value:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
 from bench.analysis.breakdown.amounts import PARTS
 from bench.analysis.comparison import Comparison, Outcome, Side, compare, log_ratios, side
+from bench.analysis.number_format import plain
 from bench.analysis.rows import MetricRow, Question
 from bench.analysis.warmups import level
 from bench.model import Arm, Metric, Session, Value
@@ -58,6 +59,9 @@ class Contrast:
     before: Mapping[str, Value]  # of the parameters, in the baseline
     after: Mapping[str, Value]
     params: Mapping[str, Value]  # that both cells have, and others of the experiment have otherwise
+    amounts: tuple[
+        str, ...
+    ] = ()  # of the parameters, those that are an amount of work: the cells do not do the same work
     effects: tuple[Effect, ...] = ()  # the subject's headline first
 
     @property
@@ -80,6 +84,21 @@ class Contrast:
         """What cannot be told from this change; empty where one parameter was changed."""
         *names, last = self.parameters
         return f"{', '.join(names)} and {last} were changed at once and cannot be told apart" if names else ""
+
+    @property
+    def work(self) -> str:
+        """1.60 times the samples; empty where both cells do as much."""
+        return " and ".join(
+            f"{plain(after / before)} times the {name}"
+            for name in self.amounts
+            if isinstance(before := self.before[name], int | float)
+            and isinstance(after := self.after[name], int | float)
+        )
+
+    @property
+    def work_of_headline(self) -> str:
+        """The same where the headline is a total, which grows with the work."""
+        return self.work if self.headline and self.headline.metric.is_total else ""
 
     @property
     def where(self) -> str:
@@ -141,7 +160,8 @@ def planned(session: Session, experiment: str) -> tuple[Contrast, ...]:
     found = [pair for names in named or [(name,) for name in varied(cells)] for pair in pairs(cells, names)]
     if not named:
         found += _at_once(cells, found)
-    return tuple(_contrast(experiment, cells, *pair) for pair in found)
+    amounts = session.amounts.get(experiment, ())
+    return tuple(_contrast(experiment, cells, amounts, *pair) for pair in found)
 
 
 def pairs(cells: Cells, changed: Sequence[str]) -> list[tuple[str, str]]:
@@ -184,7 +204,7 @@ def _differing(cells: Cells, one: str, other: str) -> tuple[str, ...]:
     return varied({cell: cells[cell] for cell in (one, other)})
 
 
-def _contrast(experiment: str, cells: Cells, baseline: str, candidate: str) -> Contrast:
+def _contrast(experiment: str, cells: Cells, amounts: Collection[str], baseline: str, candidate: str) -> Contrast:
     one, other = cells[baseline], cells[candidate]
     parameters = _differing(cells, baseline, candidate)
     return Contrast(
@@ -195,6 +215,7 @@ def _contrast(experiment: str, cells: Cells, baseline: str, candidate: str) -> C
         before={name: one[name] for name in parameters},
         after={name: other[name] for name in parameters},
         params={name: one[name] for name in varied(cells) if name not in parameters},
+        amounts=tuple(name for name in parameters if name in amounts),
     )
 
 
@@ -259,6 +280,8 @@ class _Sides:
 
 
 def _effect(sides: _Sides, contrast: Contrast, metric: Metric, arm: Arm, headline: bool) -> Effect | None:
+    if contrast.amounts and metric.is_total:
+        metric = replace(metric, better=None)  # more work takes longer, and is not slower for it
     rows: dict[str, MetricRow] = {}
     for topology in sides.question.topologies:
         both = {cell: sides.of(cell, topology, metric, arm.name) for cell in contrast.cells}

@@ -31,7 +31,7 @@ OVERHEAD = ratio(
     "Observed time divided by the minimum; without a point: result throughput on a cluster.",
     better="lower",
 )
-OBSERVED = seconds("observed_seconds", "Time from the start of Tune until its end.")
+OBSERVED = seconds("observed_seconds", "Time from the start of Tune until its end.", is_total=True)
 RESULTS = rate("results_per_second", "results/s", "Results reported by all trials, per second.")
 METRICS = (OVERHEAD, OBSERVED, RESULTS)
 RAY = Arm(name="ray-tune", help="Ray Tune, trials of one CPU that sleep and report.", role="subject")
@@ -46,7 +46,13 @@ class Params:
         int, Meta(ge=1, le=1000, description="Seconds that each trial sleeps.", extra={"unit": "SECONDS", "size": True})
     ] = 100
     waves: Annotated[
-        int, Meta(ge=1, le=1000, description="Trials for each CPU, one after the other.", extra={"unit": "WAVES"})
+        int,
+        Meta(
+            ge=1,
+            le=1000,
+            description="Trials for each CPU, one after the other.",
+            extra={"unit": "WAVES", "amount": True},
+        ),
     ] = 1
 
 

@@ -37,11 +37,14 @@ JOURNAL_SHARE = ratio(
     "Share of the time that the journal of done parts took: rows on the disk, and reading them again.",
     better="lower",
 )
-MERGE_SECONDS = seconds("merge_seconds", "Time to put results in order, on each node first, and to check them.")
+MERGE_SECONDS = seconds(
+    "merge_seconds", "Time to put results in order, on each node first, and to check them.", is_total=True
+)
 LOST_SECONDS = seconds(
     "lost_seconds",
     "Time that workers waited for the last one at the end of rounds: in total, and of each node.",
     means="wait for the last worker",
+    is_total=True,
 )
 PACE = ratio(
     "slowest_pace",

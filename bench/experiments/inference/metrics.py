@@ -21,6 +21,7 @@ END_TO_END = seconds(
     "end_to_end_seconds",
     "Start-up and the first pass over all inputs: what a user waits for.",
     means="end to end",
+    is_total=True,
 )
 STARTUP = seconds("startup_seconds", "Time until every actor has loaded the network and answers.")
 FIRST_RESULT = seconds("first_result_seconds", "Start-up and the first batch on the data path.")

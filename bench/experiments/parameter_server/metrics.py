@@ -57,10 +57,12 @@ SERVER_SHARE = ratio(
 BARRIER = seconds(
     "barrier_seconds",
     "Time that gradients wait in the server for the others, per training: the mean of all workers, and of a node's.",
+    is_total=True,
 )
 TRAVEL = seconds(
     "travel_seconds",
     "Time from sending gradients until new weights are in place, with the barrier, per training: the mean of the workers.",
+    is_total=True,
 )
 WIRE_PREDICTED = size(
     "wire_predicted_bytes_per_iteration",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 TRIALS = "Trials, the best first; those without iterations to the target never reached it"
 
-SEARCH = seconds("search_seconds", "Time of the whole search, until every trial has ended.")
+SEARCH = seconds("search_seconds", "Time of the whole search, until every trial has ended.", is_total=True)
 TO_TARGET = seconds("time_to_target_seconds", "Time until the first trial reaches the target.", means="time to target")
 TRIAL = seconds("trial_seconds", "Time of a trial's iterations, without the time between them.", table=TRIALS)
 TRIAL_CPU = seconds("trial_cpu_seconds", "CPU seconds of a trial's iterations.")

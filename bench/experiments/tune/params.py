@@ -30,7 +30,9 @@ ALONE_SECONDS, POOL_SECONDS, TUNE_SECONDS = 4.6, 8.5, 9.5
 class Params:
     """What can be varied."""
 
-    samples: Annotated[int, Meta(ge=1, le=1_000, description="Trials of one search.", extra={"unit": "TRIALS"})] = 10
+    samples: Annotated[
+        int, Meta(ge=1, le=1_000, description="Trials of one search.", extra={"unit": "TRIALS", "amount": True})
+    ] = 10
     cpus_per_trial: Annotated[
         int, Meta(ge=1, le=64, description="CPUs that Tune reserves for a trial.", extra={"unit": "CPUS"})
     ] = 1

@@ -59,8 +59,8 @@ def _factors(shown: Sequence[Contrast], look: Look, margin: float) -> Picture:
             canvas.mark(across.at(factor.value), y, look.shape(topology), colour=look.colour(topology), size=4)
         factors_said = " and ".join(f"{ratio(factor)} on {topology}" for topology, factor in found.items())
         sentences.append(f"{names[id(each)]}: {factors_said}")
-    metric = next(each.headline.metric for each in shown if each.headline)
-    what = label(metric)
+    metrics = [each.headline.metric for each in shown if each.headline]
+    what, direction = label(metrics[0]), better(metrics[0]) if all(each.better for each in metrics) else ""
     canvas.words((across.begin + across.end) / 2, bottom + 36, f"factor of {what}, 1 is no change", anchor="middle")
     first = shown[0]
     return Picture(
@@ -71,7 +71,7 @@ def _factors(shown: Sequence[Contrast], look: Look, margin: float) -> Picture:
         reads=(
             "A mark is the factor of the headline that a change of a parameter brings on one topology, the bar its 95 %"
             f" interval. In the band of {percent(margin)} a change is too small to matter. A bar that crosses 1 has shown no"
-            f" difference; bars of two topologies that lie apart show that the change brings more on one.{better(metric)}"
+            f" difference; bars of two topologies that lie apart show that the change brings more on one.{direction}"
         ),
         source="pairs of cells in one block; Hodges-Lehmann on their log-ratios, signed-rank interval",
     )

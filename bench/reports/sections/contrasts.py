@@ -31,7 +31,9 @@ def chapters(report: Report, _: Sequence[Run] = ()) -> Iterator[Chapter]:
         first = Section(
             title=f"{upper(_headline(those))} of each change, block by block",
             table=overview(those),
-            notes=tuple(dict.fromkeys(filter(None, (each.at_once for each in those)))),
+            notes=tuple(
+                dict.fromkeys(filter(None, (note for each in those for note in (each.at_once, _other_work(each)))))
+            ),
             source=SOURCE,
             draw=partial(contrast_pictures.factors, report, those),
             short=short(those, experiment if several else ""),
@@ -84,9 +86,17 @@ def section(contrast: Contrast) -> Section:
     return Section(
         title=f"{contrast.instead}{where} ({contrast.candidate} beside {contrast.baseline})",
         table=tables.table([("metric", False), ("arm", False), *HEADS], rows),
-        notes=tuple(filter(None, [contrast.at_once, *dict.fromkeys(_refusals(contrast))])),
+        notes=tuple(filter(None, [contrast.at_once, _other_work(contrast), *dict.fromkeys(_refusals(contrast))])),
         source=SOURCE,
     )
+
+
+def _other_work(contrast: Contrast) -> str:
+    """What a time of all the work does not show, where the cells do not do as much of it."""
+    totals = dict.fromkeys(label(effect.metric) for effect in contrast.effects if effect.metric.is_total)
+    if not contrast.work or not totals:
+        return ""
+    return f"{contrast.title}: {contrast.work}, so that a longer {' or '.join(totals)} is not slower"
 
 
 def _refusals(contrast: Contrast) -> Iterator[str]:
@@ -130,6 +140,7 @@ def short(those: Sequence[Contrast], experiment: str) -> Short:
         effect = each.headline
         if effect:
             title = each.title.removeprefix(f"{common} ") + (f", {each.where}" if each.where else "")
+            title += f" ({each.work_of_headline})" if each.work_of_headline else ""
             found = {name: row.comparison for name, row in effect.rows.items()}
             values = [_factor(found.get(name)) for name in topologies]
             rows.append(tables.row([title, *values, _verdicts(effect)]))

@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up import RATE, SINGLE, made_up
-from made_up_changes import session_of
+from made_up_changes import STARTUP, session_of
 from scipy.stats import wilcoxon
 
 from bench import analysis
+from bench import params as parameters
 from bench.analysis.contrasts import Contrast, Effect, pairs, planned
 from bench.errors import BadInput
+from bench.experiments import NAMES, load
 from bench.experiments.tune import metrics as tune_metrics
 from bench.model import Session
 from bench.planning import contrasted
@@ -320,3 +322,41 @@ def test_on_a_noisy_host_every_contrast_is_undecided_and_without_blocks_it_has_n
     nothing = analysis.build(session, disturbed(runs, range(1, 13)))
     assert {each.pairs for each in headline(nothing.contrasts[0]).comparisons} == {0}
     assert nothing.answer[0].startswith("Multi beside single: undecided, noisy host")
+
+
+def of_other_work(*, amounts):
+    """1.6 times as many samples take 1.6 times as long in all, at 0.625 of the rate of the work."""
+    cells = [cell(10, 10, samples=10), cell(6.25, 6.25, samples=16)]
+    session, runs = session_of(cells, metrics=(replace(STARTUP, is_total=True), RATE))
+    return analysis.build(replace(session, amounts=amounts), runs)
+
+
+def test_more_work_that_takes_longer_is_not_called_slower_and_the_work_is_said():
+    as_work = of_other_work(amounts={"work": ("samples",)})
+    total, rate = (
+        next(each for each in as_work.contrasts[0].effects if (each.metric.name, each.arm) == (name, "ray"))
+        for name in (STARTUP.name, RATE.name)
+    )
+    assert [each.comparison.verdict for each in total.rows.values()] == ["differs", "differs"]
+    assert [each.comparison.verdict for each in rate.rows.values()] == ["slower", "slower"]  # a rate is by the work
+    assert factor(as_work.contrasts[0], "single") == pytest.approx(1.6)
+    assert "(both differ), for 1.60 times the samples; multi beside single" in as_work.answer[0]
+    assert not [word for word in ("slower", "faster") if word in as_work.answer[0].partition(";")[0]]
+    assert "(both slower); multi beside single" in of_other_work(amounts={}).answer[0]
+
+
+def test_of_several_amounts_of_work_none_is_called_the_best():
+    cells = [cell(10 / n, 10 / n, samples=n) for n in (1, 2, 4)]
+    session, runs = session_of(cells, metrics=(replace(STARTUP, is_total=True), RATE))
+    said = analysis.build(replace(session, amounts={"work": ("samples",)}), runs).answer[0]
+    assert "(differs), for 2 times the samples or 4 times the samples; multi beside single" in said
+    assert "at best" not in said
+
+
+def test_the_experiments_mark_what_is_an_amount_of_their_work():
+    marked = {name: parameters.amounts_of_work(load(name).params) for name in NAMES}
+    assert marked["tune"] == ("samples", "iteration_samples")
+    assert (marked["inference"], marked["clustering"]) == (("inputs",), ("jobs",))
+    totals = {name: [metric.name for metric in load(name).metrics if metric.is_total] for name in NAMES}
+    assert totals["tune"] == ["search_seconds"]
+    assert totals["inference"] == ["end_to_end_seconds"]

@@ -6,8 +6,8 @@ import csv
 from dataclasses import replace
 from io import StringIO
 
-from made_up import made_up
-from made_up_changes import session_of
+from made_up import RATE, made_up
+from made_up_changes import STARTUP, session_of
 
 from bench import analysis
 from bench.analysis.number_format import ratio
@@ -74,3 +74,18 @@ def test_the_csv_has_each_factor_with_its_interval_and_the_cell_that_it_is_again
         assert float(line["low"]) == comparison.ratio.low
         assert (line["cell"], line["against"], line["params"]) == ("c02", "c01", '{"batch":10}')
         assert line["verdict"] == comparison.verdict
+
+
+def test_a_change_of_the_amount_of_work_has_it_beside_its_factor_and_in_a_note():
+    cells = [({"samples": n}, {"single": 10 / n, "multi": 10 / n}) for n in (10, 16)]
+    session, runs = session_of(cells, metrics=(replace(STARTUP, is_total=True), RATE))
+    report = analysis.build(replace(session, amounts={"work": ("samples",)}), runs)
+    (chapter,) = contrasts.chapters(report)
+    first, each, _ = chapter.sections
+    assert first.short.table.rows[0].cells[0].words == "10 -> 16 (1.60 times the samples)"
+    assert first.short.table.rows[0].cells[-1].words == "differs"
+    said = "samples 10 -> 16: 1.60 times the samples, so that a longer startup is not slower"
+    assert said in first.notes
+    assert said in each.notes
+    (picture,) = contrast_pictures.factors(report, report.contrasts)
+    assert "is better" not in picture.reads
