@@ -8,9 +8,13 @@ from collections.abc import Iterable, Mapping
 # Of a sentence that ends in another one; no `..` of a path, no ellipsis.
 _TWO_STOPS = re.compile(r"(?<=[^\s./`])\.\.(?=\s|$)|(?<=[?!])\.(?=\s|$)")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_LOG_PREFIX = re.compile(r"^[IWEF]\d{4} [\d:.]+ +\d+ \S+:\d+\] ")  # of kubectl, and of all that logs as it does
+_LOG_PREFIX = re.compile(
+    r"^(?:[IWEF]\d{4} [\d:.]+ +\d+ \S+:\d+\] |[\d-]{10} [\d:,]+\s+(?:ERROR|CRITICAL) \S+:\d+ --\s*)"
+)  # of kubectl, and of all that logs as it does; of Ray, at an error
 _STACK = re.compile(r"^Stack Trace:", re.MULTILINE)
-_EMPTY = re.compile(r"^[\W\d_]*$|^: exit status \d+$|^Remaining processes will be killed\.?$")
+_EMPTY = re.compile(
+    r"^[\W\d_]*$|^: exit status \d+$|^Remaining processes will be killed\.?$|Error should be written to 'dashboard\.log'"
+)
 _WARNING = re.compile(r"^(warn(ing)?\b|W\d{4} )", re.IGNORECASE)
 _ERROR = re.compile(r"^(error|fatal)\b", re.IGNORECASE)
 _MENTIONS_ERROR = re.compile(
@@ -134,11 +138,13 @@ def error_in_output(output: str) -> str:
 
     The last line alone may be a bracket, a line of a stack trace or "Remaining processes will be killed." Taken are, in this
     order: git's `fatal:` wherever it stands, as kubectl wraps it; the last lines that begin with "error", with all that follows
-    them; the last line that mentions an error, with the one that introduces it; the last line.
+    them; the last line that mentions an error, with the one that introduces it; a line that introduces another, with that
+    one; the last line.
     """
     text = _STACK.split(_COLOUR.sub("", output))[0]
     stripped = [line.strip() for line in text.splitlines()]
-    lines = [_LOG_PREFIX.sub("", line) for line in stripped if not _EMPTY.search(line) and not _WARNING.search(line)]
+    said = [_LOG_PREFIX.sub("", line) for line in stripped if not _EMPTY.search(line) and not _WARNING.search(line)]
+    lines = [line for line in said if line]
     chosen = lines[-1:]
     if fatal := [line[at:] for line in lines if (at := line.find("fatal: ")) >= 0]:
         chosen = fatal[-1:]
@@ -148,9 +154,12 @@ def error_in_output(output: str) -> str:
             first -= 1
         chosen = lines[first:]
     elif mentions := [number for number, line in enumerate(lines) if _MENTIONS_ERROR.search(line)]:
-        last = mentions[-1]
-        introduced = last > 0 and lines[last - 1].endswith(":")
-        chosen = lines[last - introduced : last + 1]
+        last = next((number for number in reversed(mentions) if not lines[number].endswith(":")), mentions[-1])
+        if lines[last].endswith(":"):  # which introduces what does not mention an error itself
+            chosen = lines[last : last + 2]
+        else:
+            introduced = last > 0 and lines[last - 1].endswith(":")
+            chosen = lines[last - introduced : last + 1]
     reason = " ".join(" ".join(chosen).split())
     if len(reason) > _MOST_CHARACTERS:
         half = _MOST_CHARACTERS // 2

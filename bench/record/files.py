@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.errors import BadInput, error_in_output
 
-LOG_LINES = 20  # a failed program explains itself in the last lines of its log
+LOG_LINES = 60  # a failed program explains itself in the last lines of its log; Ray then repeats 20 of another one
 
 
 def replace_whole(path: Path, content: bytes, *, is_lasting: bool) -> None:

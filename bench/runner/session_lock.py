@@ -37,7 +37,8 @@ def describe(holder: Holder | None) -> str:
     if holder is None:
         return "an unknown process"
     session = f"session {holder.session}, " if holder.session else ""
-    return f"{session}process {holder.pid}, since {holder.since}: {holder.command}"
+    command = f": {holder.command}" if holder.command else ""  # a session that no command line started has none
+    return f"{session}process {holder.pid}, since {holder.since}{command}"
 
 
 @contextmanager

@@ -128,4 +128,6 @@ def _check_size(topology: Topology, name: str, registered: Mapping[str, float]) 
     }
     for resource, (unit, amount) in wanted.items():
         if abs(registered.get(resource, 0) - amount) > TOLERANCE * amount:
-            raise TargetFailed(f"{name} has {registered.get(resource, 0):.0f} {unit}, and not {amount}.")
+            raise TargetFailed(
+                f"{name} has another size: {unit} {registered.get(resource, 0):.0f} instead of {amount}."
+            )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from made_up import MULTI, RATE, SINGLE, a_facts
 
@@ -36,23 +37,47 @@ def session_of(
         for topology in topologies
         for number, (params, rates) in enumerate(cells, start=1)
     ]
-    session = Session(
+    return session_with(runs, metrics={"work": metrics}, arms={"work": ARMS}, contrast=contrast), runs
+
+
+def session_with(runs: Sequence[Run], **fields: Any) -> Session:
+    """The session that planned these `runs`, with `fields` of its own: metrics and arms of the experiment "work"."""
+    return Session(
         id="made-up",
         created="2026-01-05T10:00:00+00:00",
         target="local",
         seed=1,
         profile="lab",
-        contrast=contrast,
-        metrics={"work": metrics},
-        arms={"work": ARMS},
         specs=tuple(run.spec for run in runs),
+        **fields,
     )
-    return session, runs
 
 
 def _run(number: int, params: Mapping[str, Value], rate: float, topology: Topology, block: int, noise: float) -> Run:
+    speed = (1 + block % 4) * random.Random(_id(number, topology, block)).gauss(1.0, noise)
+    values = (
+        (RATE.name, "ray", rate * speed),
+        (STARTUP.name, "ray", 10 / rate / speed),
+        (RATE.name, "pool", 100 * speed),
+    )
+    return run_of(number, params, values, topology=topology, block=block)
+
+
+def _id(number: int, topology: Topology, block: int) -> str:
+    return f"b{block:02d}-{topology.name}-c{number:02d}"
+
+
+def run_of(
+    number: int,
+    params: Mapping[str, Value],
+    values: Iterable[tuple[str, str, float]],
+    *,
+    topology: Topology = SINGLE,
+    block: int = 1,
+) -> Run:
+    """A run of cell `number`, with one value of each metric and arm."""
     spec = Spec(
-        id=f"b{block:02d}-{topology.name}-c{number:02d}",
+        id=_id(number, topology, block),
         session="made-up",
         experiment="work",
         cell=f"c{number:02d}",
@@ -66,13 +91,8 @@ def _run(number: int, params: Mapping[str, Value], rate: float, topology: Topolo
         deadline_seconds=60.0,
         guessed_seconds=10.0,
     )
-    speed = (1 + block % 4) * random.Random(spec.id).gauss(1.0, noise)
-    given = (
-        (RATE.name, "ray", rate * speed),
-        (STARTUP.name, "ray", 10 / rate / speed),
-        (RATE.name, "pool", 100 * speed),
-    )
     samples = tuple(
-        Sample(metric=metric, value=value, interval=Interval(0.0, 1.0), arm=arm, turn=1) for metric, arm, value in given
+        Sample(metric=metric, value=value, interval=Interval(0.0, 1.0), arm=arm, turn=1)
+        for metric, arm, value in values
     )
     return Run(spec=spec, status="ok", facts=a_facts(topology), samples=samples)

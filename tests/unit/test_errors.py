@@ -46,6 +46,23 @@ FileNotFoundError: [Errno 2] No such file or directory: 'a'
 """
 
 
+DASHBOARD = """2026-01-01 00:00:01,100\tINFO usage_lib.py:447 -- Usage stats collection is disabled.
+2026-01-01 00:00:30,100\tERROR services.py:1431 -- Failed to start the dashboard , return code 1
+2026-01-01 00:00:30,101\tERROR services.py:1456 -- Error should be written to 'dashboard.log' or 'dashboard.err'. We are\
+ printing the last 20 lines for you. See 'https://docs.ray.io/' to find where the log file is.
+2026-01-01 00:00:30,102\tERROR services.py:1476 --\x20
+The last 20 lines of /tmp/ray/session_1/logs/dashboard.log (it contains the error message from the dashboard):\x20
+2026-01-01 00:00:02,000\tINFO head.py:268 -- Initialize the http server.
+
+2026-01-01 00:00:03,000\tINFO head.py:300 -- The http server listens.
+"""
+DASHBOARD_SAYS = f"""{DASHBOARD}
+Traceback (most recent call last):
+  File "dashboard.py", line 1, in main
+OSError: [Errno 28] No space left on device
+"""
+
+
 @pytest.mark.parametrize(
     ("output", "expected"),
     [
@@ -53,6 +70,9 @@ FileNotFoundError: [Errno 2] No such file or directory: 'a'
         (KIND, KIND_SAYS),
         (KIND_WITH_STACK, KIND_SAYS),
         (RAY, "Some Ray subprocesses exited unexpectedly: gcs_server [exit code=1]"),
+        (DASHBOARD, "Failed to start the dashboard , return code 1"),
+        (DASHBOARD_SAYS, "OSError: [Errno 28] No space left on device"),
+        ("These programs failed:\n  one\n  two\n", "These programs failed: one"),
         (TRACEBACK, "FileNotFoundError: [Errno 2] No such file or directory: 'a'"),
         ("Warning: a\nerror: no such thing.\n", "error: no such thing"),
         ("error: broken\n: exit status 1\n>\n", "error: broken"),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from bench.analysis.arms import ArmRow
 from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence, Severity, about, cell_name
 from bench.analysis.cells import CellReport
-from bench.analysis.comparison import Side, attempts_that_count, log_ratios
+from bench.analysis.comparison import Comparison, Side, attempts_that_count, log_ratios
 from bench.analysis.number_format import label, plain, plural, quantity, span
 from bench.analysis.stats import estimates
 from bench.analysis.steadiness import Label, Steadiness
@@ -341,15 +341,10 @@ def luck(evidence: Evidence) -> Iterator[Caveat]:
     """A verdict that is not significant after correction for the number of comparisons."""
     for cell in evidence.cells:
         row = cell.headline
-        comparison = row.comparison if row else None
-        if (
-            comparison
-            and comparison.verdict in ("faster", "slower")
-            and comparison.p_adjusted is not None
-            and comparison.p_adjusted > MOST_P
-        ):
+        chance = _chance(row.comparison if row else None)
+        if chance:
             text = (
-                f"one of several comparisons: corrected for that, p is {plain(comparison.p_adjusted)} ({comparison.adjustment})."
+                f"one of several comparisons: corrected for that, p is {plain(chance[0])} ({chance[1]})."
                 " More blocks would show whether it is chance."
             )
             yield Caveat(severity="weakens", about=about(cell), text=text)
@@ -360,8 +355,8 @@ def luck_of_changes(evidence: Evidence) -> Iterator[Caveat]:
     weak: dict[str, tuple[float, str]] = {}
     for change in evidence.contrasts:
         for found in change.headline.comparisons if change.headline else ():
-            if found.verdict in SIGNIFICANT and found.p_adjusted is not None and found.p_adjusted > MOST_P:
-                weak[change.title] = max(weak.get(change.title, (0.0, "")), (found.p_adjusted, found.adjustment or ""))
+            if chance := _chance(found):
+                weak[change.title] = max(weak.get(change.title, (0.0, "")), chance)
     if weak:
         title = max(weak, key=lambda title: weak[title])
         p, how = weak[title]
@@ -371,6 +366,13 @@ def luck_of_changes(evidence: Evidence) -> Iterator[Caveat]:
             " More blocks would show whether it is chance."
         )
         yield Caveat(severity="weakens", about=SESSION, text=text)
+
+
+def _chance(found: Comparison | None) -> tuple[float, str] | None:
+    """The corrected p of a difference, and by what it was corrected; None unless it may be chance for all that."""
+    if found is None or found.verdict not in SIGNIFICANT or found.p_adjusted is None or found.p_adjusted <= MOST_P:
+        return None
+    return found.p_adjusted, found.adjustment or ""
 
 
 def order_matters(evidence: Evidence) -> Iterator[Caveat]:

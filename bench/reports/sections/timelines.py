@@ -228,7 +228,8 @@ class _Drawing:
                 self._canvas.range([point[:3] for point in points], colour=self._colour)
             self._canvas.line([point[:2] for point in points], kind=f"fine{dash}", colour=self._colour)
         if not drawn:
-            self._canvas.words(along.begin + 8, row.base - _HIGH / 2 + 4, "not counted here")
+            # Between two lines of the grid, and on none.
+            self._canvas.words(along.begin + 8, row.base - _HIGH / 4 + 4, "not counted here")
 
 
 def ceiling(value: float) -> float:

@@ -74,7 +74,7 @@ class Watch:
                 for name in late
             )
             registered = readiness.describe_registered(topology, late)
-            return TargetFailed(f"{registered} nodes registered in {deadline_seconds:.0f} s. {output}.")
+            return TargetFailed(f"Nodes registered in {deadline_seconds:.0f} s: {registered}. {output}.")
 
         with readiness.registering(topology, steps) as report:
             return readiness.wait_until_ready(

@@ -59,7 +59,7 @@ class RayPods:
         def missing(pods: Sequence[Object]) -> list[str]:
             ready = sum(pod_troubles.is_ready(pod) for pod in pods)
             if not ready == len(pods) == topology.nodes:
-                return [f"{ready} of {topology.nodes} pods are ready" if pods else "no pod exists"]
+                return [f"pods ready: {ready} of {topology.nodes}" if pods else "no pod exists"]
             return [readiness.describe(names)] if (names := late(_addresses(pods))) else []
 
         _check_spread(self._wait(missing, until), nodes_wanted)

@@ -288,7 +288,7 @@ class LocalTarget:
     def _timeout_error(self, state: State, late: Sequence[str]) -> TargetFailed:
         last = "; ".join(f"{name}: {self._reason(name)}" for name in late)
         registered = readiness.describe_registered(state.topology, late)
-        return TargetFailed(f"{registered} nodes registered in {DEADLINE_SECONDS:.0f} s. {last}.")
+        return TargetFailed(f"Nodes registered in {DEADLINE_SECONDS:.0f} s: {registered}. {last}.")
 
     def _reason(self, process: str) -> str:
         return error_in_log(self._state_folder.log(process)) or "its log is empty"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from made_up import RATE, SINGLE
+from made_up import RATE
+from made_up_changes import run_of, session_with
 
 from bench import experiments
 from bench import params as parameters
@@ -14,7 +15,7 @@ from bench.analysis.scaling_series import ScalingSeries, scaling_series
 from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT
 from bench.analysis.table import Table
 from bench.metrics import seconds
-from bench.model import Arm, Interval, Run, Sample, Session, Spec, Value
+from bench.model import Arm, Interval, Run, Sample, Value
 from bench.reports.sections import scaling
 
 TO_TARGET = seconds("time_to_target_seconds", means="time to target")
@@ -23,40 +24,16 @@ CONTROL = Arm(name="ray-unwatched", help="", role="control")
 
 
 def run(number: int, params: dict[str, Value], *, rate: float, block: int = 1, to_target: float | None = None) -> Run:
-    spec = Spec(
-        id=f"b{block}-c{number}",
-        session="made-up",
-        experiment="training",
-        cell=f"c{number:02}",
-        params=params,
-        seed=1,
-        topology=SINGLE,
-        block=block,
-        warmups=0,
-        samples=1,
-        sample_seconds=1.0,
-        deadline_seconds=60.0,
-        guessed_seconds=10.0,
-    )
-    given = {RATE.name: rate} | ({} if to_target is None else {TO_TARGET.name: to_target})
-    samples = tuple(
-        Sample(metric=name, value=value, interval=Interval(0.0, 1.0), arm=ARM.name) for name, value in given.items()
-    )
-    return Run(spec=spec, status="ok", samples=samples)
+    values = {RATE.name: rate} | ({} if to_target is None else {TO_TARGET.name: to_target})
+    return run_of(number, params, [(name, ARM.name, value) for name, value in values.items()], block=block)
 
 
 def asked(*runs: Run) -> Question:
-    session = Session(
-        id="made-up",
-        created="2026-01-01T00:00:00+00:00",
-        target="local",
-        seed=1,
-        profile="tiny",
-        command="",
-        metrics={"training": (RATE, TO_TARGET)},
-        scaling={"training": ("workers",)},
-        arms={"training": (ARM, CONTROL)},
-        specs=tuple(each.spec for each in runs),
+    session = session_with(
+        runs,
+        metrics={"work": (RATE, TO_TARGET)},
+        scaling={"work": ("workers",)},
+        arms={"work": (ARM, CONTROL)},
     )
     return Question(
         session=session,
@@ -140,7 +117,9 @@ def test_a_number_of_workers_with_which_no_training_reached_the_target_is_not_ca
         for number, workers in enumerate((1, 2, 4))
     ]
     missed = Sample(metric=TO_TARGET.name, value=None, reason="not reached", interval=Interval(0.0, 1.0), arm=ARM.name)
-    runs = [replace(each, samples=(*each.samples, missed)) if each.spec.params["workers"] == 1 else each for each in runs]
+    runs = [
+        replace(each, samples=(*each.samples, missed)) if each.spec.params["workers"] == 1 else each for each in runs
+    ]
     by_rate, by_time = scaling_series(asked(*runs))
     assert (by_rate.without, by_time.missing, by_time.without) == ((), 2, (1,))
     assert [(point.workers, point.speed_up) for point in by_time.card.points] == [(2, 1.0), (4, 2.0)]
@@ -199,7 +178,7 @@ def test_a_law_is_told_with_its_intervals_and_with_what_cannot_be_told() -> None
 
 def test_an_arm_that_does_the_same_with_any_number_of_workers_has_no_card() -> None:
     question = asked(*some_runs())
-    alone = replace(question.session, arms={"training": (replace(ARM, scales=False), CONTROL)})
+    alone = replace(question.session, arms={"work": (replace(ARM, scales=False), CONTROL)})
     assert scaling_series(replace(question, session=alone)) == ()
 
 
@@ -266,7 +245,7 @@ def test_a_scaling_series_has_the_ceiling_that_its_own_runs_measured() -> None:
         for each in some_runs()
     ]
     question = asked(*runs)
-    session = replace(question.session, arms={"training": (ARM, CONTROL, most)})
+    session = replace(question.session, arms={"work": (ARM, CONTROL, most)})
     scaling_series_found = scaling_series(replace(question, session=session))
     assert {series.params["model"]: series.ceiling for series in scaling_series_found} == {"small": 50.0, "large": 7.0}
     assert {series.arm for series in scaling_series_found} == {"ray"}

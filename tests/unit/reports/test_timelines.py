@@ -81,6 +81,10 @@ def test_what_was_not_counted_says_so_in_place_of_a_line() -> None:
                     column[:] = type(column)("d", [math.nan] * len(column))
     single = str(pictures(view)[0].svg)
     assert single.count("not counted here") == 1
+    (baseline,) = (float(y) for y in re.findall(r'<text x="[\d.]+" y="([\d.]+)"[^>]*>not counted here<', single))
+    grid = [float(y) for y in re.findall(r'<path class="grid" d="M[\d.]+ ([\d.]+)L', single)]
+    assert len(grid) == 3 * 4
+    assert not [y for y in grid if baseline - 12 <= y <= baseline + 4]
 
 
 @given(st.floats(1e-6, 1e15))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -112,3 +114,16 @@ def test_a_deployment_that_a_session_runs_on_is_not_changed_and_who_runs_is_said
         assert session_lock.running() == {}
     with session_lock.at_rest(session):
         pass
+
+
+def test_a_holder_without_a_command_is_described_without_one() -> None:
+    session = a_session()
+    with (
+        session_lock.alone(session, Path("results/s1"), ""),
+        pytest.raises(DoesNotFit) as refused,
+        held(replace(session, id="b")),
+    ):
+        pass
+    assert f"session {session.id}, process {os.getpid()}, since 2" in refused.value.what
+    assert ": ." not in str(refused.value)
+    assert re.search(r"since [\d:T+-]+\. Wait for it", str(refused.value))

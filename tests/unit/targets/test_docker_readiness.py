@@ -71,7 +71,7 @@ def test_a_node_with_other_cpus_than_asked_for_is_no_slower_number_but_a_failure
     answers["/api/jobs/"] = 200, b"[]"
     answers["/api/v0/nodes"] = ray_nodes(n172_18_0_2=1)
     watch = Watch(client=None, deployment="a", token="t")  # type: ignore[arg-type]  # it is not asked
-    with pytest.raises(TargetFailed, match="head has 1 CPUs, and not 2"):
+    with pytest.raises(TargetFailed, match="head has another size: CPUs 1 instead of 2"):
         watch.missing({"head": a_container()}, a_topology(cpus=2))
 
 

@@ -122,9 +122,9 @@ RIGHT = {"CPU": 2.0, "memory": 4.0 * 2**30, "object_store_memory": 1.0 * 2**30}
     [
         (RIGHT, ""),
         ({**RIGHT, "object_store_memory": RIGHT["object_store_memory"] * 0.995}, ""),
-        ({**RIGHT, "CPU": 1.0}, "1 CPUs, and not 2"),
+        ({**RIGHT, "CPU": 1.0}, "CPUs 1 instead of 2"),
         ({**RIGHT, "memory": 2.0 * 2**30}, "memory"),
-        ({}, "0 CPU"),
+        ({}, "CPUs 0 instead of 2"),
     ],
 )
 def test_a_node_with_other_resources_than_its_topology_says_is_not_ready(has: dict[str, float], word: str) -> None:

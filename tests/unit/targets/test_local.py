@@ -100,7 +100,7 @@ def test_a_cluster_that_is_late_is_given_up_with_the_number_of_nodes(monkeypatch
     monkeypatch.setattr(local, "DEADLINE_SECONDS", 2.0)
     monkeypatch.setattr(local, "new_id", lambda: "0badc0de")
     target = create("local", {"name": "late", "isolation": "loopback"})
-    with pytest.raises(TargetFailed, match=r"0 of 1 nodes registered in 2 s\. head: still loading"):
+    with pytest.raises(TargetFailed, match=r"Nodes registered in 2 s: 0 of 1\. head: still loading"):
         target.up(ONE_NODE)
     assert_nothing_left("late", "0badc0de")
 
