@@ -16,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from bench.errors import BenchError
+from bench.errors import BenchError, Stopped
 from bench.experiments import NAMES, load
 from bench.model import Run, Session
 from bench.options import RunRequest
@@ -46,6 +46,8 @@ def main(
             begin = monotonic()
             try:
                 runs = measure_new(Path(folder), session, chosen.target).runs
+            except Stopped:
+                raise Stopped(f"Stopped in {experiment}; later experiments were not timed.") from None
             except BenchError as error:
                 print(f"{experiment:20}{error}", flush=True)
                 continue
