@@ -149,7 +149,7 @@ def _write_line(recorder: Recorder, line: Sample | NodeUsage) -> None:
         recorder.usage(line)
 
 
-def play(made: BoardSession, records: Path, *, run_seconds: float, present_seconds: float) -> None:
+def play(made: BoardSession, records: Path, *, run_seconds: float, present_seconds: float) -> Recorder:
     """Write the runs one after the other, line by line as time goes on, and at last the one in progress, which stays open."""
     made.send(records, 0)
     for block in sorted({run.spec.block for run in made.ended}):
@@ -158,7 +158,9 @@ def play(made: BoardSession, records: Path, *, run_seconds: float, present_secon
             _write_slowly(recorder, _lines(run), run_seconds)
             recorder.close(run.status, run.reasons)
         made.send(records, block)
-    _write_slowly(_begin(records, made.present), _lines(made.present), present_seconds)
+    present = _begin(records, made.present)
+    _write_slowly(present, _lines(made.present), present_seconds)
+    return present
 
 
 def _write_slowly(recorder: Recorder, lines: Sequence[Sample | NodeUsage], seconds: float) -> None:

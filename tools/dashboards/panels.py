@@ -294,11 +294,11 @@ PanelWithLine = TypeVar("PanelWithLine", timeseries.Panel, BarChart)
 
 
 def with_line(panel: PanelWithLine, limit: float | None) -> PanelWithLine:
-    """Draw a dashed line at `limit`."""
+    """Draw a dashed line at `limit`, in sight whatever the values are."""
     if limit is None:
         return panel
     style = common.GraphThresholdsStyleConfig().mode(kinds.GraphThresholdsStyleMode.DASHED)
-    return panel.thresholds(_steps("transparent", limit)).thresholds_style(style)
+    return panel.thresholds(_steps("transparent", limit)).thresholds_style(style).axis_soft_max(1.2 * limit)
 
 
 def _steps(colour: str, alarm_from: float | None) -> ThresholdsConfig:
