@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 SCREEN = 40  # lines of the short form
+_FEWER = (6, 4, 2)  # rows of the tables that can do with fewer, where all of them have no room
 _ROOM = 400  # for tables: a number that is cut off is worse than a line that is long
 _SIGNS = {"refuses": "!!", "weakens": " !", "note": "  "}
 _MEANINGS = "!! blocks the verdict, ! weakens the verdict"
@@ -35,11 +36,19 @@ def render(
 
 
 def write(content: Document, *, short: bool = False, colour: bool = False, width: int = WIDTH) -> str:
-    """Any document as lines. Its short form has as many caveats as fit on a screen with the rest, and two at the least."""
+    """Any document as lines. Its short form has as many caveats as fit on a screen with the rest, and two at the least.
+
+    Where that is too much, tables of many rows have fewer, and at last one caveat is left.
+    """
     if not short:
         return _written(_parts(content, width), colour=colour)
-    for caveats in range(document.MOST_CAVEATS, document.FEWEST_CAVEATS - 1, -1):
-        page = _written(_short_parts(content, width, caveats), colour=colour)
+    sizes: list[tuple[int, int | None]] = [
+        *((caveats, None) for caveats in range(document.MOST_CAVEATS, document.FEWEST_CAVEATS, -1)),
+        *((document.FEWEST_CAVEATS, rows) for rows in (None, *_FEWER)),
+        (1, _FEWER[-1]),
+    ]
+    for caveats, rows in sizes:
+        page = _written(_short_parts(content, width, caveats, rows), colour=colour)
         if page.count("\n") <= SCREEN:
             break
     return page
@@ -75,12 +84,13 @@ def _lines(page: StringIO) -> str:
     return "\n".join(line.rstrip() for line in page.getvalue().split("\n")).rstrip() + "\n"
 
 
-def _short_parts(content: Document, width: int, caveats: int) -> Iterator[RenderableType]:
+def _short_parts(content: Document, width: int, caveats: int, rows: int | None) -> Iterator[RenderableType]:
     yield from _opening(content, width)
     for section in content.short_sections:
-        if section.short:
+        if short := section.short:
             yield ""
-            yield from _grid(section.short.table, width, title=section.short.title)
+            found = short.fewer(rows) if rows and short.fewer else short.table
+            yield from _grid(found, width, title=short.title)
     if content.caveats:
         shown = content.caveats[:caveats]
         left = len(content.caveats) - len(shown)

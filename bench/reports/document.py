@@ -27,6 +27,9 @@ class Short:
 
     title: str
     table: Table
+    fewer: Callable[[int], Table] | None = (
+        None  # the same with at most so many rows, the most telling ones, and a count of the rest
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -129,12 +129,21 @@ def _interaction(metric: Metric, found: Comparison) -> Cell:
 def short(those: Sequence[Contrast], experiment: str) -> Short:
     """A row a change, the first of each parameter before its others: the factor on each topology, and the verdicts."""
     names = list(dict.fromkeys(each.parameters for each in those))
+    common = names[0][0] if len(names) == 1 and len(names[0]) == 1 else ""
+    title = ", ".join(filter(None, (f"Change of {common}" if common else f"Changes, {_headline(those)}", experiment)))
+    found = _short(those, common, MOST_CHANGES)
+    if len(those) <= MOST_CHANGES:
+        return Short(title=title, table=found)
+    return Short(title=title, table=found, fewer=lambda most: _short(those, common, min(most, MOST_CHANGES)))
+
+
+def _short(those: Sequence[Contrast], common: str, most: int) -> Table:
+    names = list(dict.fromkeys(each.parameters for each in those))
     of_names = {name: [each for each in those if each.parameters == name] for name in names}
     ordered = sorted(those, key=lambda each: (of_names[each.parameters].index(each), names.index(each.parameters)))
-    shown = sorted(ordered[:MOST_CHANGES], key=those.index)
+    shown = sorted(ordered[:most], key=those.index)
     topologies = list(dict.fromkeys(name for each in those if each.headline for name in each.headline.rows))
     heads = [("", False), *((f"factor, {name}", True) for name in topologies), ("verdict", False)]
-    common = names[0][0] if len(names) == 1 and len(names[0]) == 1 else ""
     rows = []
     for each in shown:
         effect = each.headline
@@ -146,8 +155,7 @@ def short(those: Sequence[Contrast], experiment: str) -> Short:
             rows.append(tables.row([title, *values, _verdicts(effect)]))
     if left := len(those) - len(rows):
         rows.append(tables.row([f"... {plural(left, 'more change')}"]))
-    title = ", ".join(filter(None, (f"Change of {common}" if common else f"Changes, {_headline(those)}", experiment)))
-    return Short(title=title, table=tables.table(heads, rows))
+    return tables.table(heads, rows)
 
 
 def _factor(found: Comparison | None) -> str:

@@ -49,22 +49,35 @@ def table(report: Report) -> Table:
 
 def short(report: Report) -> Short:
     """The same with medians alone where they are compared; of many cells the worst and the best."""
+    title, found = tables.without_unit(_name_of_headline(report), _shortened(report, MOST_CELLS))
+    if len(report.cells) <= MOST_CELLS:
+        return Short(title=title, table=found)
+    return Short(title=title, table=found, fewer=lambda most: tables.without_unit("", _shortened(report, most))[1])
+
+
+def _shortened(report: Report, most: int) -> Table:
     several = len({cell.experiment for cell in report.cells}) > 1
     names = {
         about(cell): " ".join(filter(None, (cell.experiment if several else "", cell.cell, params)))
         for cell, params in zip(report.cells, _fewest_params(report.cells), strict=True)
     }
-    shown, left_out = report.cells, len(report.cells) - MOST_CELLS
+    shown, left_out = report.cells, len(report.cells) - most
     if left_out > 0:
-        by_gain = sorted(report.cells, key=lambda cell: cell.gain)
-        shown = (*by_gain[: MOST_CELLS // 2], *by_gain[-(MOST_CELLS // 2) :])
+        ordered = sorted(report.cells, key=lambda cell: (cell.gain, _merit(cell)))
+        shown = (*ordered[: most // 2], *ordered[-(most // 2) :])
     found = _table("", report, names, shown, tables.format_median if len(report.topologies) > 1 else tables.format_side)
     if left_out > 0:
         half = len(shown) // 2
         between = tables.row([f"... {left_out} of {len(report.cells)} cells between"])
         found = tables.table(found.columns, (*found.rows[:half], between, *found.rows[half:]))
-    title, found = tables.without_unit(_name_of_headline(report), found)
-    return Short(title=title, table=found)
+    return found
+
+
+def _merit(cell: CellReport) -> float:
+    """How well a cell does by itself, which orders cells on one topology."""
+    row = cell.headline
+    values = [side.estimate.value for side in row.sides.values() if side.estimate] if row else []
+    return 0.0 if row is None or not values else values[-1] if row.metric.better == "higher" else -values[-1]
 
 
 def _name_of_headline(report: Report) -> str:

@@ -97,12 +97,24 @@ def test_the_default_report_of_a_default_session_fits_on_one_screen(experiment):
     assert max(map(len, page.splitlines())) <= 100
 
 
-@pytest.mark.parametrize(("name", "cells", "rows"), [("all", 8, 8), ("some", 11, 9)])
-def test_of_many_cells_the_default_report_has_the_worst_the_best_and_a_count(name, cells, rows):
-    page = rendered(short=True, cells=cells)
-    shown = re.findall(r"^   (?:c\d\d|\.\.\.).*", page.split("\n Throughput")[1].split("\n\n")[0], re.MULTILINE)
-    assert len(shown) == rows
-    assert any(f"... {cells - 8} of {cells} cells between" in line for line in shown) is (name == "some")
+@pytest.mark.parametrize("topologies", [(SINGLE, MULTI), (SINGLE,)])
+@pytest.mark.parametrize("cells", [9, 12, 24])
+def test_the_default_report_of_many_cells_fits_on_one_screen_with_the_worst_and_the_best(cells, topologies):
+    session, runs = made_up(cells=cells, topologies=topologies)
+    report = analysis.build(session, runs)
+    page = as_text.render(report, short=True)
+    assert len(page.splitlines()) <= 40
+    shown = re.findall(r"^   (c\d\d|\.\.\.).*", page.split("\n Throughput")[1].split("\n\n")[0], re.MULTILINE)
+    between = re.search(r"\.\.\. (\d+) of (\d+) cells between", page)
+    assert int(between[1]) + len(shown) - 1 == int(between[2]) == cells
+
+    def standing(cell):
+        row = cell.headline
+        return row.comparison.ratio.value if row.comparison else row.sides["single"].estimate.value
+
+    ordered = [cell.cell for cell in sorted(report.cells, key=standing)]
+    half = len(shown) // 2
+    assert shown == [*ordered[:half], "...", *ordered[-half:]]
 
 
 @pytest.mark.parametrize("shape", [{}, {"blocks": 3}, {"cells": 1}, {"topologies": (SINGLE,)}, {"link": "loopback"}])
