@@ -116,6 +116,12 @@ class NothingMeasured(BenchError):
     exit_code = 14
 
 
+class ProgramMissing(BenchError):
+    """A program that an option needs is not on PATH."""
+
+    exit_code = 15
+
+
 class Stopped(BenchError):
     """The user stopped it; what was measured is kept."""
 

@@ -7,13 +7,17 @@ Example: bench up --target local --topology multi --link-rate 1gbit
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterator
+
 import typer
 
 from bench import options as o
 from bench.errors import BadInput
 from bench.planning import plan
+from bench.prometheus import boards
 from bench.runner import session_lock
-from bench.targets import Choice, Given, TargetStatus, choose, public
+from bench.targets import Choice, Cluster, Given, TargetStatus, choose, public
 from bench.terminal.answers import say_json
 from bench.terminal.asking import typed_command
 from bench.terminal.output import say
@@ -56,8 +60,17 @@ def command(
         return
     typer.echo(f"{topology.name} runs on {chosen.name}: {', '.join(cluster.nodes)}, network {cluster.link}.")
     typer.echo(f"Dashboard {cluster.dashboard_url}, metrics {cluster.exporter_url}/metrics")
-    if cluster.prometheus_url:
-        typer.echo(f"Prometheus {cluster.prometheus_url}, Grafana {cluster.grafana_url or 'does not run'}")
+    for line in _monitoring(cluster):
+        typer.echo(line)
+
+
+def _monitoring(cluster: Cluster) -> Iterator[str]:
+    if cluster.prometheus_url and cluster.grafana_url:
+        yield f"Prometheus {cluster.prometheus_url}, Grafana {cluster.grafana_url}"
+    elif cluster.prometheus_url:
+        yield f"Prometheus {cluster.prometheus_url}. A Grafana on this machine shows its dashboards if it is started with:"
+        for name, value in boards.own_grafana(cluster.prometheus_url).items():
+            yield f"  {name}={shlex.quote(value)}"
 
 
 def _detected(given: Given) -> Choice:

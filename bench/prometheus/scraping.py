@@ -36,8 +36,11 @@ def pages(nodes: Sequence[str]) -> tuple[Page, ...]:
     return tuple(replace(page, address=f"{page.instance}:{PORTS[page.endpoint]}") for page in pages_of_cluster)
 
 
-def static_config(pages_of_cluster: Sequence[Page], *, cluster: str) -> str:
-    """The configuration of k8s/monitoring, with these pages in place of discovery."""
+def static_config(pages_of_cluster: Sequence[Page], *, cluster: str, own_address: str = "") -> str:
+    """The configuration of k8s/monitoring, with these pages in place of discovery.
+
+    `own_address`: where Prometheus scrapes itself, if that is not its usual port.
+    """
     import yaml
 
     config = yaml.safe_load((MONITORING / "prometheus.yml").read_text())
@@ -52,6 +55,8 @@ def static_config(pages_of_cluster: Sequence[Page], *, cluster: str) -> str:
                 for page in pages_of_cluster
                 if page.job == job["job_name"]
             ]
+        elif own_address:
+            job["static_configs"][0]["targets"] = [own_address]
     text: str = yaml.safe_dump(config, sort_keys=False)
     return text
 

@@ -68,16 +68,19 @@ class StateFolder(Generic[S]):
 
     def remove(self) -> None:
         """Delete the folder, the state last, so that `down` can be repeated after a crash."""
-        if not self.path.exists():
-            return
+        if self.path.exists():
+            self.clear()
+            shutil.rmtree(self.path, ignore_errors=True)
+
+    def clear(self, *, keep: str = "") -> None:
+        """Delete everything in the folder but the state and the entry `keep`."""
         for entry in self.path.iterdir():
-            if entry.name == STATE:
+            if entry.name in (STATE, keep):
                 continue
             if entry.is_dir() and not entry.is_symlink():
                 shutil.rmtree(entry, ignore_errors=True)
             else:
                 entry.unlink(missing_ok=True)
-        shutil.rmtree(self.path, ignore_errors=True)
 
     def lock(self) -> FileLock:
         """The lock that one `up` or `down` holds at a time; it ends with its process. Raises TargetFailed."""

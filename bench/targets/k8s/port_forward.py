@@ -7,42 +7,16 @@ from __future__ import annotations
 
 import argparse
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.errors import TargetFailed
 from bench.targets import processes
 
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.2, 5.0
-_FIRST, _LAST = 32_000, 32_700  # below the ports of outgoing connections, above those of local nodes
-
-
-def free_ports(count: int) -> list[int]:
-    """Free ports of this machine's loopback. Raises TargetFailed if there are too few."""
-    ports: list[int] = []
-    for port in random.SystemRandom().sample(range(_FIRST, _LAST), _LAST - _FIRST):
-        if len(ports) == count:
-            break
-        if not listens(port):
-            ports.append(port)
-    if len(ports) < count:
-        raise TargetFailed(
-            f"Ports {_FIRST} to {_LAST - 1} of 127.0.0.1 are in use, and {count} are needed to reach the cluster.",
-            "End the programs that listen there: ss -tlnp.",
-        )
-    return ports
-
-
-def listens(port: int) -> bool:
-    """Whether a port of this machine's loopback is in use."""
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def start(

@@ -20,6 +20,7 @@ from bench.targets import (
     Cluster,
     Target,
     TargetStatus,
+    free_ports,
     link,
     memory_kills,
     node_names,
@@ -296,10 +297,10 @@ class K8sTarget:
         }
         if state.services:
             is_ours = processes.find(self._options.name, state.services) and services.keys() <= state.ports.keys()
-            if is_ours and all(port_forward.listens(state.ports[name]) for name in services):
+            if is_ours and all(free_ports.listens(state.ports[name]) for name in services):
                 return
             processes.end_all(self._options.name, state.services)
-        ports = dict(zip(services, port_forward.free_ports(len(services)), strict=True))
+        ports = dict(zip(services, free_ports.find(len(services)), strict=True))
         mark = new_mark()
         self._state_folder.write(replace(state, services=mark, ports={**state.ports, **ports}))
         for name, remote in services.items():
@@ -326,7 +327,7 @@ class K8sTarget:
         with steps.step("starting the head's pod", "head's pod started"):
             head = pods.wait_for_head(until)
         mark = new_mark()
-        local = dict(zip(REMOTE, port_forward.free_ports(len(REMOTE)), strict=True))
+        local = dict(zip(REMOTE, free_ports.find(len(REMOTE)), strict=True))
         state = replace(self._state(), pods=mark)
         self._state_folder.write(replace(state, ports={**state.ports, **local}))
         self._forward(f"pod/{head}", {local[name]: remote for name, remote in REMOTE.items()}, mark, log="head")

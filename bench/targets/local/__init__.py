@@ -25,3 +25,9 @@ class Options(targets.Options):
             help="Network between the nodes: auto, namespace or loopback.",
         ),
     ] = "auto"
+    monitoring: Annotated[
+        bool,
+        Option(
+            "--monitoring", rich_help_panel=PANEL, help="Start Prometheus, which must be on PATH, beside the nodes."
+        ),
+    ] = False

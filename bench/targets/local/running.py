@@ -18,7 +18,7 @@ from bench.targets.local import cgroups, namespaces
 from bench.targets.state import STATE
 
 RUN_FOLDER = "RAYMETER_RUN_FOLDER"
-_RECORDS, _NODE, _CGROUP = "RAYMETER_RECORDS", "RAYMETER_NODE", "RAYMETER_NODE_CGROUP"
+RECORDS, NODE, CGROUP = "RAYMETER_RECORDS", "RAYMETER_NODE", "RAYMETER_NODE_CGROUP"
 _ID = re.compile(r"[0-9a-f]{8}")
 
 
@@ -71,7 +71,7 @@ def deployments(name: str) -> tuple[Running, ...]:
         _running(name, deployment_id, environments)
         for deployment_id, environments in environments_by_id.items()
         if any(
-            _RECORDS in environment for environment in environments
+            RECORDS in environment for environment in environments
         )  # others forward the ports of a Kubernetes cluster
     )
 
@@ -100,8 +100,8 @@ def _running(name: str, deployment_id: str, environments: Sequence[dict[str, str
     return Running(
         name=name,
         id=deployment_id,
-        state_folder=Path(values(_RECORDS)[0]).parent,
+        state_folder=Path(values(RECORDS)[0]).parent,
         run_folder=Path((values(RUN_FOLDER) or [""])[0]),
-        nodes=len(values(_NODE)),
-        cgroups=tuple(values(_CGROUP)),
+        nodes=len(values(NODE)),
+        cgroups=tuple(values(CGROUP)),
     )

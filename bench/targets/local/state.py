@@ -16,6 +16,8 @@ from typing import Literal
 from bench.model import Topology
 from bench.targets.state import StateFolder, cannot_write
 
+PROMETHEUS = "prometheus"  # the program, and its folder in that of the deployment
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
@@ -47,6 +49,19 @@ class Node:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Monitoring:
+    """Prometheus beside the nodes. It outlives their cluster, so it has an id of its own."""
+
+    id: str
+    port: int
+    cgroup: str
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class State:
     """Everything that one `up` makes, by name."""
 
@@ -62,10 +77,16 @@ class State:
     topology: Topology
     nodes: tuple[Node, ...]
     ray_settings: Mapping[str, str] = field(default_factory=dict)  # Ray's own, without the RAY_ before them
+    monitoring: Monitoring | None = None  # None: none was asked for
 
     @property
     def head(self) -> Node:
         return self.nodes[0]
+
+    @property
+    def process_ids(self) -> tuple[str, ...]:
+        """The ids by which the processes of the deployment are found."""
+        return (self.id, *([self.monitoring.id] if self.monitoring else []))
 
     @property
     def dashboard_url(self) -> str:
@@ -95,7 +116,7 @@ def boot_id() -> str:
 
 
 class LocalFolder(StateFolder[State]):
-    """The folder of a local deployment: state, token, records and Ray's home."""
+    """The folder of a local deployment: state, token, records, Ray's home, and what Prometheus has and writes."""
 
     @property
     def token_path(self) -> Path:
@@ -108,6 +129,14 @@ class LocalFolder(StateFolder[State]):
     @property
     def ray_home(self) -> Path:
         return self.path / "home"
+
+    @property
+    def prometheus(self) -> Path:
+        return self.path / PROMETHEUS
+
+    def log(self, process: str) -> Path:
+        """The log file of `process`. That of Prometheus is beside its data, which outlives a cluster."""
+        return self.prometheus / "log" if process == PROMETHEUS else super().log(process)
 
     def token(self) -> str:
         """The token; empty before one was made."""

@@ -32,8 +32,29 @@ from bench.targets import (
     worker_starts,
 )
 from bench.targets.bounds import check_sizes, mib
-from bench.targets.local import Options, cgroups, interpreter, namespaces, ports, ray_node, run_folders, running
-from bench.targets.local.state import Node, Ports, State, boot_id, folder_of, new_id, now, run_folder
+from bench.targets.local import (
+    Options,
+    cgroups,
+    interpreter,
+    monitoring,
+    namespaces,
+    ports,
+    ray_node,
+    run_folders,
+    running,
+)
+from bench.targets.local.state import (
+    PROMETHEUS,
+    Monitoring,
+    Node,
+    Ports,
+    State,
+    boot_id,
+    folder_of,
+    new_id,
+    now,
+    run_folder,
+)
 from bench.targets.steps import SILENT, Steps
 
 DEADLINE_SECONDS = 120.0
@@ -61,21 +82,21 @@ class LocalTarget:
         """Check sizes, options, and that this machine has enough CPUs, memory and disk."""
         check_sizes(topology)
         self._isolation()
+        if self._options.monitoring:
+            monitoring.check()
         _check_room(topology)
 
     def up(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN, steps: Steps = SILENT) -> Cluster:
         """Make a cluster of `topology`, in place of the one that this deployment has."""
         check_sizes(topology)
         isolation = self._isolation()
+        if self._options.monitoring:
+            monitoring.check()
         with self._state_folder.lock():
-            if self._state_folder.read():
-                with steps.step("ending the previous cluster", "previous cluster ended"):
-                    self._end()
-            else:
-                self._end()
-            _check_room(topology)
+            kept = self._end_previous(steps)
             try:
-                return self._start_cluster(topology, isolation, ray_settings, steps)
+                _check_room(topology)
+                return self._start_cluster(topology, isolation, ray_settings, steps, kept)
             except BaseException:
                 self._end()
                 raise
@@ -99,7 +120,12 @@ class LocalTarget:
             return TargetStatus(cluster=None, remains=(*folders, *remains), not_ready=str(other or ""))
         not_ready = self._why_not_ready(state)
         if not not_ready:
-            options = replace(self._options, isolation=state.isolation, link_rate=state.link_rate)
+            options = replace(
+                self._options,
+                isolation=state.isolation,
+                link_rate=state.link_rate,
+                monitoring=state.monitoring is not None,
+            )
             return TargetStatus(cluster=self._cluster(state), remains=self._remains(state), options=options)
         return TargetStatus(cluster=None, remains=self._remains(state), not_ready=not_ready)
 
@@ -130,10 +156,10 @@ class LocalTarget:
         return ""
 
     def cpu_seconds(self) -> float | None:
-        """CPU time of Ray's processes and the exporter."""
+        """CPU time of Ray's processes, the exporter and Prometheus."""
         with suppress(BenchError):
             state = self._state_folder.read()
-            return processes.cpu_seconds(state.deployment, state.id) if state else 0.0
+            return sum(processes.cpu_seconds(state.deployment, each) for each in state.process_ids) if state else 0.0
         return None
 
     def idle_load(self) -> None:
@@ -175,33 +201,32 @@ class LocalTarget:
         isolation: Literal["namespace", "loopback"],
         ray_settings: Mapping[str, str],
         steps: Steps,
+        kept: Monitoring | None,
     ) -> Cluster:
+        beside = kept or (monitoring.plan(self._options.name) if self._options.monitoring else None)
         if isolation == "namespace":
             with steps.step("making the network namespaces", "network namespaces made"):
-                state = self._plan_namespaces(topology, ray_settings)
+                state = self._plan_namespaces(topology, ray_settings, beside)
                 for node in state.nodes:
                     namespaces.create_node(state.id, str(state.subnet), node.index, state.link_rate)
             self._start(state, steps)
         else:
             claim = ports.Claim(topology.nodes)
             try:
-                state = replace(
-                    self._plan(topology, "loopback", new_id(), None, claim.ports), ray_settings=ray_settings
-                )
+                planned = self._plan(topology, "loopback", new_id(), None, claim.ports)
+                state = replace(planned, ray_settings=ray_settings, monitoring=beside)
                 self._state_folder.write(state)
                 self._start(state, steps)
             finally:
                 claim.release()
         return self._cluster(state)
 
-    def _plan_namespaces(self, topology: Topology, ray_settings: Mapping[str, str]) -> State:
+    def _plan_namespaces(self, topology: Topology, ray_settings: Mapping[str, str], beside: Monitoring | None) -> State:
         deployment_id = new_id()
         with namespaces.subnet_lock():
             subnet = namespaces.free_subnet(namespaces.taken())
-            state = replace(
-                self._plan(topology, "namespace", deployment_id, subnet, [Ports()] * topology.nodes),
-                ray_settings=ray_settings,
-            )
+            planned = self._plan(topology, "namespace", deployment_id, subnet, [Ports()] * topology.nodes)
+            state = replace(planned, ray_settings=ray_settings, monitoring=beside)
             self._state_folder.write(state)
             namespaces.create_lan(state.id, subnet)
         return state
@@ -252,6 +277,8 @@ class LocalTarget:
         state = _with_cgroups(state)
         run_folders.make(Path(state.run_folder))
         interpreter.link(Path(state.run_folder))
+        if state.monitoring and (started := monitoring.ensure(state, state.monitoring, self._state_folder)):
+            self._started[PROMETHEUS] = started
         for node in state.nodes:
             self._start_one(state, node, node.name, ray_node.ray_command(state, node))
         command = ray_node.exporter_command(state, self._state_folder)
@@ -265,6 +292,8 @@ class LocalTarget:
                 until=time.monotonic() + DEADLINE_SECONDS,
                 poll_seconds=POLL_SECONDS,
             )
+        if state.monitoring:
+            monitoring.wait(state.monitoring, self._state_folder, self._raise_for_ended, steps)
 
     def _missing(self, state: State) -> list[str]:
         agents = {node.name: f"http://{node.address}:{node.ports.agent}/api/healthz" for node in state.nodes}
@@ -304,12 +333,33 @@ class LocalTarget:
         if node.cgroup:
             cgroups.enter(cgroups.mounts(), node.cgroup, self._started[name].pid)
 
+    def _end_previous(self, steps: Steps) -> Monitoring | None:
+        """End the previous cluster, and everything else but a Prometheus that is still wanted, which is returned."""
+        previous = self._state_folder.read()
+        if previous is None:
+            self._end()
+            return None
+        with steps.step("ending the previous cluster", "previous cluster ended"):
+            if not (self._options.monitoring and monitoring.is_running(previous)):
+                self._end()
+                return None
+            self._end_cluster(previous)
+            self._state_folder.clear(keep=PROMETHEUS)
+            return previous.monitoring
+
     def _end(self) -> tuple[str, ...]:
         state = self._state_folder.read()
         if state is None:
+            ended = running.end_orphans(self._options.name)
             self._state_folder.remove()
-            return running.end_orphans(self._options.name)
+            return ended
         ended = self._remains(state)
+        self._end_cluster(state)
+        monitoring.end(state)
+        self._state_folder.remove()
+        return ended
+
+    def _end_cluster(self, state: State) -> None:
         processes.end_all(state.deployment, state.id)
         for process in self._started.values():
             process.poll()  # reaps them: they were children of this process
@@ -320,16 +370,17 @@ class LocalTarget:
         for group in _groups(state):
             cgroups.remove(mounts, group)
         shutil.rmtree(state.run_folder, ignore_errors=True)
-        self._state_folder.remove()
-        return ended
 
     def _remains(self, state: State) -> tuple[str, ...]:
         running_processes = [
-            f"process {process.pid} ({process.info['name']})" for process in processes.find(state.deployment, state.id)
+            f"process {process.pid} ({process.info['name']})"
+            for each in state.process_ids
+            for process in processes.find(state.deployment, each)
         ]
         links = namespaces.existing(state.id, len(state.nodes)) if state.isolation == "namespace" else []
         mounts = cgroups.mounts()
-        groups = [f"control group {group}" for group in _groups(state) if cgroups.exists(mounts, group)]
+        groups_wanted = (*_groups(state), *([state.monitoring.cgroup] if state.monitoring else []))
+        groups = [f"control group {group}" for group in groups_wanted if cgroups.exists(mounts, group)]
         folders = [str(folder) for folder in (state.run_folder, self._state_folder.path) if Path(folder).exists()]
         return (*running_processes, *links, *groups, *folders)
 
@@ -342,6 +393,7 @@ class LocalTarget:
             nodes=tuple(node.name for node in state.nodes),
             link=state.link,
             python=interpreter.path(Path(state.run_folder)),
+            prometheus_url=state.monitoring.url if state.monitoring else None,
         )
 
 

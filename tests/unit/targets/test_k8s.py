@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import socket
 import subprocess
 import sys
 import tarfile
@@ -22,11 +21,10 @@ from bench.errors import BadInput, DoesNotFit, TargetFailed
 from bench.identity import SOURCE
 from bench.model import Topology
 from bench.targets import create, readiness
-from bench.targets.k8s import Options, kubectl, port_forward
+from bench.targets.k8s import Options, kubectl
 from bench.targets.k8s import context as k8s_context
 from bench.targets.k8s import target as k8s
 from bench.targets.k8s.image_delivery import Image, is_same
-from bench.targets.k8s.port_forward import free_ports
 from bench.targets.k8s.sent_code import pack
 from bench.targets.k8s.state import State, folder_of
 from bench.targets.steps import SILENT
@@ -75,22 +73,6 @@ def test_an_image_is_known_by_its_id_or_by_its_labels(there: Image | None, *, sa
 
 def test_two_images_without_labels_are_not_the_same_for_that() -> None:
     assert not is_same(Image(id="a", labels={}), Image(id="b", labels={}))
-
-
-def test_too_few_free_ports_are_an_error_and_no_shorter_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(port_forward, "listens", lambda port: port != 32_500)
-    assert free_ports(1) == [32_500]
-    with pytest.raises(TargetFailed, match=r"32000 to 32699 of 127\.0\.0\.1 are in use, and 2 are needed"):
-        free_ports(2)
-
-
-@pytest.mark.parametrize("count", [0, 2])
-def test_as_many_free_ports_are_found_as_were_asked_for(count: int) -> None:
-    found = free_ports(count)
-    assert len(set(found)) == count
-    for port in found:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", port))
 
 
 def test_a_forward_that_breaks_is_begun_again_and_ends_with_its_keeper(tmp_path: Path) -> None:
