@@ -191,7 +191,7 @@ def _by_block() -> BarChart:
         row="block",
         column="parameters",
         limit=1,
-        empty="No data: no block has a good run on both topologies yet.",
+        empty="Empty until a block has a good run on both topologies.",
     )
 
 
