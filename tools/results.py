@@ -16,7 +16,6 @@ import jinja2
 import typer
 
 from bench.analysis import Report
-from bench.analysis.as_in_study import BesideTable
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import Comparison
 from bench.analysis.contrasts import Contrast, Effect
@@ -84,16 +83,14 @@ class Result:
         """The subject beside another arm, above 1 where it does better: 0.62 [0.60, 0.64]."""
         cell = self.cell(**params)
         name = self._row(cell, metric).metric.name
-        rows = [
-            row
-            for row in cell.arms
-            if (row.arm.name, row.topology, row.metric) == (arm, topology, name) and row.share is not None
-        ]
-        if not rows or rows[0].share is None:
-            raise self._unknown(f"arm {arm} on {topology}", {row.arm.name for row in cell.arms})
-        if rows[0].verdict != verdict:
-            raise self._contradicted(f"{cell.title} beside {arm} on {topology}", rows[0].verdict, verdict)
-        return ratio(rows[0].share)
+        row = self._one(
+            [row for row in cell.arms if (row.arm.name, row.topology, row.metric) == (arm, topology, name)],
+            f"arm {arm} on {topology}",
+            {row.arm.name for row in cell.arms},
+        )
+        if row.share is None or row.verdict != verdict:
+            raise self._contradicted(f"{cell.title} beside {arm} on {topology}", row.verdict, verdict)
+        return ratio(row.share)
 
     def cell(self, **params: Value) -> CellReport:
         """The one cell with these params. Raises BadInput where there is none, or several."""
@@ -158,7 +155,7 @@ class Result:
             f"{beside.table.title}:\n\n{_markdown(as_in_study.table(beside))}"
             for study in self.report.studies
             for beside in study.tables
-            if _has_rows(beside)
+            if beside.is_measured
         )
 
     def _said(self, metric: Metric, found: Comparison | None, verdict: str, what: str) -> str:
@@ -201,10 +198,6 @@ class Result:
         return BadInput(
             f"{self.name}: {what} is {found or 'without a verdict'}, and the page says {said}.", "Correct the page."
         )
-
-
-def _has_rows(beside: BesideTable) -> bool:
-    return any(row.cell for row in beside.rows)
 
 
 def _markdown(found: tables.Table) -> str:

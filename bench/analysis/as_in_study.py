@@ -49,6 +49,11 @@ class BesideTable:
     table: StudyTable
     rows: tuple[BesideRow, ...]
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether the session has a cell of it."""
+        return any(row.cell for row in self.rows)
+
 
 @dataclass(frozen=True, kw_only=True)
 class BesideStudy:

@@ -34,11 +34,12 @@ def _sections(beside: BesideStudy, *, is_scaled: bool) -> Iterator[Section]:
         ),
     )
     for each in beside.tables:
-        is_measured = any(row.cell for row in each.rows)
         yield Section(
             title=each.table.title,
-            table=table(each) if is_measured else None,
-            notes=tuple(_notes(each, is_scaled=is_scaled)) if is_measured else ("no cell of this session repeats it",),
+            table=table(each) if each.is_measured else None,
+            notes=tuple(_notes(each, is_scaled=is_scaled))
+            if each.is_measured
+            else ("no cell of this session repeats it",),
             source="published figures as the study has them; ours are samples in order, and their arithmetic mean",
         )
 
