@@ -15,6 +15,9 @@ from bench.timeline import UNKNOWN, Timeline
 
 PERIOD_SECONDS = 0.1
 MOST_UNSURE = 0.05  # of the time that a reading is of: it would be that much too large or too small
+MOST_SECONDS_TO_REST = (
+    30  # that a reading may take on a node that has no CPU left; what it waits to add is lost after them
+)
 DISK_EVERY = 10  # readings: a node's disk is counted process by process, which takes longer than all the rest
 
 
@@ -66,7 +69,7 @@ class Sampler:
         """Read nothing from now on."""
         self._goes_on.clear()
         self._is_pausing.set()
-        self._rests.wait(10 * PERIOD_SECONDS)
+        self._rests.wait(MOST_SECONDS_TO_REST)
 
     def resume(self) -> None:
         """Read again."""

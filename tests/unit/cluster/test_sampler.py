@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,12 +21,14 @@ class Scripted(NodeReader):
 
     def __init__(self) -> None:
         self.moments = self.disks = 0
-        self.unsure_seconds = 0.0
-        self.fails = False
+        self.unsure_seconds = self.held_up_seconds = 0.0
+        self.fails = self.is_held_up = False
 
     def moment(self, *, anew: bool) -> Moment:
         if self.fails:
             raise ValueError("a file of /proc that is not text")
+        self.is_held_up = self.held_up_seconds > 0
+        time.sleep(self.held_up_seconds)
         self.moments += 1
         at = time.monotonic()
         return Moment(
@@ -44,11 +48,11 @@ class Scripted(NodeReader):
         return 7
 
 
-def until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+def until(is_so: Callable[[], bool], *, pause_seconds: float = 0.01) -> None:
+    deadline = time.monotonic() + 60
     while not is_so():
         assert time.monotonic() < deadline
-        time.sleep(0.01)
+        time.sleep(pause_seconds)
 
 
 def test_each_reading_has_what_was_used_since_the_last_one() -> None:
@@ -148,14 +152,27 @@ def test_what_a_process_used_before_it_was_found_is_in_no_reading() -> None:
 
 
 def test_a_process_that_computes_is_seen_on_its_node() -> None:
-    reader = NodeReader({"RAYMETER_NODE_CGROUP": "", "RAYMETER_LINK": "loopback"})
-    own = Path(f"/proc/{os.getpid()}")
-    reader._processes = Processes(Cgroup(0, ""), frozenset(), listed=(own,))
-    sampler = Sampler(reader, "head")
-    until_cpu = time.process_time() + 0.5
-    while time.process_time() < until_cpu:
-        pass
-    found = sampler.finish()
-    used = sum(cpus * s for cpus, s in zip(found.mean["cpus"], found.seconds, strict=True) if not math.isnan(cpus))
-    assert used >= 0.3
-    assert max(found.mean["memory_bytes"]) > 10 * 2**20
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
+        try:
+            reader = NodeReader({"RAYMETER_NODE_CGROUP": "", "RAYMETER_LINK": "loopback"})
+            reader._processes = Processes(Cgroup(0, ""), frozenset(), listed=(Path(f"/proc/{other.pid}"),))
+            sampler = Sampler(reader, "head")
+
+            def used() -> float:
+                found = sampler.finish()
+                sampler.resume()
+                return sum(cpus * s for cpus, s in zip(found.mean["cpus"], found.seconds, strict=True))
+
+            until(lambda: used() >= 0.3, pause_seconds=0.5)
+            assert max(sampler.finish().mean["memory_bytes"]) > 2**20
+        finally:
+            other.kill()
+
+
+def test_a_reading_that_takes_long_is_still_in_what_was_read() -> None:
+    node = Scripted()
+    sampler = Sampler(node, "head")
+    until(lambda: node.moments > 3)
+    node.held_up_seconds = 1.5
+    until(lambda: node.is_held_up)
+    assert len(sampler.finish()) == node.moments - 1
