@@ -35,10 +35,7 @@ class Interim:
 def interim(session: Session, runs: Sequence[Run]) -> Interim:
     """What `runs` say so far, by the same turns, pairs and excluded blocks as the report of them would."""
     recorded = Table(tuple(attempts_that_count(runs).values()))
-    seen = zip(recorded.runs, exclusions.conditions(recorded), strict=True)
-    excluded = exclusions.decide_exclusions(
-        (each for run, those in seen if run.status == "ok" for each in those), is_forced=session.allow_noise
-    )
+    excluded = exclusions.of_runs(recorded, is_forced=session.allow_noise)
     table = discarding(session, recorded, {})
     question = Question(
         session=session,

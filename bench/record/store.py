@@ -48,6 +48,7 @@ SERIES = "prometheus.om.gz"
 FILES = "files"
 TIMELINE = "timeline.json.gz"  # in FILES
 MOST_PROFILES = 64  # per run
+ENDED = ("ok", "invalid")  # statuses of runs that came to their end, and are not done again by themselves
 DONE = "done.jsonl"  # in FILES: the items that are done, which the run's next attempt does not repeat
 DATA = "data "  # prefix of a data set's name among the checksums of a run
 _OF_RAYMETER = re.compile(r"^\d{8}-\d{6}-(confirm|selfcheck)-")  # sessions that no user planned

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from bench.analysis.number_format import plural
 from bench.errors import DoesNotFit, NothingMeasured, RecordDamaged, RunFailed, RunInvalid
 from bench.history import summaries
 from bench.model import Run, Session
@@ -66,6 +67,8 @@ def announce(result: SessionResult, *, as_json: bool) -> None:
         say_json("report", result.report)
     else:
         typer.echo(result.text(), nl=False)
+    if again := result.report.excluded_blocks:
+        say(f"Measure the {plural(len(again), 'excluded block')} again: `bench resume {result.session.id} --excluded`.")
     say(f"Kept as files: {result.folder / 'report.html'}, report.txt and report.json.")
     if result.dashboards:
         say(f"Dashboards of this session, until `bench down`: {result.dashboards}")

@@ -177,15 +177,29 @@ def run_one(
 
 
 def _send_what_it_needs(folder: Path, spec: Spec, cluster: Cluster) -> None:
-    """Send data sets and the items that earlier attempts have done. Raises DataMissing if a data set is not on this machine."""
+    """Send data sets and the items that attempts have done which came to no end. Raises DataMissing if a data set is not on this machine."""
     for name in spec.data_sets:
         deliver(seeded.find(name), cluster)
-    for attempt in store.attempts(folder, spec):
+    for attempt in _unfinished(folder, spec):
         done = store.run_folder(folder, attempt) / store.FILES / store.DONE
-        is_given = attempt.attempt < spec.attempt and done.is_file() and done.stat().st_size
-        # A damaged attempt has no samples any more, so its items are done again.
-        if is_given and store.run_or_damage(folder, attempt).status != "damaged":
+        if done.is_file() and done.stat().st_size:
             send_done_work(done, attempt, cluster)
+
+
+def _unfinished(folder: Path, spec: Spec) -> list[Spec]:
+    """Return the earlier attempts that `spec` goes on with: those since the last that came to its end.
+
+    A damaged attempt has no samples any more, so its items are done again.
+    """
+    found: list[Spec] = []
+    for attempt in store.attempts(folder, spec):
+        if attempt.attempt < spec.attempt:
+            status = store.run_or_damage(folder, attempt).status
+            if status in store.ENDED:
+                found = []
+            elif status != "damaged":
+                found.append(attempt)
+    return found
 
 
 def _follow(job: _Job) -> RunResult:

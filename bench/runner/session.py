@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -36,10 +36,10 @@ class Work:
         return tuple(wanted[spec.id] for spec in self.session.specs if spec.id in wanted)
 
 
-def remaining(folder: Path, session: Session) -> Work:
+def remaining(folder: Path, session: Session, blocks: Collection[int] = ()) -> Work:
     """Return what `resume` would do. Runs that are ok or invalid are kept; failed, stopped and damaged ones get a new attempt.
 
-    Raises RecordDamaged if the plan was changed since one of its runs was started.
+    All runs of `blocks` get one, so that they are measured side by side again. Raises RecordDamaged if the plan was changed since one of its runs was started.
     """
     store.check_cells(session)
     kept, again, new = [], [], []
@@ -50,7 +50,7 @@ def remaining(folder: Path, session: Session) -> Work:
             continue
         store.check_unchanged(folder, last)
         status = store.run_or_damage(folder, last).status
-        if status in ("ok", "invalid"):
+        if status in store.ENDED and spec.block not in blocks:
             kept.append(last)
         else:
             again.append(replace(last, attempt=last.attempt + 1))

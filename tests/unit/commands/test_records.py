@@ -130,6 +130,12 @@ def test_rm_asks_and_takes_away_what_was_named_and_nothing_else(bench: Typed, mo
     assert list(Path("results").iterdir()) == []
 
 
+def test_a_complete_session_without_an_excluded_block_has_nothing_to_resume(bench: Typed) -> None:
+    code, _, err = bench("resume", FIRST, "--excluded")
+    assert code == 2
+    assert f"{FIRST} is complete, and no block of it is excluded. See it with `bench report {FIRST}`." in err
+
+
 EMPTY = ("", "  ")
 
 

@@ -293,6 +293,35 @@ def test_resume_runs_exactly_what_is_missing(tmp_path: Path, target: FakeTarget,
     assert remaining(folder, session).todo == ()
 
 
+def test_resume_measures_a_block_that_was_excluded_again_as_a_whole(tmp_path: Path, target: FakeTarget) -> None:
+    session = a_session(SPECS)
+    folder = store.create(tmp_path / "results", session)
+    run_all(folder, session, SPECS, target)
+    work = remaining(folder, session, blocks={2})
+    assert (len(work.kept), len(work.again), len(work.new)) == (2, 2, 0)
+    assert [(spec.id, spec.attempt) for spec in work.todo] == [(spec.id, 2) for spec in SPECS if spec.block == 2]
+
+
+def test_a_run_goes_on_with_what_attempts_did_that_came_to_no_end_and_not_with_what_one_did_that_ended(
+    tmp_path: Path, target: FakeTarget, head: FakeHead, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[tuple[int, int]] = []
+
+    def send(_done: object, attempt: Spec, _cluster: object) -> None:
+        given.append((attempt.attempt, attempt_now))
+
+    session = a_session(SPECS[:1])
+    folder = store.create(tmp_path / "results", session)
+    monkeypatch.setattr(run_module, "send_done_work", send)
+    for attempt_now, outcome in enumerate(["FAILED", "FAILED", "SUCCEEDED", "FAILED", "SUCCEEDED"], start=1):
+        head.driver = good_driver if outcome == "SUCCEEDED" else lambda _spec, _folder: "FAILED"
+        run_all(folder, session, remaining(folder, session, blocks={1}).todo, target)
+        files = store.run_folder(folder, replace(SPECS[0], attempt=attempt_now)) / store.FILES
+        files.mkdir(exist_ok=True)
+        (files / store.DONE).write_text("{}\n")
+    assert given == [(1, 2), (1, 3), (2, 3), (4, 5)]
+
+
 @pytest.mark.parametrize("status", ["SUCCEEDED", "FAILED"])
 def test_a_plan_that_was_changed_since_a_run_was_started_is_refused_with_the_difference(
     tmp_path: Path, target: FakeTarget, head: FakeHead, status: str
