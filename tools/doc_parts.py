@@ -152,6 +152,20 @@ def _unit(panel: Mapping[str, Any]) -> str:
     return _UNITS.get(panel["fieldConfig"]["defaults"].get("unit", ""), "")
 
 
+def frames(_app: typer.Typer) -> str:
+    """What a row of each data frame is, and each column with its type and unit."""
+    from bench.analysis.frame_columns import FRAMES
+
+    return "\n\n".join(
+        f"### {name}\n\nA row is {frame.row}.\n\n"
+        + _table(
+            ("column", "type", "unit", "what it is"),
+            [(f"`{each.name}`", each.type, each.unit, each.help) for each in frame.columns],
+        )
+        for name, frame in FRAMES.items()
+    )
+
+
 def coverage(_app: typer.Typer) -> str:
     """How often each interval holds the true value, by simulation, and how wide it is."""
     from tools.interval_coverage import INTERVALS, simulate
@@ -199,6 +213,7 @@ PARTS: dict[str, Callable[[typer.Typer], str]] = {
     "coverage": coverage,
     "experiments": all_experiments,
     "exit codes": exit_codes,
+    "frames": frames,
     "options": options,
     "pages of experiments": pages_of_experiments,
     **{f"experiment {name}": partial(_experiment, name=name) for name in experiments.NAMES},

@@ -18,7 +18,10 @@ File = Annotated[list[Path], typer.Option(metavar="FILE", help="A file with mark
 PAGES = {name: Path(f"docs/experiments/{name}.md") for name in experiments.NAMES}
 FILES = [
     Path("README.md"),
-    *(Path(f"docs/{name}.md") for name in ("commands", "dashboards", "json", "statistics", "troubleshooting")),
+    *(
+        Path(f"docs/{name}.md")
+        for name in ("commands", "dashboards", "frames", "json", "statistics", "troubleshooting")
+    ),
     Path("docs/experiments/index.md"),
     *PAGES.values(),
 ]

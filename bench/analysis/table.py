@@ -134,11 +134,16 @@ class TableColumns(Generic[Row]):
         joined = np.frombuffer(b"".join([rows.codes for rows in self._by_run]), dtype=np.uint32)
         return texts, joined + np.repeat(first, self._counts)
 
-    def text(self, name: str, rows: Positions) -> list[str | None]:
-        """Return a text field of these rows."""
+    def texts(self, name: str) -> tuple[list[str | None], Positions]:
+        """Return a text field of the texts that rows share, and the position in them of each row's."""
         texts, of_row = self._texts
         at = self._layout.texts.index(name)
-        return [texts[which][at] for which in of_row[rows].tolist()]
+        return [of_rows[at] for of_rows in texts], of_row
+
+    def text(self, name: str, rows: Positions) -> list[str | None]:
+        """Return a text field of these rows."""
+        texts, of_row = self.texts(name)
+        return [texts[which] for which in of_row[rows].tolist()]
 
     @cached_property
     def keys(self) -> tuple[list[Any], Positions]:

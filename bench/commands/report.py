@@ -19,19 +19,19 @@ from bench.model import Session
 from bench.options import DEFAULT_OUT, AsJson, OneOf, Out, ReportOptions, SessionName, price_of
 from bench.record import store
 from bench.terminal.answers import refuse_beside_json, say_json
-from bench.terminal.output import page_layout
+from bench.terminal.output import page_layout, say
 
 Format = Annotated[
     str,
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="Output format: text, markdown, json, csv, html, mllog, openmetrics, perf-metrics or junit.",
+        help="Output format: text, markdown, json, csv, html, mllog, openmetrics, perf-metrics, junit or parquet.",
     ),
 ]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Write to this file, e.g. report.html."),
+    typer.Option("--output", "-o", metavar="FILE", help="Write to this file, e.g. report.html; of parquet, a folder."),
 ]
 Delimiter = Annotated[
     str,
@@ -48,6 +48,7 @@ DecimalComma = Annotated[
 
 
 SHORT_BY_DEFAULT = ("text", "markdown")
+PARQUET = "parquet"  # not text as the other formats: a file for each data frame
 AS_MEASURED = ReportOptions()
 
 
@@ -67,18 +68,10 @@ def command(
     from bench.history.timelines import with_timelines
     from bench.planning import contrasted
 
-    if format not in reports.FORMATS:
-        raise BadInput(
-            f"Unknown format {format}.",
-            f"{did_you_mean(format, reports.FORMATS)}Choose from: {', '.join(reports.FORMATS)}.",
-        )
+    _check_format(format, output, detail=detail)
     layout = _layout(format, delimiter, decimal_comma=decimal_comma)
     if format in SHORT_BY_DEFAULT:
         layout["short"] = not detail
-    elif detail:
-        raise BadInput(
-            f"--detail is for {' and '.join(SHORT_BY_DEFAULT)}: {format} always has everything.", "Leave it out."
-        )
     if format == "text" and output is None:
         layout |= page_layout()
     if as_json:
@@ -102,12 +95,36 @@ def command(
     if as_json:
         say_json("report", report)
         return
+    if format == PARQUET and output is not None:
+        from bench.frames import Frames
+
+        written = Frames(planned, runs, lambda: report).write_parquet(output)
+        say(f"Wrote {', '.join(path.name for path in written)}.")
+        return
     layout |= _dashboards(format, stored)
     text = reports.render(format, report, with_timelines(folder, report, runs, format=format), **layout)
     if output is None:
         typer.echo(text, nl=not text.endswith("\n"))  # OpenMetrics must end in its last line
     else:
         store.write_whole(output, text.encode())
+
+
+def _check_format(format: str, output: Path | None, *, detail: bool) -> None:
+    """Raise BadInput for an unknown format, or one that cannot be written as it is asked for."""
+    from bench import reports
+
+    formats = (*reports.FORMATS, PARQUET)
+    if format not in formats:
+        raise BadInput(
+            f"Unknown format {format}.",
+            f"{did_you_mean(format, formats)}Choose from: {', '.join(formats)}.",
+        )
+    if detail and format not in SHORT_BY_DEFAULT:
+        raise BadInput(
+            f"--detail is for {' and '.join(SHORT_BY_DEFAULT)}: {format} always has everything.", "Leave it out."
+        )
+    if format == PARQUET and output is None:
+        raise BadInput("--format parquet writes a file for each data frame.", "Name their folder with --output.")
 
 
 def _dashboards(format: str, session: Session) -> dict[str, object]:

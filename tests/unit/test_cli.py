@@ -448,7 +448,18 @@ def test_a_contrast_of_a_wrong_name_is_refused_in_one_line_before_anything_start
 
 
 def test_help_and_list_import_nothing_heavy() -> None:
-    heavy = ("ray", "numpy", "torch", "tensorflow", "scipy", "pandas", "matplotlib", "sklearn", "statsmodels")
+    heavy = (
+        "ray",
+        "numpy",
+        "torch",
+        "tensorflow",
+        "scipy",
+        "pandas",
+        "pyarrow",
+        "matplotlib",
+        "sklearn",
+        "statsmodels",
+    )
     for words in (["--help"], ["list"]):
         code = (
             "import sys; from bench import cli\n"
