@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 from packaging import tags
 from packaging.markers import Marker, default_environment
 from packaging.requirements import Requirement
@@ -176,3 +177,9 @@ def test_a_file_that_names_an_image_names_the_pinned_one(key: str) -> None:
         for tag in re.findall(rf"(?<![\w/.-]){re.escape(name)}[:@]([\w.-]+)", file.read_text())
     }
     assert {(file, tag) for file, tag in found if f"{name}:{tag}" != VERSIONS[key]} == set()
+
+
+def test_what_a_citation_names_is_what_the_project_says() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert (citation["version"], citation["license"]) == (PROJECT["version"], PROJECT["license"])
+    assert {"cff-version", "message", "title", "authors"} <= citation.keys()
