@@ -43,7 +43,7 @@ LITTLE = {  # how little of an experiment will do; of the others, their tiny pro
     "tune-overhead": ("--set", "trial_seconds=1"),
     "clustering-kernels": ("--set", "jobs=2", "--set", "points=2000", "--set", "iterations=5"),
     "clustering-files": ("--set", "kib=64"),
-    "tune": ("--set", "samples=2", "--set", "max_iterations=2", "--set", "iteration_samples=1000"),
+    "tune": ("--set", "trials=2", "--set", "max_iterations=2", "--set", "iteration_samples=1000"),
     "clustering": ("--set", "jobs=8", "--set", "points=1000"),
 }
 LONGER = ("--set", "batch=1000", "--set", "inputs=50000", "--set", "data_path=by-value")

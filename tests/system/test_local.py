@@ -199,7 +199,7 @@ def test_a_node_that_is_lost_in_a_search_has_its_trials_done_again_and_the_run_s
     # Held-out images are never all seen right, and training ones were after 3 s: the node must be lost before a trial ends.
     long = [
         word
-        for name in ("max_iterations=150", "target_accuracy=1.0", "judged_by=held-out", "samples=2", "hidden_below=64")
+        for name in ("max_iterations=150", "target_accuracy=1.0", "judged_by=held-out", "trials=2", "hidden_below=64")
         for word in ("--set", name)
     ]
     process = bench.start("run", "tune", "--target", "local", "--topology", "multi", "--blocks", "1", *long)

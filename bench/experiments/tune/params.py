@@ -30,7 +30,8 @@ ALONE_SECONDS, POOL_SECONDS, TUNE_SECONDS = 4.6, 8.5, 9.5
 class Params:
     """What can be varied."""
 
-    samples: Annotated[
+    # An amount of work, no count of workers: the CPUs decide how many train at once, and a speed-up means nothing.
+    trials: Annotated[
         int, Meta(ge=1, le=1_000, description="Trials of one search.", extra={"unit": "TRIALS", "amount": True})
     ] = 10
     cpus_per_trial: Annotated[
@@ -141,13 +142,13 @@ class Params:
 
 
 _STUDY_GRIDS: tuple[Mapping[str, tuple[Value, ...]], ...] = (
-    {"samples": (10,), "cpus_per_trial": (1,)},
-    {"samples": (16,), "cpus_per_trial": (1, 2)},
+    {"trials": (10,), "cpus_per_trial": (1,)},
+    {"trials": (16,), "cpus_per_trial": (1, 2)},
 )
 PROFILES = {
     "tiny": Profile(
         help="4 trials of small networks.",
-        grids=({"samples": (4,), "hidden_below": (64,), "max_iterations": (24,)},),
+        grids=({"trials": (4,), "hidden_below": (64,), "max_iterations": (24,)},),
         blocks=6,
         warmups=0,
         samples=1,
@@ -166,11 +167,11 @@ PROFILES = {
         help="As lab, and other searches and schedulers, new actors for each trial, and synthetic images.",
         grids=(
             *_STUDY_GRIDS,
-            {"samples": (16,), "search": ("grid", "optuna")},
-            {"samples": (16,), "scheduler": ("asha", "pbt")},
-            {"samples": (16,), "reuse_actors": (False,)},
-            {"samples": (16,), "threads": (2,)},  # the study's: two threads on one CPU
-            {"samples": (16,), "data": ("synthetic",)},
+            {"trials": (16,), "search": ("grid", "optuna")},
+            {"trials": (16,), "scheduler": ("asha", "pbt")},
+            {"trials": (16,), "reuse_actors": (False,)},
+            {"trials": (16,), "threads": (2,)},  # the study's: two threads on one CPU
+            {"trials": (16,), "data": ("synthetic",)},
         ),
         blocks=12,
         warmups=0,
@@ -213,8 +214,8 @@ def check_fits(params: Params, topology: Topology) -> None:
 
 def busy_workers(params: Params, topology: Topology) -> int:
     """The threads of all trials that there is room for."""
-    trials = cap([topology.cpus_per_node] * topology.nodes, params.cpus_per_trial)
-    return min(trials, params.samples) * (params.threads or params.cpus_per_trial)
+    at_once = cap([topology.cpus_per_node] * topology.nodes, params.cpus_per_trial)
+    return min(at_once, params.trials) * (params.threads or params.cpus_per_trial)
 
 
 def data_sets(params: Params) -> tuple[str, ...]:
@@ -227,10 +228,10 @@ def guess_pass_seconds(params: Params) -> dict[str, tuple[float, ...]]:
     until_target = ENOUGH_IMAGES[params.data] if params.target_accuracy < 1 else math.inf
     images_of_trial = min(params.max_iterations * params.iteration_samples, until_target)
     image_seconds = 2e-6 + 3.3e-8 * (LEAST_HIDDEN + params.hidden_below) / 2
-    work = params.samples * images_of_trial * image_seconds
+    work = params.trials * images_of_trial * image_seconds
     return {
         arms.RAY.name: (TUNE_SECONDS + work / 2,),
-        arms.EMPTY_TRIALS.name: (4.5 + 0.2 * params.samples,),
+        arms.EMPTY_TRIALS.name: (4.5 + 0.2 * params.trials,),
         arms.SEQUENTIAL.name: (ALONE_SECONDS + work,),
         arms.POOL.name: (POOL_SECONDS + work / 2,),
     }

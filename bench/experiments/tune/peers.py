@@ -64,7 +64,7 @@ class TuningPeer:
         with self._pool(processes=processes) as pool:
             return PeerResult(begin=begin, done=list(pool.results("train", items, seconds=SEARCH_SECONDS)))
 
-    def search_by_optuna(self, samples: int, hidden_below: int) -> PeerResult:
+    def search_by_optuna(self, trials: int, hidden_below: int) -> PeerResult:
         """One trial after another, each chosen by Optuna when it knows what came of the ones before."""
         import optuna
 
@@ -75,7 +75,7 @@ class TuningPeer:
         )
         done = []
         with self._pool(processes=1) as pool:
-            for number in range(samples):
+            for number in range(trials):
                 asked = study.ask()
                 config = Config(
                     lr=asked.suggest_float("lr", *LR),
@@ -100,9 +100,9 @@ class TuningPeers:
         """All trials in one process of the first node."""
         return self._result("search", [(items, 1)])
 
-    def by_optuna(self, samples: int, hidden_below: int) -> SearchResult:
+    def by_optuna(self, trials: int, hidden_below: int) -> SearchResult:
         """As many trials as Optuna chooses by itself, in one process of the first node."""
-        return self._result("search_by_optuna", [(samples, hidden_below)])
+        return self._result("search_by_optuna", [(trials, hidden_below)])
 
     def in_pools(self, items: Sequence[Item]) -> SearchResult:
         """The trials dealt to the nodes by their CPUs, each node's in a pool of as many processes as go there."""

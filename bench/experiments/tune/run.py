@@ -27,8 +27,8 @@ def run(params: Params, context: Context) -> Iterator[Sample]:
     """One invocation: the whole search, by every arm in each turn."""
     seed = context.seed
     context.data(params.data, images.checksum(params.data, seed))
-    configs = configurations(params.search, params.samples, seed=seed, hidden_below=params.hidden_below)
-    kind = f"{params.search}, {params.samples} trials, hidden below {params.hidden_below}, seed {seed}"
+    configs = configurations(params.search, params.trials, seed=seed, hidden_below=params.hidden_below)
+    kind = f"{params.search}, {params.trials} trials, hidden below {params.hidden_below}, seed {seed}"
     context.same_everywhere(f"tune: configurations of {kind}", fingerprint(configs))
     with ExitStack() as ends:
         searches = _start(params, context, configs, ends)
@@ -82,7 +82,7 @@ class Searches:
         if arm == arms.POOL:
             return self.peers.in_pools(list(enumerate(self.chosen)) if params.search == "optuna" else items)
         if params.search == "optuna":
-            return self.peers.by_optuna(params.samples, params.hidden_below)
+            return self.peers.by_optuna(params.trials, params.hidden_below)
         return self.peers.one_after_another(items)
 
     def results_of_nodes(self, result: SearchResult) -> Mapping[str, float]:
@@ -97,8 +97,8 @@ class Searches:
         """What every search must be: all trials, none of them lost on the way, and the same results by every arm."""
         params = self.params
         for result in results:
-            if len(result.trials) != params.samples:
-                self.context.invalid(f"{arm.name} did {len(result.trials)} of {params.samples} trials")
+            if len(result.trials) != params.trials:
+                self.context.invalid(f"{arm.name} did {len(result.trials)} of {params.trials} trials")
             room = cap([node.cpus for node in self.nodes], params.cpus_per_trial)
             # Trials that an earlier attempt did have the times of another clock.
             if arm == arms.RAY and not result.reused and (together := most_at_once(result.trials)) > room:
@@ -109,7 +109,7 @@ class Searches:
                 )
             if params.is_repeatable and arm != arms.EMPTY_TRIALS:
                 self.context.same_everywhere(
-                    f"tune: what came of {params.samples} trials, {self.training}", digest(result)
+                    f"tune: what came of {params.trials} trials, {self.training}", digest(result)
                 )
             elif params.is_dealt_again and arm in (arms.RAY, arms.POOL):
                 chosen = fingerprint([trial.config for trial in result.trials])
@@ -147,7 +147,7 @@ class Searches:
         """Write down that a trial is done, and how far the search is."""
         self.journal.append(self.group, [trial])
         self.ended_trials += 1
-        self.context.progress(self.ended_trials, self.params.samples)
+        self.context.progress(self.ended_trials, self.params.trials)
 
     def _search(self) -> SearchResult:
         """Ray's search of those trials that no earlier attempt did."""

@@ -121,7 +121,7 @@ class Searcher:
             if len(errors) > len(collector.given_up) or any(t.failures > RETRIES for t in collector.given_up):
                 first = str(errors[0]).strip().splitlines()[-1]
                 raise RunInvalid(
-                    f"{len(errors)} of {params.samples} trials lost their actors again and again; the first: {first}"
+                    f"{len(errors)} of {params.trials} trials lost their actors again and again; the first: {first}"
                 )
             # Tune retries no trial whose actor is lost while another trial hands it on: those are done anew, as chosen.
             left = {trial.number: trial.config for trial in collector.given_up}
@@ -186,7 +186,7 @@ def _tune_config(params: Params, training: TrainingSettings) -> Any:
     return tune.TuneConfig(
         metric="accuracy",
         mode="max",
-        num_samples=params.samples if params.search == "optuna" else 1,
+        num_samples=params.trials if params.search == "optuna" else 1,
         search_alg=algorithm,
         scheduler=_scheduler(params, training),
         reuse_actors=params.reuse_actors,

@@ -17,14 +17,14 @@ MOMENTUM = (0.1, 0.9)
 LEAST_HIDDEN = 32
 
 
-def configurations(search: Search, samples: int, *, seed: int, hidden_below: int) -> list[Config]:
+def configurations(search: Search, trials: int, *, seed: int, hidden_below: int) -> list[Config]:
     """The trials of a search, in order; those of a longer search begin with those of a shorter one, but for the grid.
 
     Of `optuna` these are stand-ins: what it tries depends on what came of the trials before.
     """
     if search == "grid":
-        return _grid(samples, seed=seed, hidden_below=hidden_below)
-    return [_draw(random.Random(f"{seed}/{number}"), hidden_below) for number in range(samples)]
+        return _grid(trials, seed=seed, hidden_below=hidden_below)
+    return [_draw(random.Random(f"{seed}/{number}"), hidden_below) for number in range(trials)]
 
 
 def fingerprint(configs: Sequence[Config]) -> str:
@@ -32,9 +32,9 @@ def fingerprint(configs: Sequence[Config]) -> str:
     return sha256(repr(list(configs)).encode()).hexdigest()
 
 
-def levels(samples: int) -> int:
+def levels(trials: int) -> int:
     """The fewest levels a parameter that give a grid of at least so many points."""
-    return next(count for count in itertools.count(1) if count**3 >= samples)
+    return next(count for count in itertools.count(1) if count**3 >= trials)
 
 
 def _draw(draw: random.Random, hidden_below: int) -> Config:
@@ -43,9 +43,9 @@ def _draw(draw: random.Random, hidden_below: int) -> Config:
     )
 
 
-def _grid(samples: int, *, seed: int, hidden_below: int) -> list[Config]:
+def _grid(trials: int, *, seed: int, hidden_below: int) -> list[Config]:
     """Points of an even grid, in an order drawn from the seed; as many as asked for."""
-    count = levels(samples)
+    count = levels(trials)
     middles = [(level + 0.5) / count for level in range(count)]
     points = [
         Config(
@@ -56,4 +56,4 @@ def _grid(samples: int, *, seed: int, hidden_below: int) -> list[Config]:
         for lr, momentum, hidden in itertools.product(middles, repeat=3)
     ]
     random.Random(f"{seed}/grid").shuffle(points)
-    return points[:samples]
+    return points[:trials]

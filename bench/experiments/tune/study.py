@@ -14,19 +14,19 @@ SETTINGS: Mapping[str, Value] = {"threads": 2, "scheduler": "asha", "max_iterati
 ROWS = (
     StudyRow(
         what="10 trials of 1 CPU",
-        params={**SETTINGS, "samples": 10, "cpus_per_trial": 1},
+        params={**SETTINGS, "trials": 10, "cpus_per_trial": 1},
         topology="multi",
         published=((12.0,), (55.0,), (4.58,), (90.19,)),
     ),
     StudyRow(
         what="16 trials of 1 CPU",
-        params={**SETTINGS, "samples": 16, "cpus_per_trial": 1},
+        params={**SETTINGS, "trials": 16, "cpus_per_trial": 1},
         topology="multi",
         published=((9.0,), (314.0,), (34.89,), ("not printed",)),
     ),
     StudyRow(
         what="16 trials of 2 CPUs",
-        params={**SETTINGS, "samples": 16, "cpus_per_trial": 2},
+        params={**SETTINGS, "trials": 16, "cpus_per_trial": 2},
         topology="multi",
         published=((), (), (), (187.14,)),
     ),

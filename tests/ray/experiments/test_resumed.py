@@ -19,7 +19,7 @@ from bench.model import Spec
 from bench.record.store import DONE, FILES
 
 JOBS = {"jobs": 300, "job": "empty", "jobs_per_part": 3}
-TRIALS = {"samples": 2, "hidden_below": 48, "iteration_samples": 2_000, "max_iterations": 2, "target_accuracy": 0.8}
+TRIALS = {"trials": 2, "hidden_below": 48, "iteration_samples": 2_000, "max_iterations": 2, "target_accuracy": 0.8}
 
 
 @pytest.mark.timeout(200)

@@ -24,7 +24,7 @@ from bench.experiments.tune.storage import storage
 from bench.model import Sample
 from bench.record.store import DONE
 
-SMALL = {"samples": 3, "hidden_below": 48, "iteration_samples": 2_000, "max_iterations": 4, "target_accuracy": 0.8}
+SMALL = {"trials": 3, "hidden_below": 48, "iteration_samples": 2_000, "max_iterations": 4, "target_accuracy": 0.8}
 
 
 def values(samples: Sequence[Sample], metric: str, arm: str = "ray", point: str = "") -> list[float | None]:

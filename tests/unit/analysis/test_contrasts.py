@@ -355,7 +355,7 @@ def test_of_several_amounts_of_work_none_is_called_the_best():
 
 def test_the_experiments_mark_what_is_an_amount_of_their_work():
     marked = {name: parameters.amounts_of_work(load(name).params) for name in NAMES}
-    assert marked["tune"] == ("samples", "iteration_samples")
+    assert marked["tune"] == ("trials", "iteration_samples")
     assert (marked["inference"], marked["clustering"]) == (("inputs",), ("jobs",))
     totals = {name: [metric.name for metric in load(name).metrics if metric.is_total] for name in NAMES}
     assert totals["tune"] == ["search_seconds"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, get_type_hints
@@ -13,8 +13,10 @@ from builders import a_spec, a_topology
 from msgspec import Meta
 
 from bench import experiments
+from bench import params as parameters
 from bench.errors import BadInput
 from bench.experiments import Experiment, core_rates
+from bench.options import RunRequest
 from bench.planning import needs
 
 GOOD = core_rates.EXPERIMENT
@@ -115,7 +117,7 @@ def test_params_that_say_how_many_work_at_once_are_counted(name: str) -> None:
         ("inference", {"actors": 8}, 8),
         ("parameter-server", {"workers": 4}, 4),
         ("tune", {"threads": 3}, 6),
-        ("tune", {"samples": 1}, 1),
+        ("tune", {"trials": 1}, 1),
         ("core-rates", {}, None),
     ],
 )
@@ -162,3 +164,9 @@ def test_a_module_that_does_not_begin_with_its_title_is_refused(monkeypatch: pyt
     monkeypatch.setattr(core_rates, "__doc__", "What Ray does.")
     with pytest.raises(BadInput, match="must begin with its title, a colon and what it does"):
         experiments.summary("core-rates")
+
+
+@pytest.mark.parametrize("name", experiments.NAMES)
+def test_no_parameter_has_the_name_of_an_option_that_means_something_else(name: str) -> None:
+    options = {field.name for field in fields(RunRequest)}
+    assert {*parameters.declared(experiments.load(name).params)} & options <= {"chaos"}  # the same in both

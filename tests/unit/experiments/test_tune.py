@@ -63,7 +63,7 @@ def test_lab_has_the_scaling_series_of_the_study() -> None:
         for grid in tune.PROFILES["lab"].grids
         for chosen in itertools.product(*grid.values())
     ]
-    assert [(cell["samples"], cell["cpus_per_trial"]) for cell in cells] == [(10, 1), (16, 1), (16, 2)]
+    assert [(cell["trials"], cell["cpus_per_trial"]) for cell in cells] == [(10, 1), (16, 1), (16, 2)]
     assert Params().target_accuracy == 0.99
 
 
@@ -74,7 +74,7 @@ def test_every_cell_of_a_profile_can_be_run(name: str) -> None:
             Params(**parameters.complete(Params, dict(zip(grid, chosen, strict=True))))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("setting", ["samples=0", "search=bayes", "target_accuracy=2", "data=cifar10", "threads=-1"])
+@pytest.mark.parametrize("setting", ["trials=0", "search=bayes", "target_accuracy=2", "data=cifar10", "threads=-1"])
 def test_bad_params_are_refused(setting: str) -> None:
     with pytest.raises(BadInput):
         parameters.settings(Params, [setting])

@@ -11,17 +11,17 @@ from bench.experiments.tune.space import Search, configurations, fingerprint, le
 SEEDS = st.integers(0, 2**40)
 
 
-def draw(search: Search, samples: int, seed: int = 1, hidden_below: int = 512) -> list:
-    return configurations(search, samples, seed=seed, hidden_below=hidden_below)
+def draw(search: Search, trials: int, seed: int = 1, hidden_below: int = 512) -> list:
+    return configurations(search, trials, seed=seed, hidden_below=hidden_below)
 
 
 @given(SEEDS, st.integers(1, 40), st.sampled_from(["random", "grid", "optuna"]))
 def test_the_same_seed_gives_the_same_list_within_the_bounds_of_the_study(
-    seed: int, samples: int, search: Search
+    seed: int, trials: int, search: Search
 ) -> None:
-    found = draw(search, samples, seed)
-    assert found == draw(search, samples, seed)
-    assert len(found) == samples
+    found = draw(search, trials, seed)
+    assert found == draw(search, trials, seed)
+    assert len(found) == trials
     for config in found:
         assert 0.001 <= config.lr <= 0.1
         assert 0.1 <= config.momentum <= 0.9
@@ -40,11 +40,11 @@ def test_sixteen_trials_begin_with_the_ten() -> None:
     assert draw("random", 16)[:10] == draw("random", 10)
 
 
-@pytest.mark.parametrize(("samples", "expected"), [(1, 1), (2, 2), (8, 2), (9, 3), (16, 3), (27, 3), (28, 4)])
-def test_a_grid_has_as_few_levels_as_give_enough_points(samples: int, expected: int) -> None:
-    assert levels(samples) == expected
-    found = draw("grid", samples)
-    assert len(set(found)) == samples
+@pytest.mark.parametrize(("trials", "expected"), [(1, 1), (2, 2), (8, 2), (9, 3), (16, 3), (27, 3), (28, 4)])
+def test_a_grid_has_as_few_levels_as_give_enough_points(trials: int, expected: int) -> None:
+    assert levels(trials) == expected
+    found = draw("grid", trials)
+    assert len(set(found)) == trials
     assert len({config.lr for config in draw("grid", expected**3)}) == expected
 
 
