@@ -34,6 +34,7 @@ class Params:
         DataPath,
         Meta(description="by-value: the driver sends each batch; by-reference: put once; local: made by each actor."),
     ] = "by-value"
+    # No scaling series: calls that wait in an actor's queue add no worker, and only hide the way there and back.
     in_flight: Annotated[
         int, Meta(ge=1, le=1_000, description="Calls that one actor has in flight, at most.", extra={"unit": "CALLS"})
     ] = 4

@@ -146,6 +146,16 @@ def test_a_speed_up_against_more_than_one_worker_says_what_it_is_against() -> No
     assert next(scaling.notes(series)).startswith("speed-ups are against 2 workers, and one was not measured")
 
 
+def test_what_counts_workers_is_a_scaling_series_and_what_is_work_or_waits_in_a_queue_is_none() -> None:
+    marked = {name: parameters.counts_of_workers(experiments.load(name).params) for name in experiments.NAMES}
+    assert {name: counts for name, counts in marked.items() if counts} == {
+        "inference": ("actors",),
+        "parameter-server": ("workers",),
+    }
+    for name, counts in marked.items():
+        assert not {*counts} & {*parameters.amounts_of_work(experiments.load(name).params)}
+
+
 def test_an_experiment_with_a_scaling_series_has_peers_in_one_process_and_in_several() -> None:
     """A speed-up is nothing without its bases: one worker of Ray, one process without Ray, several without Ray."""
     scaling_series_of = {
