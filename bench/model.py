@@ -445,6 +445,9 @@ class Session(RunRequest):
         default_factory=dict
     )  # experiment: its parameters that count workers
     amounts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # and those that are an amount of work
+    changed_units: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict
+    )  # and those that change what a unit of work is, with its name: "job"
     unfit: tuple[str, ...] = ()  # cells of the profile that these nodes are too small for, each with the reason
     dropped: tuple[str, ...] = ()  # what was asked for and is not in the plan, since the budget has no room for it
     scaled: tuple[str, ...] = ()  # what `--scale` made of sizes, as "inference inputs 10,000 instead of 100,000"

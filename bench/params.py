@@ -40,6 +40,7 @@ class Parameter:
     is_scaling: bool = False  # it counts workers: cells that differ in it alone are a scaling series
     is_size: bool = False  # an amount of work, which `--scale` shrinks
     is_amount: bool = False  # an amount of work, whether `--scale` shrinks it or not
+    changes: str = ""  # what one unit of work is called whose size or kind it changes: "job"
 
     @property
     def range(self) -> str:
@@ -145,6 +146,7 @@ def as_declared(name: str, annotation: Any, *, default: Value) -> Parameter:
         is_scaling=bool(extra.get("scaling")),
         is_size=bool(extra.get("size")),
         is_amount=bool(extra.get("size") or extra.get("amount")),
+        changes=extra.get("changes", ""),
     )
 
 
@@ -156,6 +158,11 @@ def counts_of_workers(params: type[Any]) -> tuple[str, ...]:
 def amounts_of_work(params: type[Any]) -> tuple[str, ...]:
     """The parameters that are marked as an amount of work."""
     return tuple(name for name, parameter in declared(params).items() if parameter.is_amount)
+
+
+def changed_units(params: type[Any]) -> dict[str, str]:
+    """The parameters that change what one unit of work is, with what it is called: points of clustering change a job."""
+    return {name: parameter.changes for name, parameter in declared(params).items() if parameter.changes}
 
 
 def parse(parameter: Parameter, text: str) -> Value:

@@ -151,9 +151,10 @@ def _one_change(contrast: Contrast, effect: Effect) -> str:
     ]
     words = f" (both {'differ' if verdicts[0] == 'differs' else verdicts[0]})" if are_alike else ""
     work = f", for {contrast.work_of_headline}" if contrast.work_of_headline else ""
+    work += f", and {contrast.other_units}" if contrast.other_units else ""
     both = effect.interaction
     more = ""
-    if both and both.ratio and both.verdict in ("faster", "slower"):
+    if both and both.ratio and both.verdict in ("faster", "slower", "differs"):
         more = f": {ratio(both.ratio)} times as much on {both.candidate} as on {both.baseline}"
     why = next((f": {found.why}" for found in factors.values() if found.verdict is None), "")
     told = f"with {contrast.instead}, {label(effect.metric)} is {' and '.join(parts)}{words}{work}{more}{why}"
@@ -201,6 +202,7 @@ def _spans(contrasts: Sequence[Contrast]) -> str:
     words = ", ".join(f"{word} in {n} of {count}" if n < count else word for word, n in verdicts.items())
     work = list(dict.fromkeys(filter(None, (each.work_of_headline for each in contrasts))))
     more = f", for {' or '.join(work)}" if work else ""
+    more += "".join(dict.fromkeys(f", and {each.other_units}" for each in contrasts if each.other_units))
     return f"{' and '.join(times)} ({words}){more}"
 
 

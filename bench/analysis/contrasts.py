@@ -62,6 +62,7 @@ class Contrast:
     amounts: tuple[
         str, ...
     ] = ()  # of the parameters, those that are an amount of work: the cells do not do the same work
+    units: tuple[str, ...] = ()  # of work, that the parameters change: one "job" of one cell is not one of the other
     effects: tuple[Effect, ...] = ()  # the subject's headline first
 
     @property
@@ -99,6 +100,11 @@ class Contrast:
     def work_of_headline(self) -> str:
         """The same where the headline is a total, which grows with the work."""
         return self.work if self.headline and self.headline.metric.is_total else ""
+
+    @property
+    def other_units(self) -> str:
+        """Each job is different work; empty where a unit of work is the same in both cells."""
+        return f"each {' and each '.join(self.units)} is different work" if self.units else ""
 
     @property
     def where(self) -> str:
@@ -161,7 +167,8 @@ def planned(session: Session, experiment: str) -> tuple[Contrast, ...]:
     if not named:
         found += _at_once(cells, found)
     amounts = session.amounts.get(experiment, ())
-    return tuple(_contrast(experiment, cells, amounts, *pair) for pair in found)
+    units = session.changed_units.get(experiment, {})
+    return tuple(_contrast(experiment, cells, amounts, units, *pair) for pair in found)
 
 
 def pairs(cells: Cells, changed: Sequence[str]) -> list[tuple[str, str]]:
@@ -204,7 +211,14 @@ def _differing(cells: Cells, one: str, other: str) -> tuple[str, ...]:
     return varied({cell: cells[cell] for cell in (one, other)})
 
 
-def _contrast(experiment: str, cells: Cells, amounts: Collection[str], baseline: str, candidate: str) -> Contrast:
+def _contrast(
+    experiment: str,
+    cells: Cells,
+    amounts: Collection[str],
+    units: Mapping[str, str],
+    baseline: str,
+    candidate: str,
+) -> Contrast:
     one, other = cells[baseline], cells[candidate]
     parameters = _differing(cells, baseline, candidate)
     return Contrast(
@@ -216,6 +230,7 @@ def _contrast(experiment: str, cells: Cells, amounts: Collection[str], baseline:
         after={name: other[name] for name in parameters},
         params={name: one[name] for name in varied(cells) if name not in parameters},
         amounts=tuple(name for name in parameters if name in amounts),
+        units=tuple(dict.fromkeys(units[name] for name in parameters if name in units)),
     )
 
 
@@ -280,7 +295,7 @@ class _Sides:
 
 
 def _effect(sides: _Sides, contrast: Contrast, metric: Metric, arm: Arm, headline: bool) -> Effect | None:
-    if contrast.amounts and metric.is_total:
+    if contrast.units or (contrast.amounts and metric.is_total):
         metric = replace(metric, better=None)  # more work takes longer, and is not slower for it
     rows: dict[str, MetricRow] = {}
     for topology in sides.question.topologies:

@@ -79,13 +79,24 @@ POINT_ITERATIONS_PER_SECOND = {
 class Params:
     """What can be varied. The study's shape is the default."""
 
-    points: Annotated[int, Meta(ge=10, le=10_000_000, description="Vectors in one job.", extra={"unit": "POINTS"})] = (
-        20_000
-    )
-    dimensions: Annotated[int, Meta(ge=1, le=4096, description="Values of one vector.", extra={"unit": "VALUES"})] = 16
-    clusters: Annotated[int, Meta(ge=1, le=65_536, description="Clusters of one job.", extra={"unit": "CLUSTERS"})] = 20
+    points: Annotated[
+        int,
+        Meta(ge=10, le=10_000_000, description="Vectors in one job.", extra={"unit": "POINTS", "changes": "job"}),
+    ] = 20_000
+    dimensions: Annotated[
+        int, Meta(ge=1, le=4096, description="Values of one vector.", extra={"unit": "VALUES", "changes": "job"})
+    ] = 16
+    clusters: Annotated[
+        int, Meta(ge=1, le=65_536, description="Clusters of one job.", extra={"unit": "CLUSTERS", "changes": "job"})
+    ] = 20
     iterations: Annotated[
-        int, Meta(ge=1, le=1000, description="Iterations of each job, all done.", extra={"unit": "ITERATIONS"})
+        int,
+        Meta(
+            ge=1,
+            le=1000,
+            description="Iterations of each job, all done.",
+            extra={"unit": "ITERATIONS", "changes": "job"},
+        ),
     ] = 20
     jobs: Annotated[
         int,

@@ -338,6 +338,7 @@ def make(request: RunRequest, *, now: datetime | None = None, suffix: str | None
         unfit=tuple(unfit),
         scaling={name: parameters.counts_of_workers(experiment(name).params) for name in names},
         amounts={name: parameters.amounts_of_work(experiment(name).params) for name in names},
+        changed_units={name: parameters.changed_units(experiment(name).params) for name in names},
         scaled=tuple(_describe_scale(request)),
         stand_ins=tuple(stand_ins.describe(cell_specs, request.profile, asked.levels)),
         unchecked=tuple(filter(None, (arms.unchecked(name, cell_specs, shapes) for name in names))),

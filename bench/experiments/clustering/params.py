@@ -28,22 +28,43 @@ class Params:
     jobs: Annotated[
         int, Meta(ge=1, le=100_000_000, description="Jobs in one round.", extra={"unit": "JOBS", "size": True})
     ] = 48
-    job: Annotated[Kind, Meta(description="Work of a job: a clustering, CPU time, a sleep, or nothing.")] = "kmeans"
+    job: Annotated[
+        Kind, Meta(description="Work of a job: a clustering, CPU time, a sleep, or nothing.", extra={"changes": "job"})
+    ] = "kmeans"
     job_ms: Annotated[
         float,
-        Meta(ge=0.001, le=60_000, description="Length of a job that spins or sleeps.", extra={"unit": "MILLISECONDS"}),
+        Meta(
+            ge=0.001,
+            le=60_000,
+            description="Length of a job that spins or sleeps.",
+            extra={"unit": "MILLISECONDS", "changes": "job"},
+        ),
     ] = 10.0
     kernel: Annotated[Kernel, Meta(description="Kernel that computes a clustering.")] = "lloyd"
-    points: Annotated[int, Meta(ge=2, le=10_000_000, description="Vectors in a job.", extra={"unit": "VECTORS"})] = (
-        20_000
-    )
-    dimensions: Annotated[int, Meta(ge=1, le=10_000, description="Values of a vector.", extra={"unit": "WEIGHTS"})] = 16
+    points: Annotated[
+        int,
+        Meta(ge=2, le=10_000_000, description="Vectors in a job.", extra={"unit": "VECTORS", "changes": "job"}),
+    ] = 20_000
+    dimensions: Annotated[
+        int, Meta(ge=1, le=10_000, description="Values of a vector.", extra={"unit": "WEIGHTS", "changes": "job"})
+    ] = 16
     clusters: Annotated[
-        int, Meta(ge=1, le=100_000, description="Clusters to find in a job.", extra={"unit": "CLUSTERS"})
+        int,
+        Meta(
+            ge=1,
+            le=100_000,
+            description="Clusters to find in a job.",
+            extra={"unit": "CLUSTERS", "changes": "job"},
+        ),
     ] = 20
     iterations: Annotated[
         int,
-        Meta(ge=1, le=10_000, description="Iterations of Lloyd's algorithm in a job.", extra={"unit": "ITERATIONS"}),
+        Meta(
+            ge=1,
+            le=10_000,
+            description="Iterations of Lloyd's algorithm in a job.",
+            extra={"unit": "ITERATIONS", "changes": "job"},
+        ),
     ] = 20
     jobs_per_part: Annotated[
         int,

@@ -36,9 +36,10 @@ class Params:
     workers: Annotated[
         int, Meta(ge=1, le=1_000, description="Workers, the nodes in turn.", extra={"unit": "WORKERS", "scaling": True})
     ] = 2
-    model: Annotated[models.Name, Meta(description="Network: one convolution; LeNet; ResNet-18; VGG16.")] = (
-        "convolution"
-    )
+    model: Annotated[
+        models.Name,
+        Meta(description="Network: one convolution; LeNet; ResNet-18; VGG16.", extra={"changes": "sample"}),
+    ] = "convolution"
     data: Annotated[
         Data, Meta(description="Training set: cifar10 must be seeded; digits are included; synthetic is generated.")
     ] = "cifar10"

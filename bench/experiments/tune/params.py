@@ -52,13 +52,26 @@ class Params:
         Meta(description="Trial scheduler: fifo ends no trial early, asha ends the worse ones, pbt changes them."),
     ] = "fifo"
     max_iterations: Annotated[
-        int, Meta(ge=1, le=10_000, description="Maximum iterations of a trial.", extra={"unit": "ITERATIONS"})
+        int,
+        Meta(
+            ge=1,
+            le=10_000,
+            description="Maximum iterations of a trial.",
+            extra={"unit": "ITERATIONS", "changes": "trial"},
+        ),
     ] = 100
     target_accuracy: Annotated[
-        float, Meta(ge=0.1, le=1.0, description="Accuracy at which a trial ends.", extra={"unit": "SHARE"})
+        float,
+        Meta(
+            ge=0.1, le=1.0, description="Accuracy at which a trial ends.", extra={"unit": "SHARE", "changes": "trial"}
+        ),
     ] = 0.99
     judged_by: Annotated[
-        JudgedBy, Meta(description="Images whose accuracy must reach the target; both accuracies are recorded.")
+        JudgedBy,
+        Meta(
+            description="Images whose accuracy must reach the target; both accuracies are recorded.",
+            extra={"changes": "trial"},
+        ),
     ] = "training"
     iteration_samples: Annotated[
         int,
@@ -78,7 +91,7 @@ class Params:
             ge=33,
             le=4_096,
             description="Upper bound of units in the hidden layer, exclusive; the lower bound is 32.",
-            extra={"unit": "UNITS"},
+            extra={"unit": "UNITS", "changes": "trial"},
         ),
     ] = 512
     data: Annotated[Source, Meta(description="4,000 digits, all of MNIST (to be seeded), or synthetic images.")] = (

@@ -92,7 +92,9 @@ def section(contrast: Contrast) -> Section:
 
 
 def _other_work(contrast: Contrast) -> str:
-    """What a time of all the work does not show, where the cells do not do as much of it."""
+    """What the factors do not show, where the cells do not do as much work, or not the same."""
+    if contrast.other_units:
+        return f"{contrast.title}: {contrast.other_units}, so that no factor is called faster or slower"
     totals = dict.fromkeys(label(effect.metric) for effect in contrast.effects if effect.metric.is_total)
     if not contrast.work or not totals:
         return ""
@@ -149,7 +151,8 @@ def _short(those: Sequence[Contrast], common: str, most: int) -> Table:
         effect = each.headline
         if effect:
             title = each.title.removeprefix(f"{common} ") + (f", {each.where}" if each.where else "")
-            title += f" ({each.work_of_headline})" if each.work_of_headline else ""
+            different = ", ".join(filter(None, (each.work_of_headline, each.other_units)))
+            title += f" ({different})" if different else ""
             found = {name: row.comparison for name, row in effect.rows.items()}
             values = [_factor(found.get(name)) for name in topologies]
             rows.append(tables.row([title, *values, _verdicts(effect)]))

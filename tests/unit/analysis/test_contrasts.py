@@ -360,3 +360,47 @@ def test_the_experiments_mark_what_is_an_amount_of_their_work():
     totals = {name: [metric.name for metric in load(name).metrics if metric.is_total] for name in NAMES}
     assert totals["tune"] == ["search_seconds"]
     assert totals["inference"] == ["end_to_end_seconds"]
+
+
+def of_other_jobs(single=1.0, multi=1.0):
+    """Jobs of ten times the points, a tenth as many of them a second; the start-up takes ten times as long."""
+    session, runs = session_of([cell(10, 10, points=1), cell(single, multi, points=10)])
+    return analysis.build(replace(session, changed_units={"work": {"points": "job"}}), runs)
+
+
+def test_where_a_unit_of_work_is_another_one_no_factor_is_called_faster_or_slower() -> None:
+    report = of_other_jobs()
+    (contrast,) = report.contrasts
+    assert contrast.other_units == "each job is different work"
+    found = {(each.metric.name, each.arm): each.rows["multi"].comparison.verdict for each in contrast.effects}
+    assert found == {(RATE.name, "ray"): "differs", (RATE.name, "pool"): "equivalent", (STARTUP.name, "ray"): "differs"}
+    assert factor(contrast, "multi") == pytest.approx(0.1)
+    said = report.answer[0].partition("; multi beside single")[0]
+    assert said.endswith("(both differ), and each job is different work")
+    assert not [word for word in ("slower", "faster") if word in said]
+    assert "times as much on multi as on single" in of_other_jobs(1.0, 2.0).answer[0]
+
+
+def test_of_several_other_units_none_is_called_the_best() -> None:
+    session, runs = session_of([cell(10 / n, 10 / n, points=n) for n in (1, 2, 4)])
+    said = analysis.build(replace(session, changed_units={"work": {"points": "job"}}), runs).answer[0]
+    assert "(differs), and each job is different work; multi beside single" in said
+    assert "at best" not in said
+
+
+def test_a_change_that_leaves_the_unit_of_work_alone_keeps_its_verdict_beside_one_that_does_not() -> None:
+    cells = [cell(10 * batch / n, 10 * batch / n, points=n, batch=batch) for n in (1, 10) for batch in (1, 2)]
+    session, runs = session_of(cells)
+    report = analysis.build(replace(session, changed_units={"work": {"points": "job"}}), runs)
+    found = {each.parameters: headline(each).rows["single"].comparison.verdict for each in report.contrasts}
+    assert found == {("points",): "differs", ("batch",): "faster"}
+
+
+def test_the_experiments_mark_what_changes_a_unit_of_their_work() -> None:
+    marked = {name: parameters.changed_units(load(name).params) for name in NAMES}
+    job = dict.fromkeys(("points", "dimensions", "clusters", "iterations"), "job")
+    assert marked["clustering"] == {"job": "job", "job_ms": "job", **job}
+    assert marked["clustering-kernels"] == job
+    assert marked["parameter-server"] == {"model": "sample"}
+    assert set(marked["tune"]) == {"max_iterations", "target_accuracy", "judged_by", "hidden_below"}
+    assert marked["inference"] == {}

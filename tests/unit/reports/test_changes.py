@@ -89,3 +89,18 @@ def test_a_change_of_the_amount_of_work_has_it_beside_its_factor_and_in_a_note()
     assert said in each.notes
     (picture,) = contrast_pictures.factors(report, report.contrasts)
     assert "is better" not in picture.reads
+
+
+def test_a_change_of_the_unit_of_work_says_so_beside_its_factor_and_in_a_note():
+    cells = [({"points": n}, {"single": 10 / n, "multi": 10 / n}) for n in (1, 10)]
+    session, runs = session_of(cells)
+    report = analysis.build(replace(session, changed_units={"work": {"points": "job"}}), runs)
+    (chapter,) = contrasts.chapters(report)
+    first, each, _ = chapter.sections
+    row = first.short.table.rows[0]
+    assert (row.cells[0].words, row.cells[-1].words) == ("1 -> 10 (each job is different work)", "differs")
+    said = "points 1 -> 10: each job is different work, so that no factor is called faster or slower"
+    assert said in first.notes
+    assert said in each.notes
+    words = {cell.words for section in (first, each) for line in section.table.rows for cell in line.cells}
+    assert not words & {"faster", "slower"}
