@@ -10,7 +10,7 @@ from bench.analysis.arms import ArmRow
 from bench.analysis.cells import CellReport, slowest
 from bench.analysis.comparison import Comparison, Verdict, is_enough
 from bench.analysis.contrasts import Contrast, Effect, format_value
-from bench.analysis.number_format import label, percent, plural, quantity, ratio, span, with_interval
+from bench.analysis.number_format import noun, percent, plural, quantity, ratio, span, times_as, with_interval
 from bench.analysis.recommended import sentence as recommended
 from bench.analysis.rows import MetricRow
 from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT
@@ -101,9 +101,9 @@ def _peers(cells: Sequence[CellReport]) -> str:
     metric = _headlines(cells)[0][1].metric
     times = span(1 / _share(arm) for arm in better)
     gain = (
-        f"does {times} times the {label(metric)}"
+        f"reaches {times} times the {noun(metric)}"
         if metric.better == "higher"
-        else f"is {times} times as quick by {label(metric)}"
+        else f"is {times} times as quick by {noun(metric)}"
     )
     return f"{_capital(cells[0].subject)} is not the best way to do this work here: on the same CPUs {names} {gain}{where}."
 
@@ -144,7 +144,7 @@ def _one_change(contrast: Contrast, effect: Effect) -> str:
     verdicts = list(map(_verdict, factors.values()))
     are_alike = len(verdicts) == 2 and len(set(verdicts)) == 1 and verdicts[0] in get_args(Verdict)
     parts = [
-        f"{with_interval(found.ratio, decimals=2)}{'' if number else ' times as high'} on {topology}"
+        f"{with_interval(found.ratio, decimals=2)}{'' if number else f' {times_as(effect.metric)}'} on {topology}"
         f"{'' if are_alike else f' ({_verdict(found)})'}"
         for number, (topology, found) in enumerate(factors.items())
         if found.ratio
@@ -157,7 +157,7 @@ def _one_change(contrast: Contrast, effect: Effect) -> str:
     if both and both.ratio and both.verdict in ("faster", "slower", "differs"):
         more = f": {ratio(both.ratio)} times as much on {both.candidate} as on {both.baseline}"
     why = next((f": {found.why}" for found in factors.values() if found.verdict is None), "")
-    told = f"with {contrast.instead}, {label(effect.metric)} is {' and '.join(parts)}{words}{work}{more}{why}"
+    told = f"with {contrast.instead}, {noun(effect.metric)} is {' and '.join(parts)}{words}{work}{more}{why}"
     return _capital(f"{contrast.at_once}: {told}" if contrast.at_once else told)
 
 
@@ -165,7 +165,7 @@ def _many_changes(contrasts: Sequence[Contrast]) -> str:
     """By the parameters that were changed: the least and the greatest factor on each topology, and the verdicts."""
     metric = next(each.headline.metric for each in contrasts if each.headline)
     if len({(each.parameters, each.baseline) for each in contrasts}) == 1 and not contrasts[0].at_once:
-        return _capital(f"with {_levels(contrasts)}, {label(metric)} is {_spans(contrasts)}{_best(contrasts, metric)}")
+        return _capital(f"with {_levels(contrasts)}, {noun(metric)} is {_spans(contrasts)}{_best(contrasts, metric)}")
     parts = []
     for names in list(dict.fromkeys(each.parameters for each in contrasts))[:MOST_PARAMETERS]:
         those = [each for each in contrasts if each.parameters == names]
@@ -173,7 +173,7 @@ def _many_changes(contrasts: Sequence[Contrast]) -> str:
         parts.append(f"with {together} {_spans(those)}")
     left = len({each.parameters for each in contrasts}) - len(parts)
     more = f"; and {left} more" if left else ""
-    return f"{_capital(label(metric))} by what was varied: {'; '.join(parts)}{more}"
+    return f"{_capital(noun(metric))} by what was varied: {'; '.join(parts)}{more}"
 
 
 def _levels(contrasts: Sequence[Contrast]) -> str:
@@ -190,11 +190,12 @@ def _levels(contrasts: Sequence[Contrast]) -> str:
 def _spans(contrasts: Sequence[Contrast]) -> str:
     """1.8 to 3.6 times as high on single and 1.7 to 3.1 on multi (faster), for 2 to 4 times the samples."""
     by_topology: dict[str, list[Comparison]] = {}
-    for effect in [each.headline for each in contrasts if each.headline]:
+    effects = [each.headline for each in contrasts if each.headline]
+    for effect in effects:
         for topology, found in _factors(effect).items():
             by_topology.setdefault(topology, []).append(found)
     times = [
-        f"{span(found.ratio.value for found in those if found.ratio)}{'' if number else ' times as high'} on {topology}"
+        f"{span(found.ratio.value for found in those if found.ratio)}{'' if number else f' {times_as(effects[0].metric)}'} on {topology}"
         for number, (topology, those) in enumerate(by_topology.items())
     ]
     verdicts = Counter(_verdict(found) for those in by_topology.values() for found in those)
@@ -228,13 +229,13 @@ def _between(cells: Sequence[CellReport]) -> str:
     row, first = compared[0]
     both = f"{first.candidate} beside {first.baseline}"
     if len(compared) == 1:
-        return f"{_capital(both)}: {label(row.metric)} is {_one(first)}."
+        return f"{_capital(both)}: {noun(row.metric)} is {_one(row.metric, first)}."
     counts = _counts([comparison for _, comparison in compared], len(cells))
     values = span(comparison.ratio.value for _, comparison in compared if comparison.ratio)
     worst = slowest(cells)
     at_worst = worst.headline.comparison.ratio if worst.headline and worst.headline.comparison else None
     interval = f", at worst {ratio(at_worst)} in {worst.cell}" if at_worst else ""
-    return f"{_capital(both)}: {counts}; {label(row.metric)} is {values} times as high{interval}."
+    return f"{_capital(both)}: {counts}; {noun(row.metric)} is {values} {times_as(row.metric)}{interval}."
 
 
 def _counts(compared: Sequence[Comparison], cells: int) -> str:
@@ -247,8 +248,8 @@ def _verdict(comparison: Comparison) -> str:
     return comparison.verdict or ("refused" if comparison.refused else "no verdict")
 
 
-def _one(comparison: Comparison) -> str:
-    times = f"{ratio(comparison.ratio)} times as high" if comparison.ratio else "not known"
+def _one(metric: Metric, comparison: Comparison) -> str:
+    times = f"{ratio(comparison.ratio)} {times_as(metric)}" if comparison.ratio else "not known"
     pairs = plural(comparison.pairs, "pair")
     if comparison.refused:
         return f"{times} ({pairs}), and the verdict is refused: {comparison.why}"
@@ -275,7 +276,7 @@ def _absolute(cells: Sequence[CellReport]) -> str:
             if side.estimate:
                 value = quantity(row.metric, side.estimate.value)
                 more = "" if len(cells) == 1 else f" in the first of {len(cells)} cells"
-                return f"On {topology} the {label(row.metric)} is {value}{more}{_beside(cell, row, topology, cells=len(cells))}."
+                return f"On {topology} the {noun(row.metric)} is {value}{more}{_beside(cell, row, topology, cells=len(cells))}."
     return ""
 
 

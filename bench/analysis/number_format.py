@@ -15,6 +15,10 @@ _IEC = ((2.0**30, "Gi"), (2.0**20, "Mi"), (2.0**10, "Ki"))
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 _NOTHING = 1e-9  # in the unit that is shown: what is left of 0 by rounding
 _MOST_DIGITS = 5  # of one number: an interval of width nearly 0 is no reason for more
+_RATES = frozenset({"throughput", "goodput", "bandwidth", "rate", "speed"})
+_TIMES = frozenset({"time", "latency", "lateness", "overhead", "task"})
+_PREPOSITIONS = frozenset({"of", "at", "to", "per", "in", "by", "for", "each", "beyond"})
+_OF_SEVERAL = {"rate": "rate", "time": "number", "size": "amount", "count": "number", "ratio": "ratio"}
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,23 @@ def label(metric: Metric) -> str:
     else:
         name = name.removesuffix(f"_{_UNIT_WORDS.get(metric.unit, metric.unit)}")
     return name.replace("_", " ").replace("cpu seconds", "CPU time").replace("cpu percent", "CPU use")
+
+
+def noun(metric: Metric) -> str:
+    """The metric's name as the subject of a sentence, always in the singular: throughput, rate of jobs, search time."""
+    name = label(metric)
+    words = name.split()
+    before = next((at for at, word in enumerate(words) if word in _PREPOSITIONS), len(words))
+    if any(word.endswith("s") and not word.endswith("ss") for word in words[:before]):
+        return f"{_OF_SEVERAL[metric.kind]} of {name}"
+    if metric.kind == "rate" and not _RATES & {*words}:
+        return f"{name} rate"
+    return f"{name} time" if metric.kind == "time" and not _TIMES & {*words} else name
+
+
+def times_as(metric: Metric) -> str:
+    """How a factor of `metric` is said: times as high, of a time times as long."""
+    return "times as long" if metric.kind == "time" else "times as high"
 
 
 def span(values: Iterable[float]) -> str:

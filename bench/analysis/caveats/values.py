@@ -10,7 +10,7 @@ from bench.analysis.arms import ArmRow
 from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence, Severity, about, cell_name
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import Comparison, Side, attempts_that_count, log_ratios
-from bench.analysis.number_format import label, plain, plural, quantity, span
+from bench.analysis.number_format import noun, plain, plural, quantity, span
 from bench.analysis.stats import estimates
 from bench.analysis.steadiness import Label, Steadiness
 from bench.analysis.table import Selection
@@ -121,7 +121,7 @@ def _worse(
     times = span(1 / row.share.value for _, row in rows if row.share)
     metric = cells[0].rows[0].metric
     what = (
-        f"{times} times its {label(metric)}" if metric.better == "higher" else f"{label(metric)} {times} times as short"
+        f"{times} times its {noun(metric)}" if metric.better == "higher" else f"{noun(metric)} {times} times as short"
     )
     where = _where(experiment, [cell.cell for cell, _ in rows], cells, evidence)
     topologies = " and ".join(dict.fromkeys(row.topology for _, row in rows))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from bench.analysis.arms import ArmRow, cost_of_measuring
 from bench.analysis.cells import CellReport
-from bench.analysis.number_format import Scale, label, plain, ratio, scale_for, with_interval
+from bench.analysis.number_format import Scale, label, noun, plain, ratio, scale_for, with_interval
 from bench.reports import tables
 from bench.reports.document import CellView, Section, Short
 from bench.reports.sections import multiple_comparison
@@ -98,4 +98,4 @@ def cost_of_measuring_lines(cell: CellReport) -> Iterator[str]:
     }
     if costs:
         parts = (f"{with_interval(cost, _PERCENT)} % on {topology}" for topology, cost in costs.items())
-        yield (f"measuring itself costs this much {label(cell.rows[0].metric)}: {', '.join(parts)}")
+        yield (f"measuring itself costs this much of the {noun(cell.rows[0].metric)}: {', '.join(parts)}")

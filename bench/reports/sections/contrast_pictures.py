@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bench.analysis import Report
 from bench.analysis.contrasts import Contrast
-from bench.analysis.number_format import label, percent, ratio
+from bench.analysis.number_format import noun, percent, ratio
 from bench.analysis.stats.estimates import Estimate
 from bench.reports.document import name_of
 from bench.reports.drawing.axes import Axis
@@ -60,7 +60,7 @@ def _factors(shown: Sequence[Contrast], look: Look, margin: float) -> Picture:
         factors_said = " and ".join(f"{ratio(factor)} on {topology}" for topology, factor in found.items())
         sentences.append(f"{names[id(each)]}: {factors_said}")
     metrics = [each.headline.metric for each in shown if each.headline]
-    what, direction = label(metrics[0]), better(metrics[0]) if all(each.better for each in metrics) else ""
+    what, direction = noun(metrics[0]), better(metrics[0]) if all(each.better for each in metrics) else ""
     canvas.words((across.begin + across.end) / 2, bottom + 36, f"factor of {what}, 1 is no change", anchor="middle")
     first = shown[0]
     return Picture(

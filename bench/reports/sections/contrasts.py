@@ -8,7 +8,7 @@ from functools import partial
 from bench.analysis import Report
 from bench.analysis.comparison import Comparison
 from bench.analysis.contrasts import Contrast, Effect
-from bench.analysis.number_format import label, plural, ratio, with_interval
+from bench.analysis.number_format import label, noun, plural, ratio, with_interval
 from bench.model import Metric, Run
 from bench.reports import tables
 from bench.reports.document import Chapter, Section, Short
@@ -50,7 +50,7 @@ def chapters(report: Report, _: Sequence[Run] = ()) -> Iterator[Chapter]:
 
 
 def _headline(those: Sequence[Contrast]) -> str:
-    return next(label(each.headline.metric) for each in those if each.headline)
+    return next(noun(each.headline.metric) for each in those if each.headline)
 
 
 def overview(those: Sequence[Contrast]) -> Table:
@@ -95,7 +95,7 @@ def _other_work(contrast: Contrast) -> str:
     """What the factors do not show, where the cells do not do as much work, or not the same."""
     if contrast.other_units:
         return f"{contrast.title}: {contrast.other_units}, so that no factor is called faster or slower"
-    totals = dict.fromkeys(label(effect.metric) for effect in contrast.effects if effect.metric.is_total)
+    totals = dict.fromkeys(noun(effect.metric) for effect in contrast.effects if effect.metric.is_total)
     if not contrast.work or not totals:
         return ""
     return f"{contrast.title}: {contrast.work}, so that a longer {' or '.join(totals)} is not slower"

@@ -9,7 +9,7 @@ from bench.analysis import Report
 from bench.analysis.cells import CellReport, slowest
 from bench.analysis.comparison import Side, is_enough
 from bench.analysis.contrasts import Contrast
-from bench.analysis.number_format import Scale, label, percent, plain, plural, ratio, scale_for
+from bench.analysis.number_format import Scale, noun, percent, plain, plural, ratio, scale_for
 from bench.analysis.rows import MetricRow
 from bench.analysis.stats.estimates import Estimate
 from bench.model import Metric
@@ -43,7 +43,7 @@ def _largest_change(contrasts: Sequence[Contrast]) -> Iterator[Figure]:
         yield Figure(
             value=plain(factor.value),
             unit="times",
-            what=f"{label(row.metric)} with {change.instead}{where}, on {topology}: {word}",
+            what=f"{noun(row.metric)} with {change.instead}{where}, on {topology}: {word}",
             more=f"{ratio(factor)}, {plural(comparison.pairs, 'pair')}",
             tone=tables.TONES.get(comparison.verdict or "", ""),
         )
@@ -76,18 +76,18 @@ def _of_cell(cell: CellReport, where: str) -> Iterator[Figure]:
 def _headline(row: MetricRow, where: str) -> Iterator[Figure]:
     found = row.comparison
     if found is None or found.ratio is None:
-        yield from _last_side(row, f"{label(row.metric)}{where}")
+        yield from _last_side(row, f"{noun(row.metric)}{where}")
         return
     verdict = tables.ratio_and_verdict(row)[1]
     word, tone = (verdict.words, verdict.tone) if isinstance(verdict, tables.Cell) else (verdict, "")
     yield Figure(
         value=plain(found.ratio.value),
         unit="times",
-        what=f"{label(row.metric)} of {found.candidate} beside {found.baseline}{where}: {word}",
+        what=f"{noun(row.metric)} of {found.candidate} beside {found.baseline}{where}: {word}",
         more=f"{ratio(found.ratio)}, {plural(found.pairs, 'pair')}",
         tone=tone,
     )
-    yield from _last_side(row, f"{label(row.metric)}{where}")
+    yield from _last_side(row, f"{noun(row.metric)}{where}")
 
 
 def _last_side(row: MetricRow, what: str) -> Iterator[Figure]:
@@ -123,7 +123,7 @@ def _peer(cell: CellReport, row: MetricRow, where: str) -> Iterator[Figure]:
         yield Figure(
             value=plain(1 / share.value),
             unit="times",
-            what=f"{label(row.metric)} of {arm.arm.name} beside {cell.subject}, on {last}{where}",
+            what=f"{noun(row.metric)} of {arm.arm.name} beside {cell.subject}, on {last}{where}",
             more=f"{cell.subject}/{arm.arm.name} {ratio(share)}",
         )
 

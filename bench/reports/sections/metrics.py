@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import NOT_MEASURED, Comparison, Side
 from bench.analysis.levels import Allocation
-from bench.analysis.number_format import Scale, label, percent, plain, plural
+from bench.analysis.number_format import Scale, label, noun, percent, plain, plural
 from bench.analysis.rows import MetricRow
 from bench.analysis.steadiness import FEWEST_INVOCATIONS, FEWEST_SAMPLES, Steadiness
 from bench.reports import tables
@@ -85,7 +85,7 @@ def notes(cell: CellReport) -> Iterator[str]:
             gaps.setdefault(why, []).append(block)
         yield "no pair in " + "; ".join(f"block {', '.join(map(str, blocks))} ({why})" for why, blocks in gaps.items())
     if headline and found and found.verdict == "undecided":
-        yield f"{label(headline.metric)} is undecided: {found.why}"
+        yield f"{noun(headline.metric)} is undecided: {found.why}"
 
 
 def _missing_on_one_side(cell: CellReport) -> Iterator[str]:

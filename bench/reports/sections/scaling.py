@@ -7,7 +7,7 @@ from functools import partial
 from itertools import groupby
 
 from bench.analysis import Report
-from bench.analysis.number_format import label, plain, plural, quantity, scale_for
+from bench.analysis.number_format import label, noun, plain, plural, quantity, scale_for
 from bench.analysis.scaling_series import ScalingSeries
 from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT
 from bench.analysis.stats.scaling import Bounds, Point
@@ -77,7 +77,7 @@ def notes(series: ScalingSeries) -> Iterator[str]:
     if card.points and card.points[0].workers > 1:
         fewest = card.points[0].workers
         fewer = [each for each in series.without if each < fewest]
-        why = f"no run with {fewer[0]} has a {label(series.metric)}" if fewer else "one was not measured"
+        why = f"no run with {fewer[0]} has a {noun(series.metric)}" if fewer else "one was not measured"
         yield (
             f"speed-ups are against {fewest} {series.parameter}, and {why}:"
             f" what these lose against {fewer[0] if fewer else 'one'} does not show"
@@ -105,7 +105,7 @@ def _survivors(series: ScalingSeries) -> str:
     """What the speed-ups leave out, such as trainings that did not reach the target."""
     have = f"{plural(series.missing, 'run has', 'runs have')} none"
     longer = " and would take longer" if series.metric.means == "time to target" else ""
-    return f"speed-ups are of the runs that have a {label(series.metric)}: {have}{longer}"
+    return f"speed-ups are of the runs that have a {noun(series.metric)}: {have}{longer}"
 
 
 def at_best(all_series: Sequence[ScalingSeries]) -> Iterator[str]:
@@ -211,7 +211,7 @@ def _speed_up(all_series: Sequence[ScalingSeries], arms: Sequence[str], look: Lo
         all_series,
         kind=f"speed-up-{first.metric.name}-{fewest}-{arms[0]}",
         title=f"Speed-up by {_measure(first)}, against {first.parameter}{f', relative to {fewest}' if fewest > 1 else ''}",
-        says=f"Speed-up by {label(first.metric)}: {'; '.join(sentences)}.",
+        says=f"Speed-up by {noun(first.metric)}: {'; '.join(sentences)}.",
         reads=(
             f"A mark is the median over blocks of how many times as fast it is as with {fewest}, each block by itself. On the"
             f" dotted line twice as many {first.parameter} are twice as fast. Both axes are logarithmic.{left_out}{_crowded(all_series)}"

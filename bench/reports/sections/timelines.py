@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.analysis.number_format import Scale, label, percent, scale_for
+from bench.analysis.number_format import Scale, noun, percent, scale_for
 from bench.analysis.timelines import Phase, phases, shown
 from bench.metrics import rate, size
 from bench.model import Metric, Run
@@ -98,7 +98,7 @@ def _picture(run: Run, tops: Sequence[float], view: CellView) -> Picture:
     means = ", ".join(filter(None, map(drawing.mean_cpu, drawing.recorded)))
     row = view.cell.headline
     is_chosen = row is not None and max(len(side.values) for side in row.sides.values()) > 1
-    chosen = f", the median one by {label(row.metric)}" if row and is_chosen else ""
+    chosen = f", the median one by {noun(row.metric)}" if row and is_chosen else ""
     return Picture(
         title=f"CPU, memory, network and disk over time: {topology}",
         canvas=drawing.draw(),

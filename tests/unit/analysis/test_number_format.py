@@ -1,9 +1,24 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from bench.analysis.number_format import Scale, label, percent, plain, plural, quantity, ratio, span, with_interval
+from bench.analysis.number_format import (
+    Scale,
+    label,
+    noun,
+    percent,
+    plain,
+    plural,
+    quantity,
+    ratio,
+    span,
+    times_as,
+    with_interval,
+)
 from bench.analysis.stats.estimates import Estimate
+from bench.experiments import NAMES, load
 from bench.model import Metric
 
 
@@ -91,3 +106,38 @@ def test_words_agree_with_their_number():
 
 def test_what_rounding_leaves_of_nothing_is_nothing():
     assert quantity(Metric(name="sent_bytes", unit="B", better="lower", kind="size"), -1.46e-16) == "0 B"
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "kind", "said"),
+    [
+        ("throughput_inputs_per_second", "inputs/s", "rate", "throughput"),
+        ("goodput_bytes_per_second", "B/s", "rate", "goodput"),
+        ("jobs_per_second", "jobs/s", "rate", "rate of jobs"),
+        ("calls_per_second", "calls/s", "rate", "rate of calls"),
+        ("read_bytes_per_second", "B/s", "rate", "read rate"),
+        ("search_seconds", "s", "time", "search time"),
+        ("startup_seconds", "s", "time", "startup time"),
+        ("time_to_target_seconds", "s", "time", "time to target"),
+        ("call_latency_p50_seconds", "s", "time", "call latency p50"),
+        ("overhead_per_task_seconds", "s", "time", "overhead per task"),
+        ("cpu_seconds_per_job", "s/job", "time", "CPU time"),
+        ("projected_hours", "h", "time", "number of projected hours"),
+        ("jobs_set_aside", "jobs", "count", "number of jobs set aside"),
+        ("iterations_to_target", "iterations", "count", "number of iterations to target"),
+        ("payload_bytes_per_input", "B/input", "size", "amount of payload bytes"),
+        ("peak_memory_bytes", "B", "size", "peak memory"),
+        ("success_ratio", "1", "ratio", "success ratio"),
+        ("share_of_jobs", "jobs/job", "ratio", "share of jobs"),
+    ],
+)
+def test_a_metric_is_the_subject_of_a_sentence_in_the_singular(name, unit, kind, said):
+    assert noun(a_metric(name, unit, kind)) == said
+
+
+@pytest.mark.parametrize("experiment", NAMES)
+def test_every_headline_makes_a_sentence(experiment):
+    headline = load(experiment).metrics[0]
+    last = re.split(r" (?:of|to|per|at) ", noun(headline))[0].rsplit(" ", 1)[-1]
+    assert not last.endswith("s"), f"{noun(headline)} is 3"
+    assert times_as(headline) == ("times as long" if headline.kind == "time" else "times as high")

@@ -85,7 +85,7 @@ def test_a_sixth_primary_comparison_is_an_error():
 
 def test_a_better_peer_is_said_before_anything_else():
     first, second = a_report(multi=0.8, cells=1).answer
-    assert "numpy-one-by-one does 1.3 times the throughput" in first
+    assert "numpy-one-by-one reaches 1.3 times the throughput" in first
     assert second.startswith("Multi beside single: throughput is 0.")
     assert second.endswith("(6 pairs): slower.")
 
@@ -98,7 +98,7 @@ def test_a_peer_that_is_better_on_one_topology_is_said_with_it():
         else replace(run, samples=[sample for sample in run.samples if sample.arm != "numpy-one-by-one"])
         for run in runs
     ]
-    assert analysis.build(session, without).answer[0].endswith("does 1.3 times the throughput on multi.")
+    assert analysis.build(session, without).answer[0].endswith("reaches 1.3 times the throughput on multi.")
 
 
 def test_without_a_better_peer_the_second_sentence_is_about_the_ceiling():

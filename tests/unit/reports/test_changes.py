@@ -84,7 +84,7 @@ def test_a_change_of_the_amount_of_work_has_it_beside_its_factor_and_in_a_note()
     first, each, _ = chapter.sections
     assert first.short.table.rows[0].cells[0].words == "10 -> 16 (1.60 times the samples)"
     assert first.short.table.rows[0].cells[-1].words == "differs"
-    said = "samples 10 -> 16: 1.60 times the samples, so that a longer startup is not slower"
+    said = "samples 10 -> 16: 1.60 times the samples, so that a longer startup time is not slower"
     assert said in first.notes
     assert said in each.notes
     (picture,) = contrast_pictures.factors(report, report.contrasts)
