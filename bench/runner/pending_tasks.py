@@ -23,7 +23,7 @@ def describe(lists: Mapping[str, Rows]) -> str:
     if not waiting:
         return ""
     alive = [node["resources_total"].get("CPU", 0) for node in lists["nodes"] if node["state"] == "ALIVE"]
-    capacity = f"the cluster has {sum(alive):g} CPUs, at most {max(alive, default=0):g} on a node"
+    capacity = f"the cluster has {_cpus(sum(alive))}, at most {max(alive, default=0):g} on a node"
     return f"{_listed(waiting)} waited; {capacity}, held by {_listed(holding) or 'nothing'}"
 
 
@@ -41,10 +41,14 @@ def describe_exception(tasks: Rows) -> str:
 def _counts(lists: Mapping[str, Rows], states: Sequence[str]) -> Counter[str]:
     """Count what is in one of `states` and needs CPUs, by kind, name and size."""
     return Counter(
-        f"{kind} of {cpus:g} CPU{'' if cpus == 1 else 's'}"
+        f"{kind} of {_cpus(cpus)}"
         for kind, state, cpus in _demands(lists)
         if state in states and cpus > 0
     )
+
+
+def _cpus(amount: float) -> str:
+    return f"{amount:g} CPU{'' if amount == 1 else 's'}"
 
 
 def _demands(lists: Mapping[str, Rows]) -> Iterator[tuple[str, str, float]]:

@@ -100,13 +100,13 @@ def judge(session: Session, runs: list[Run]) -> None:
         )
     if invalid:
         raise RunInvalid(
-            f"{len(invalid)} of {len(session.specs)} runs are invalid; the first, {invalid[0].spec.id}:"
+            f"{len(invalid)} of {len(session.specs)} runs {_be(invalid)} invalid; the first, {invalid[0].spec.id}:"
             f" {invalid[0].reasons[0]}.",
             f"See it with `bench show {session.id} {invalid[0].spec.folder}`.",
         )
     if damaged:
         raise RecordDamaged(
-            f"{len(damaged)} of {len(session.specs)} runs are damaged; the first, {damaged[0].spec.id}:"
+            f"{len(damaged)} of {len(session.specs)} runs {_be(damaged)} damaged; the first, {damaged[0].spec.id}:"
             f" {damaged[0].reasons[0]}.",
             f"Run them again with `bench resume {session.id}`.",
         )
@@ -114,6 +114,10 @@ def judge(session: Session, runs: list[Run]) -> None:
         raise NothingMeasured(
             f"No run measured {' or '.join(without)}.", f"See why with `bench show {session.id} {last[0].spec.folder}`."
         )
+
+
+def _be(runs: list[Run]) -> str:
+    return "is" if len(runs) == 1 else "are"
 
 
 def _without_headline(session: Session, runs: list[Run]) -> Iterator[str]:

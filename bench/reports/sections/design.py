@@ -91,10 +91,15 @@ def quiet_check(seen: QuietChecks) -> str:
         parts.append(f"CPUs that others used there, at most: {', '.join(used)}")
     if seen.deployment_cpus is not None:
         parts.append(
-            f"the deployment itself uses {plain(seen.deployment_cpus)} CPUs at rest beside Ray's nodes, which are not"
+            f"the deployment itself uses {_cpus(seen.deployment_cpus)} at rest beside Ray's nodes, which are not"
             " counted as others'"
         )
     return "; ".join(parts)
+
+
+def _cpus(amount: float) -> str:
+    words = plain(amount)
+    return f"{words} CPU{'' if words == '1' else 's'}"
 
 
 def scheduling(found: Scheduling) -> str:

@@ -9,7 +9,7 @@ import pytest
 from builders import RATE, a_sample, a_session, a_spec
 
 from bench import analysis
-from bench.errors import NothingMeasured, RunFailed
+from bench.errors import NothingMeasured, RunFailed, RunInvalid
 from bench.model import Run, Sample, Session
 from bench.record import store
 from bench.runner.result import SessionResult, announce, judge
@@ -61,3 +61,10 @@ def test_the_report_of_a_session_is_built_once_for_print_pictures_and_json(
         assert (folder / "report.html").is_file()
     assert len(built) == 2
     assert "raymeter.report" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, "1 of 1 runs is invalid"), (2, "2 of 2 runs are invalid")])
+def test_one_invalid_run_is_said_in_the_singular(count: int, said: str) -> None:
+    runs = [replace(a_run(a_sample(), block=block + 1), status="invalid", reasons=("no",)) for block in range(count)]
+    with pytest.raises(RunInvalid, match=said):
+        judge(a_session(specs=tuple(run.spec for run in runs)), runs)
