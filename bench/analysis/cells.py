@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from bench.analysis import oversubscribed
 from bench.analysis.arms import ArmRow, arm_row
@@ -57,6 +57,9 @@ class CellReport:
     times_to_target: tuple[TimeToTarget, ...] = ()  # of trainings, how many got to their target
     steadiness: tuple[Steadiness, ...] = ()  # of the headline, by arm and topology
     marks: tuple[str, ...] = ()  # what every look at its numbers must be warned of: "oversubscribed"
+    counted_longer: Mapping[str, float] = field(
+        default_factory=dict
+    )  # by topology: how much longer counters of CPU and bytes count than the intervals last; 0.12 is 12 %
     declared_warmups: int = 0
     warmups: int = 0  # first turns of each invocation that do not count: those declared, and those discarded by rule
 
@@ -129,6 +132,7 @@ def build_cell(question: Question, experiment: str, cell: str, title: str) -> Ce
         if metrics
         else (),
         marks=tuple(filter(None, [oversubscribed.mark(usable.runs)])),
+        counted_longer=_counted_longer(question, by_topology, subject.name, metrics[0]) if metrics else {},
         declared_warmups=max((spec.warmups for spec in everything), default=0),
         warmups=max([usable.table.last_warm_turn[at] for at in usable.at], default=0),
     )
@@ -152,6 +156,12 @@ def _metric_rows(question: Question, specs: Specs, metrics: Sequence[Metric], ar
         for position, metric in enumerate(metrics)
         if not metric.axis and metric.means not in PARTS and (position == 0 or "" in points.get(metric.name, {""}))
     )
+
+
+def _counted_longer(question: Question, specs: Specs, arm: str, headline: Metric) -> dict[str, float]:
+    """By topology, where the clock of the counters was recorded."""
+    found = {name: question.uses(those, arm, headline).longer for name, those in specs.items()}
+    return {name: longer for name, longer in found.items() if longer is not None}
 
 
 def _usage_rows(question: Question, specs: Specs, arm: str, unit: str, headline: Metric) -> tuple[MetricRow, ...]:

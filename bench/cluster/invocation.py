@@ -92,7 +92,7 @@ class Invocation:
         begin = monotonic()
         sleep(IDLE_SECONDS)
         idle = Measured[None](results=(), interval=Interval(begin, monotonic()), arm="idle", turn=0, warmup=True)
-        self._record_usage(idle, work={})
+        self._record_usage(idle, self._ask_probes("end"), work={})
 
     def time_once(self, arm: str, work: Callable[[], T]) -> Measured[T]:
         begin = monotonic()
@@ -172,10 +172,12 @@ class Invocation:
             self._begin_probes()
             sleep(self.pause_seconds)
             results, interval = _timed(work, passes)
+            counters = self._ask_probes("end")  # at once: what is counted of other time than the interval's is not its own
         else:
             with self._silence():
                 sleep(self.pause_seconds)
                 results, interval = _timed(work, passes)
+            counters = []
         for reason in faults.end() if faults else ():
             self.invalid(reason)
         measured = Measured(
@@ -187,7 +189,7 @@ class Invocation:
         if not point:
             self.credited[arm.name, interval.begin, interval.end] = credited
         if arm.probed:
-            self._record_usage(measured, work=shares)
+            self._record_usage(measured, counters, work=shares)
         if reason := work_checks.unresolved_reason(arm.name, work_checks.unresolved(results)):
             self.invalid(reason)
         # A pass of which an earlier attempt did a part is shorter than later passes, and says nothing about them.
@@ -222,8 +224,9 @@ class Invocation:
         self.probes = remaining
         return answers
 
-    def _record_usage(self, measured: Measured[T], *, work: Mapping[str, float]) -> None:
-        counters = self._ask_probes("end")
+    def _record_usage(
+        self, measured: Measured[T], counters: Sequence[Mapping[str, Any]], *, work: Mapping[str, float]
+    ) -> None:
         for probe, counters_of_node in zip(self.probes, counters, strict=True):
             name = probe.slot.name
             usage = NodeUsage(

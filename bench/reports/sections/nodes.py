@@ -13,7 +13,7 @@ from bench.reports import tables
 from bench.reports.document import CellView, Section, Short
 from bench.reports.drawing.picture import Picture
 from bench.reports.drawing.svg import LEFT, RIGHT, Canvas
-from bench.reports.sections import timelines
+from bench.reports.sections import timelines, usage
 from bench.reports.tables import LIKE_IDLE, NOTHING, Table
 
 _SHADES = ("#56B4E9", "#009E73", "#CC79A7", "#F0E442", "#BBBBBB")  # of nodes; black words can be read on each
@@ -29,6 +29,7 @@ def sections(view: CellView) -> Iterator[Section]:
         yield Section(
             title="Node by node (medians over invocations)",
             table=table(view.cell),
+            notes=tuple(usage.counted_longer(view.cell)),
             source=f"usage of arm {view.cell.subject} on each node, in {view.record}",
             draw=partial(pictures, view),
             short=short(view) if view.is_shown_first else None,

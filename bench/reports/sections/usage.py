@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import Side
-from bench.analysis.number_format import label
+from bench.analysis.number_format import label, percent
 from bench.analysis.rows import MetricRow
 from bench.analysis.usage import LIKE_IDLE
 from bench.reports import tables
 from bench.reports.document import CellView, Section
 from bench.reports.tables import Table
+
+LEAST_LONGER = 0.02  # than the intervals: what is less does not change a figure of two digits
 
 
 def sections(view: CellView) -> Iterator[Section]:
@@ -20,7 +22,7 @@ def sections(view: CellView) -> Iterator[Section]:
         yield Section(
             title=f"What {view.cell.subject} used for it",
             table=found,
-            notes=tuple(not_counted(view.cell)),
+            notes=(*counted_longer(view.cell), *not_counted(view.cell)),
             source=f"counted on each node at both ends of every interval that counts, in {view.record}",
         )
 
@@ -45,6 +47,16 @@ def table(cell: CellReport, topologies: Sequence[str]) -> Table | None:
         ratio_cells = tables.ratio_and_verdict(row) if row.comparison and row in rows else []
         lines.append(tables.row([label(row.metric), scale.unit, *values, *ratio_cells]))
     return tables.table([("used", False), ("unit", False), *((name, True) for name in topologies), *heads], lines)
+
+
+def counted_longer(cell: CellReport) -> Iterator[str]:
+    """By how much more time than the intervals the counters cover, where it is enough to be seen in what they say."""
+    if any(longer >= LEAST_LONGER for longer in cell.counted_longer.values()):
+        parts = [f"{percent(round(longer, 2))} more time on {name}" for name, longer in cell.counted_longer.items()]
+        yield (
+            f"counters of CPU, bytes and disk cover {' and '.join(parts)} than the timed intervals: what nodes did in that"
+            " time is in them, and is a smaller part of longer samples"
+        )
 
 
 def not_counted(cell: CellReport) -> Iterator[str]:

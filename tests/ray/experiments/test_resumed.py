@@ -66,4 +66,5 @@ def an_invocation(spec: Spec, nodes: Sequence[NodeSlot], runs: Path) -> Invocati
 @pytest.fixture
 def _no_probes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Invocation, "_begin_probes", lambda self: None)
+    monkeypatch.setattr(Invocation, "_ask_probes", lambda self, _: [])
     monkeypatch.setattr(Invocation, "_record_usage", lambda self, *_, **__: None)

@@ -12,6 +12,7 @@ from bench import analysis
 from bench.analysis.table import Table
 from bench.analysis.usage import ArmUsage, Uses, is_like_idle, node_rows, overlap, quantities
 from bench.model import Interval, NodeUsage, Sample
+from bench.reports.sections import usage as usage_section
 
 
 def a_usage(node="head", **changes):
@@ -154,3 +155,20 @@ def test_rows_count_that_overlap_a_sample_of_their_run_however_these_lie(others,
     plainly = any(other.begin < one.end and one.begin < other.end for other in others)
     every = [np.concatenate(parts) for parts in zip(intervals(1, others), intervals(2, of_next_run), strict=True)]
     assert overlap(intervals(1, [one]), every).tolist() == [plainly]
+
+
+def test_how_much_longer_counters_count_than_their_intervals_last_is_known_where_their_clock_was_recorded() -> None:
+    assert a_use(a_usage(watched_seconds=11.0), a_usage("worker-1", watched_seconds=11.4)).longer == pytest.approx(0.12)
+    assert a_use(a_usage(watched_seconds=11.0), a_usage("worker-1")).longer is None
+
+
+@pytest.mark.parametrize(("longer", "said"), [(0.01, []), (0.12, ["12 % more time on single"])])
+def test_a_report_says_beside_its_counts_how_much_more_time_they_cover(longer: float, said: list[str]) -> None:
+    session, runs = made_up(SessionShape(cells=1, blocks=1, topologies=(SINGLE,)))
+    runs = [
+        replace(run, usage=[replace(row, watched_seconds=(1 + longer) * row.interval.seconds) for row in run.usage])
+        for run in runs
+    ]
+    (cell,) = analysis.build(session, runs).cells
+    notes = list(usage_section.counted_longer(cell))
+    assert [note.removeprefix("counters of CPU, bytes and disk cover ").partition(" than ")[0] for note in notes] == said

@@ -40,6 +40,7 @@ def an_invocation(folder: Path, spec: Spec | None = None) -> Invocation:
 @pytest.fixture(autouse=True)
 def _no_probes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Invocation, "_begin_probes", lambda self: None)
+    monkeypatch.setattr(Invocation, "_ask_probes", lambda self, _: [])
     monkeypatch.setattr(Invocation, "_record_usage", lambda self, *_, **__: None)
 
 
@@ -145,6 +146,16 @@ def test_every_arm_waits_alike_for_a_whole_quota_before_its_interval_and_not_in_
     for arm in (RAY, UNWATCHED):
         turn.measure(arm, lambda: happened.append("work"), nobody)
     assert happened == ["probes", 0.1, "work", 0.1, "work"]
+
+
+def test_counters_are_read_right_after_the_interval_and_before_results_are_credited(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    happened: list[object] = []
+    monkeypatch.setattr(Invocation, "_ask_probes", lambda self, what: happened.append(what) or [])
+    turn: InvocationTurn = next(an_invocation(folder).turns())
+    turn.measure(RAY, lambda: happened.append("work"), lambda _: happened.append("credit") or {})
+    assert happened == ["work", "end", "credit"]
 
 
 def test_raymeter_is_silent_while_the_control_is_timed(folder: Path) -> None:
