@@ -301,7 +301,9 @@ class Uses:
     def longer(self) -> float | None:
         """How much longer the counters count than the intervals last that they are of, in the median run: 0.12 is 12 %."""
         pairs = zip(self.read("total", "watched_seconds"), self.read("seconds"), strict=True)
-        return _median([watched / seconds - 1 if watched is not None and seconds else None for watched, seconds in pairs])
+        return _median(
+            [watched / seconds - 1 if watched is not None and seconds else None for watched, seconds in pairs]
+        )
 
     @property
     def cpu_percent(self) -> Column:

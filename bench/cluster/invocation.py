@@ -172,7 +172,9 @@ class Invocation:
             self._begin_probes()
             sleep(self.pause_seconds)
             results, interval = _timed(work, passes)
-            counters = self._ask_probes("end")  # at once: what is counted of other time than the interval's is not its own
+            counters = self._ask_probes(
+                "end"
+            )  # at once: what is counted of other time than the interval's is not its own
         else:
             with self._silence():
                 sleep(self.pause_seconds)

@@ -40,11 +40,7 @@ def describe_exception(tasks: Rows) -> str:
 
 def _counts(lists: Mapping[str, Rows], states: Sequence[str]) -> Counter[str]:
     """Count what is in one of `states` and needs CPUs, by kind, name and size."""
-    return Counter(
-        f"{kind} of {_cpus(cpus)}"
-        for kind, state, cpus in _demands(lists)
-        if state in states and cpus > 0
-    )
+    return Counter(f"{kind} of {_cpus(cpus)}" for kind, state, cpus in _demands(lists) if state in states and cpus > 0)
 
 
 def _cpus(amount: float) -> str:

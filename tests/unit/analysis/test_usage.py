@@ -171,4 +171,6 @@ def test_a_report_says_beside_its_counts_how_much_more_time_they_cover(longer: f
     ]
     (cell,) = analysis.build(session, runs).cells
     notes = list(usage_section.counted_longer(cell))
-    assert [note.removeprefix("counters of CPU, bytes and disk cover ").partition(" than ")[0] for note in notes] == said
+    assert [
+        note.removeprefix("counters of CPU, bytes and disk cover ").partition(" than ")[0] for note in notes
+    ] == said

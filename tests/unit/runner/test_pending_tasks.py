@@ -67,7 +67,9 @@ def test_who_waits_and_who_holds_what_is_there_is_named(rows: dict[str, Any], wo
 
 def test_a_cluster_of_one_cpu_has_it_in_the_singular() -> None:
     one = lists(nodes=[a_node(1)], actors=[an_actor("PENDING_CREATION", 1)])
-    assert describe(one) == "1 x actor Crew of 1 CPU waited; the cluster has 1 CPU, at most 1 on a node, held by nothing"
+    assert (
+        describe(one) == "1 x actor Crew of 1 CPU waited; the cluster has 1 CPU, at most 1 on a node, held by nothing"
+    )
 
 
 def test_a_head_that_has_no_such_lists_gives_no_words_and_no_failure(tmp_path: Path) -> None:
