@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-GRAFANA = Path(__file__).parents[2] / "grafana"
+from bench.package_data import GRAFANA
+
 FOLDER = GRAFANA / "dashboards"
 NAMES = ("overview", "live-run", "nodes-and-network", "experiment")
 HOME = NAMES[0]  # Grafana opens with it
@@ -30,7 +31,7 @@ def load(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
 def environment(prometheus_url: str, folder: str) -> dict[str, str]:
     """The variables of a Grafana that shows the boards in `folder` with the data of a Prometheus.
 
-    grafana/provisioning names the first two; the third makes Grafana open with HOME.
+    The provisioning names the first two; the third makes Grafana open with HOME.
     """
     return {
         "RAYMETER_PROMETHEUS_URL": prometheus_url,
@@ -40,7 +41,7 @@ def environment(prometheus_url: str, folder: str) -> dict[str, str]:
 
 
 def own_grafana(prometheus_url: str) -> dict[str, str]:
-    """The variables with which a user's own Grafana on this machine shows the boards of this checkout."""
+    """The variables with which a user's own Grafana on this machine shows the boards of this raymeter."""
     return {"GF_PATHS_PROVISIONING": str(GRAFANA / "provisioning"), **environment(prometheus_url, str(FOLDER))}
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+
+from bench.package_data import K8S
 
 SCRAPE_SECONDS = 2.0
-MONITORING = Path(__file__).parents[2] / "k8s/monitoring"  # configuration and rules of every target
+MONITORING = K8S / "monitoring"  # configuration and rules of every target
 PORTS = {"metrics": 8080, "dash-metrics": 44227, "bench-metrics": 8090}
 """Ports of the pages by name: `metrics` on every node; dashboard and exporter on the head only."""
 
@@ -37,7 +38,7 @@ def pages(nodes: Sequence[str]) -> tuple[Page, ...]:
 
 
 def static_config(pages_of_cluster: Sequence[Page], *, cluster: str, own_address: str = "") -> str:
-    """The configuration of k8s/monitoring, with these pages in place of discovery.
+    """The configuration in MONITORING, with these pages in place of discovery.
 
     `own_address`: where Prometheus scrapes itself, if that is not its usual port.
     """

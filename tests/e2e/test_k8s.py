@@ -19,6 +19,7 @@ from repository import ROOT
 
 from bench.errors import RunInvalid
 from bench.identity import code_hash
+from bench.package_data import K8S
 from bench.prometheus.client import Prometheus
 from bench.targets.image import default_tag
 
@@ -26,7 +27,6 @@ pytestmark = [pytest.mark.k8s, pytest.mark.timeout(900)]
 
 IS_A_CHAIN = True
 NAME = "raymeter-e2e"
-K8S = ROOT / "k8s"
 HERE = ("--target", "k8s", "--name", NAME)
 SMALL = (
     *("--set", "batch=1000", "--set", "inputs=20000", "--set", "data_path=by-value"),

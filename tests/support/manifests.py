@@ -1,4 +1,4 @@
-"""The manifests in k8s/ as kubectl's kustomize would give them, for where there is no kubectl."""
+"""The manifests in bench/package_data/k8s as kubectl's kustomize would give them, for where there is no kubectl."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from repository import ROOT
 
-K8S = ROOT / "k8s"
+from bench.package_data import K8S
 
 
 def read(path: Path) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The manifests in k8s/: what each must say, and in what alone single and multi may differ."""
+"""The manifests in bench/package_data/k8s: what each must say, and in what alone single and multi may differ."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from manifests import K8S, deployment, ray_cluster, read
+from manifests import deployment, ray_cluster, read
+from repository import ROOT
 
 from bench.options import RunRequest
+from bench.package_data import K8S
 from bench.planning import plan
 from bench.targets.k8s.kubectl import kustomize
 from bench.targets.k8s.rendering import Shape, render, requests, size
@@ -20,7 +22,7 @@ from bench.targets.k8s.rendering import ray_cluster as ray_cluster_of
 
 VERSIONS = dict(
     line.split("=", 1)
-    for line in (K8S.parent / "images/versions.env").read_text().splitlines()
+    for line in (ROOT / "images/versions.env").read_text().splitlines()
     if line and not line.startswith("#")
 )
 TOPOLOGIES = ("single", "multi")
@@ -216,7 +218,7 @@ def test_ray_pods_have_one_image_and_are_pulled_only_where_it_is_missing() -> No
 
 
 def test_versions_are_those_of_the_one_place() -> None:
-    packages = tomllib.loads((K8S.parent / "uv.lock").read_text())["package"]
+    packages = tomllib.loads((ROOT / "uv.lock").read_text())["package"]
     (ray,) = (package["version"] for package in packages if package["name"] == "ray")
     assert ray_cluster("multi")["spec"]["rayVersion"] == ray
     (operator,) = read(K8S / "operator/kustomization.yaml")

@@ -33,7 +33,7 @@ MACHINES = {
 COMPILED = {"Linux arm64": {"hdrhistogram"}}  # there is no wheel: docs/set-up.md asks for a compiler
 REPEATING = sorted(
     file
-    for pattern in ("images/**/Dockerfile", "k8s/**/*.y*ml", "grafana/**/*.y*ml", "bench/**/*.py")
+    for pattern in ("images/**/Dockerfile", "bench/package_data/**/*.y*ml", "bench/**/*.py")
     for file in ROOT.glob(pattern)
 )
 

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 WORDS = tomllib.loads((Path(__file__).parent / "banned_words.toml").read_text())
-FOLDERS = ("bench", "tools", "k8s", "images", "grafana", "examples", "docs", ".github")
+FOLDERS = ("bench", "tools", "images", "examples", "docs", ".github")
 FILES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CITATION.cff", "Taskfile.yml", "mkdocs.yml")
 TEXT = {".py", ".md", ".yml", ".yaml", ".toml", ".json", ".html", ".css", ".jinja", ".env", ""}
 OF_OTHERS = {"bench/data/digits.md"}  # the text of a licence

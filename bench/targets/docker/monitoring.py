@@ -7,10 +7,10 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.errors import TargetFailed
+from bench.package_data import GRAFANA
 from bench.prometheus import boards, scraping
 from bench.targets import readiness
 from bench.targets.docker import engine
@@ -76,15 +76,12 @@ class Service:
 
 
 def services(deployment: str, nodes: Sequence[str]) -> tuple[Service, ...]:
-    """The services beside `nodes`; none outside a checkout, which has their configuration and boards."""
-    config, files = prometheus_files(deployment, nodes), grafana_files(boards.GRAFANA)
-    if not config or not files:
-        return ()
+    """The services beside `nodes`."""
     prometheus = Service(
         name="prometheus",
         image=PROMETHEUS_IMAGE,
         port=PORTS["prometheus"],
-        other_files=config,
+        other_files=prometheus_files(deployment, nodes),
         is_reloaded=True,
     )
     grafana = Service(
@@ -92,15 +89,13 @@ def services(deployment: str, nodes: Sequence[str]) -> tuple[Service, ...]:
         image=GRAFANA_IMAGE,
         port=PORTS["grafana"],
         environment={**_GRAFANA, **boards.environment(f"http://prometheus:{PORTS['prometheus']}", DASHBOARDS)},
-        files=files,
+        files=grafana_files(),
     )
     return prometheus, grafana
 
 
 def prometheus_files(deployment: str, nodes: Sequence[str]) -> dict[str, File]:
-    """The configuration and alert rules of Prometheus; none outside a checkout."""
-    if not scraping.MONITORING.is_dir():
-        return {}
+    """The configuration and alert rules of Prometheus."""
     config = scraping.static_config(scraping.pages(nodes), cluster=resource_name(deployment))
     return {
         "/etc/prometheus/prometheus.yml": File(content=config.encode()),
@@ -108,13 +103,11 @@ def prometheus_files(deployment: str, nodes: Sequence[str]) -> dict[str, File]:
     }
 
 
-def grafana_files(folder: Path) -> dict[str, File]:
-    """Provisioning and boards by their paths in Grafana's container; none outside a checkout."""
-    if not list(folder.glob("dashboards/*.json")):
-        return {}
+def grafana_files() -> dict[str, File]:
+    """Provisioning and boards by their paths in Grafana's container."""
     return {
-        **engine.folder_files(folder / "provisioning", "/etc/grafana/provisioning"),
-        **engine.folder_files(folder / "dashboards", DASHBOARDS),
+        **engine.folder_files(GRAFANA / "provisioning", "/etc/grafana/provisioning"),
+        **engine.folder_files(GRAFANA / "dashboards", DASHBOARDS),
     }
 
 

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 
 from bench.errors import BenchError, TargetFailed
 from bench.identity import CALLERS_CODE, IMAGES, SOURCE, code_hash
 from bench.model import IdleLoad, Topology
+from bench.package_data import K8S
 from bench.targets import (
     RAYS_OWN,
     Cluster,
@@ -47,7 +47,6 @@ from bench.targets.k8s.ray_pods import RayPods
 from bench.targets.k8s.state import State, folder_of, new_mark
 from bench.targets.steps import SILENT, Steps
 
-MANIFESTS = Path(__file__).resolve().parents[3] / "k8s"
 GONE_SECONDS = 60.0
 NETWORK = "pod network"  # as the manifests name it
 OPERATOR_MANIFESTS = "RAYMETER_OPERATOR_MANIFESTS"  # an option in the environment, which other targets do not take
@@ -67,7 +66,7 @@ class K8sTarget:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._state_folder = folder_of(options.name)
-        self._where = Where(options, self._state_folder, MANIFESTS / "kind.yaml")
+        self._where = Where(options, self._state_folder, K8S / "kind.yaml")
         self._operator: list[Object] = []
 
     def check(self, topology: Topology, steps: Steps = SILENT) -> None:
@@ -226,7 +225,7 @@ class K8sTarget:
             fitting.check_machine(topology)
             image_delivery.check_loadable(self._image(), load_with=self._options.load_with)
             if (image := image_delivery.of_engine(self._image())) and self._options.load_with is None:
-                kind.check_disk(image.size_bytes, kind.roles(MANIFESTS / "kind.yaml").count("worker"))
+                kind.check_disk(image.size_bytes, kind.roles(K8S / "kind.yaml").count("worker"))
         self._operator_manifests(steps)
 
     def _missing_operator(self, kubectl: Kubectl, steps: Steps = SILENT) -> list[Object]:
@@ -238,14 +237,12 @@ class K8sTarget:
         if not self._operator:
             with steps.step("reading KubeRay's manifests", "KubeRay's manifests read"):
                 instead = self._options.operator_manifests or os.environ.get(OPERATOR_MANIFESTS)
-                self._operator = kuberay.manifests(MANIFESTS / "operator", instead)
+                self._operator = kuberay.manifests(K8S / "operator", instead)
         return self._operator
 
     def render(self, topology: Topology, ray_settings: Mapping[str, str] = RAYS_OWN) -> list[Object]:
         """The rendered manifests for `topology`."""
-        folder = MANIFESTS / ("single" if topology.nodes == 1 else "multi")
-        if not folder.is_dir():
-            raise TargetFailed(f"{folder} is missing: manifests are used from a checkout.", "Clone the repository.")
+        folder = K8S / ("single" if topology.nodes == 1 else "multi")
         shape = rendering.Shape(
             topology=topology,
             deployment=self._options.name,

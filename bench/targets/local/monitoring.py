@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import psutil
 
-from bench.errors import BadInput, CannotWrite, ProgramMissing, TargetFailed
+from bench.errors import CannotWrite, ProgramMissing, TargetFailed
 from bench.prometheus import scraping
 from bench.record.files import error_in_log
 from bench.targets import free_ports, processes, readiness
@@ -34,15 +34,13 @@ POLL_SECONDS = 0.1
 
 
 def check() -> str:
-    """The path of Prometheus. Raises ProgramMissing, or BadInput outside a checkout, which has its configuration."""
+    """The path of Prometheus. Raises ProgramMissing."""
     program = shutil.which(PROMETHEUS)
     if program is None:
         raise ProgramMissing(
             "--monitoring needs the program prometheus, which is not on PATH.",
             "Install it from https://prometheus.io/download, or leave --monitoring out.",
         )
-    if not scraping.MONITORING.is_dir():
-        raise BadInput(f"--monitoring needs {scraping.MONITORING}, which a checkout has.", "Clone the repository.")
     return program
 
 

@@ -15,10 +15,10 @@ import requests
 import yaml
 from local_nodes import ONE_NODE, assert_nothing_left
 from person import SMALL, Bench, nothing_is_left
-from repository import ROOT
 
 from bench.doctor import monitoring as doctor
 from bench.errors import TargetFailed
+from bench.package_data import GRAFANA
 from bench.prometheus import boards, run_view, scraping
 from bench.prometheus.client import Prometheus
 from bench.targets import Cluster, Target, create, processes
@@ -109,7 +109,7 @@ def test_its_cpu_time_is_the_deployments(target: Target, cluster: Cluster) -> No
 
 def test_a_grafana_with_the_printed_variables_has_it_as_its_data_source(cluster: Cluster) -> None:
     variables = boards.own_grafana(str(cluster.prometheus_url))
-    text = (ROOT / "grafana/provisioning/datasources/prometheus.yaml").read_text()
+    text = (GRAFANA / "provisioning/datasources/prometheus.yaml").read_text()
     filled = re.sub(r"\$\{(\w+)\}", lambda match: variables[match[1]], text)
     (source,) = yaml.safe_load(filled)["datasources"]
     assert Prometheus(source["url"]).query("up")

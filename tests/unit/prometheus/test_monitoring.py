@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 import yaml
-from repository import ROOT
 
+from bench.package_data import GRAFANA
 from bench.prometheus import boards as committed
 from bench.prometheus.scraping import MONITORING, PORTS, pages, static_config
 from bench.targets.docker import monitoring as docker_monitoring
@@ -94,19 +94,19 @@ def test_grafana_fetches_nothing() -> None:
 
 
 def test_every_board_has_a_config_map_and_is_mounted() -> None:
-    made = yaml.safe_load((ROOT / "grafana/kustomization.yaml").read_text())["configMapGenerator"]
+    made = yaml.safe_load((GRAFANA / "kustomization.yaml").read_text())["configMapGenerator"]
     files = [file for each in made for file in each["files"]]
     assert sorted(file for file in files if file.startswith("dashboards/")) == sorted(
         f"dashboards/{name}.json" for name in committed.NAMES
     )
-    assert all(len(each["files"]) == 1 and (ROOT / "grafana" / each["files"][0]).is_file() for each in made)
+    assert all(len(each["files"]) == 1 and (GRAFANA / each["files"][0]).is_file() for each in made)
     (grafana,) = [each for each in DEPLOYMENTS if each["metadata"]["name"] == "grafana"]
     volumes = grafana["spec"]["template"]["spec"]["volumes"]
     mounted = {name for name in _values(volumes, "name") if name.startswith("grafana-")}
     assert mounted == {each["name"] for each in made}
 
 
-PROVISIONING = ROOT / "grafana/provisioning"
+PROVISIONING = GRAFANA / "provisioning"
 
 
 def provisioned(file: str, environment: Mapping[str, str]) -> Any:

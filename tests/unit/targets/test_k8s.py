@@ -20,6 +20,7 @@ from bench.data import digits
 from bench.errors import BadInput, DoesNotFit, TargetFailed
 from bench.identity import SOURCE
 from bench.model import Topology
+from bench.package_data import K8S
 from bench.targets import create, readiness
 from bench.targets.k8s import Options, kubectl
 from bench.targets.k8s import context as k8s_context
@@ -195,7 +196,7 @@ def test_a_laptops_cluster_that_is_stopped_is_passed_over_for_one_that_answers(
 
 
 def where(options: Options) -> k8s_context.Where:
-    return k8s_context.Where(options, folder_of(options.name), k8s.MANIFESTS / "kind.yaml")
+    return k8s_context.Where(options, folder_of(options.name), K8S / "kind.yaml")
 
 
 def test_down_does_not_forget_a_namespace_that_it_cannot_reach(foreign: type[ForeignCluster]) -> None:

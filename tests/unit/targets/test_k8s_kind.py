@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from bench.errors import DoesNotFit, TargetFailed
+from bench.package_data import K8S
 from bench.targets.k8s import image_delivery, kind
 from bench.targets.k8s.image_delivery import Image
 from bench.targets.k8s.kubectl import Kubectl
-from bench.targets.k8s.target import MANIFESTS
 from bench.targets.steps import Steps
 
 GIB = 2**30
@@ -88,7 +88,7 @@ def test_the_image_must_find_room_on_the_disk_once_as_a_file_and_on_each_node(
 
 
 def test_the_roles_are_those_of_the_configuration() -> None:
-    assert kind.roles(MANIFESTS / "kind.yaml") == ["control-plane", "worker", "worker"]
+    assert kind.roles(K8S / "kind.yaml") == ["control-plane", "worker", "worker"]
 
 
 HERE = Image(id="sha256:1", labels={}, architecture="arm64", size_bytes=1)

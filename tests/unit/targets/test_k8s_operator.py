@@ -10,6 +10,7 @@ import pytest
 from kubernetes_objects import a_container, a_pod
 
 from bench.errors import BadInput, TargetFailed
+from bench.package_data import K8S
 from bench.targets.k8s import kuberay
 from bench.targets.k8s.kubectl import Kubectl
 from bench.targets.k8s.kuberay import (
@@ -22,7 +23,6 @@ from bench.targets.k8s.kuberay import (
     remove_if_ours_and_idle,
     wait_until_ready,
 )
-from bench.targets.k8s.target import MANIFESTS
 
 STUB = """#!/bin/sh
 echo "$@" >>"$TRACE"
@@ -128,7 +128,7 @@ def test_what_is_installed_is_marked_and_keeps_its_own_labels() -> None:
 
 def test_a_folder_without_a_kustomization_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="must be a folder with a kustomization"):
-        manifests(MANIFESTS / "operator", str(tmp_path))
+        manifests(K8S / "operator", str(tmp_path))
 
 
 def test_a_folder_is_taken_in_place_of_the_repository(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_folder_is_taken_in_place_of_the_repository(tmp_path: Path) -> None:
         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: kuberay-operator, namespace: system}\n"
         "spec: {template: {spec: {containers: [{name: kuberay-operator, image: quay.io/kuberay/operator:v1.6.2}]}}}\n"
     )
-    objects = manifests(MANIFESTS / "operator", str(tmp_path))
+    objects = manifests(K8S / "operator", str(tmp_path))
     (deployment,) = [each for each in objects if each["kind"] == "Deployment"]
     assert deployment["metadata"]["namespace"] == "kuberay-system"
     assert deployment["spec"]["template"]["spec"]["tolerations"]
@@ -158,7 +158,7 @@ def test_manifests_are_fetched_once_and_then_taken_from_the_cache(
         return [a_deployment("quay.io/kuberay/operator:v1.6.2")]
 
     monkeypatch.setattr(kuberay, "kustomize", fetch)
-    folder = MANIFESTS / "operator"
+    folder = K8S / "operator"
     assert manifests(folder, None) == manifests(folder, None) == [a_deployment("quay.io/kuberay/operator:v1.6.2")]
     assert fetches == [folder]
     other = tmp_path / "other"  # as of another version of raymeter

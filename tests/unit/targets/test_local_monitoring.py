@@ -12,8 +12,7 @@ import pytest
 import yaml
 from local_nodes import ONE_NODE, TWO_NODES, assert_nothing_left, of_deployment
 
-from bench.errors import BadInput, ProgramMissing, TargetFailed
-from bench.prometheus import scraping
+from bench.errors import ProgramMissing, TargetFailed
 from bench.targets import create
 from bench.targets.local import Options, monitoring, run_folders
 from bench.targets.local import target as local
@@ -55,13 +54,6 @@ def test_without_the_program_it_is_refused_in_one_line_before_anything_starts(
         assert "\n" not in str(refusal.value)
     assert not folder_of(NAME).path.exists()
     create("local", {"name": NAME, "isolation": "loopback"}).check(ONE_NODE)
-
-
-def test_outside_a_checkout_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    on_path(tmp_path, monkeypatch, "")
-    monkeypatch.setattr(scraping, "MONITORING", tmp_path / "k8s")
-    with pytest.raises(BadInput, match="Clone the repository"):
-        monitoring.check()
 
 
 def test_it_scrapes_each_page_at_the_address_of_its_node() -> None:

@@ -16,6 +16,7 @@ from repository import ROOT
 
 from bench.cluster.metrics_page import MetricsPage
 from bench.errors import RecordDamaged
+from bench.package_data import GRAFANA
 from bench.prometheus import boards as committed_boards
 from bench.prometheus import run_view
 from bench.prometheus.board_queries import OF_PROMETHEUS, fill, metric_names, other_expressions, queries, variables
@@ -121,7 +122,7 @@ def test_metric_names_are_told_from_labels_functions_and_words(expr: str, names:
 
 
 def test_every_data_source_is_the_provisioned_one() -> None:
-    file = ROOT / "grafana/provisioning/datasources/prometheus.yaml"
+    file = GRAFANA / "provisioning/datasources/prometheus.yaml"
     (source,) = yaml.safe_load(file.read_text())["datasources"]
     assert source["uid"] == panels.SOURCE_UID
     for name, board in BOARDS.items():
