@@ -90,6 +90,7 @@ class Arm:
     repeatable: bool = True  # False: the same seed gives another result each time
     required: bool = False  # the subject's figures are relative to it: no choice of arms leaves it out
     means: ArmMeaning = ""  # to the time breakdown
+    profiled_in: str = ""  # the function of workers that all of its work is done by, as profilers name it: "do (a.py)"
 
 
 @dataclass(frozen=True, kw_only=True)

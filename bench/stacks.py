@@ -77,6 +77,15 @@ def merged(several: Iterable[Stacks]) -> Counter[tuple[str, ...]]:
     return found
 
 
+def below(stacks: Stacks, function: str) -> Counter[tuple[str, ...]]:
+    """Those stacks that `function` is in, from there on."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for stack, weight in stacks.items():
+        if function in stack:
+            found[stack[stack.index(function) :]] += weight
+    return found
+
+
 @dataclass
 class Frame:
     """A function where it was called from: what it had with all that it called, and these."""

@@ -105,6 +105,9 @@ class Report:
     scaled: tuple[str, ...] = ()  # what became of them
     stand_ins: tuple[str, ...] = ()  # data sets in place of others that were not there
     studies: tuple[BesideStudy, ...] = ()  # that the session repeats, with our figures beside their own
+    profiled_in: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict
+    )  # experiment: by arm that was measured, the function that a profiler sees its work in; empty: it sees none
     price_per_cpu_hour: str = ""  # 0.04 EUR
     costs: tuple[Cost, ...] = ()  # where there is a price
     version: int = VERSION
@@ -233,6 +236,7 @@ def _assemble(
         same_host=any(each.same_host for each in facts if len(each.nodes) > 1) if facts else None,
         order_test=OrderTest(rho=order[0], p=order[1]) if order else None,
         common_params={name: common_params(session, name) for name in session.metrics},
+        profiled_in=_profiled_in(session),
         meanings={
             name: {metric.name: metric.means for metric in metrics if metric.means}
             for name, metrics in session.metrics.items()
@@ -253,6 +257,20 @@ def _assemble(
         price_per_cpu_hour=session.price_per_cpu_hour,
         costs=tuple(costs(cells, evidence.topologies, session.price_per_cpu_hour)),
     )
+
+
+def _profiled_in(session: Session) -> dict[str, dict[str, str]]:
+    """Of experiments whose workers a profiler can tell apart: where it sees the subject and the peers that were measured."""
+    return {
+        name: {
+            arm.name: arm.profiled_in
+            for arm in arms
+            if arm.role in ("subject", "peer")
+            and any(spec.experiment == name and spec.wants(arm) for spec in session.specs)
+        }
+        for name, arms in session.arms.items()
+        if any(arm.profiled_in for arm in arms)
+    }
 
 
 def _stamps(evidence: Evidence, seen: Sequence[Facts]) -> Iterator[str]:

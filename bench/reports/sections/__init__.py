@@ -30,6 +30,7 @@ from bench.reports.sections import (
     nodes,
     normality,
     percentiles,
+    profiled_arms,
     profiles,
     projections,
     ratios,
@@ -74,6 +75,7 @@ def drawn_for_each_cell(pictures: Callable[[CellView], Iterable[Picture]]) -> To
 SECTIONS: tuple[Topic, ...] = (
     summary.chapters,
     contrasts.chapters,
+    profiled_arms.chapters,
     each_cell(metrics.sections),
     each_cell(repeats.sections),
     drawn_for_each_cell(invocations.pictures),

@@ -42,15 +42,20 @@ class Profile:
     source: str
 
 
+def profiled_runs(cell: CellReport, runs: Sequence[Run]) -> list[Run]:
+    """The first good run with a profile on each topology."""
+    found: dict[str, Run] = {}
+    for run in runs:
+        is_its = run.status == "ok" and (run.spec.experiment, run.spec.cell) == (cell.experiment, cell.cell)
+        if is_its and run.profiles:
+            found.setdefault(run.spec.topology.name, run)
+    return list(found.values())
+
+
 def of_cell(cell: CellReport, runs: Sequence[Run]) -> Iterator[Profile]:
     """Those of the first run with any, on each topology; the driver's first."""
-    seen: set[str] = set()
-    for run in runs:
+    for run in profiled_runs(cell, runs):
         topology = run.spec.topology.name
-        is_its = run.status == "ok" and (run.spec.experiment, run.spec.cell) == (cell.experiment, cell.cell)
-        if not is_its or not run.profiles or topology in seen:
-            continue
-        seen.add(topology)
         named = [(name, parsed) for name in run.profiles if (parsed := stacks.read_name(name))]
         for name, (profiler, where) in sorted(named, key=lambda each: (each[1][1] != stacks.DRIVER, each[1][1])):
             found = stacks.parse(run.profiles[name])
