@@ -19,10 +19,17 @@ def command(deployment: o.DeploymentOptions, target: o.TargetName = "auto", as_j
     names = targets.NAMES if target == "auto" else (target,)
     statuses, troubles = targets.ask_each(names, deployment, lambda target: target.status())
     if as_json:
-        say_json("status", [targets.public(name, target_status) for name, target_status in statuses.items()])
+        say_json("status", [_public(name, target_status) for name, target_status in statuses.items()])
     elif statuses:
         typer.echo("\n".join(line for name, target_status in statuses.items() for line in _lines(name, target_status)))
     targets.raise_all(troubles)
+
+
+def _public(target: str, target_status: targets.TargetStatus) -> dict[str, object]:
+    """The status as JSON shows it, with the newest session that has dashboards and the link to them."""
+    cluster = target_status.cluster
+    session, link = dashboards.of_newest(cluster) if cluster else ("", "")
+    return {**targets.public(target, target_status), "session": session or None, "dashboards": link or None}
 
 
 def _lines(target: str, target_status: targets.TargetStatus) -> list[str]:

@@ -26,7 +26,10 @@ SCHEMAS = {
     "runs": (1, "`show`: how each run of a session ended."),
     "selfcheck": (1, "`selfcheck`: each check and its result."),
     "sessions": (1, "`list sessions`: the sessions, the oldest first."),
-    "status": (1, "`status`: for each target, what is up and what remains of a crash."),
+    "status": (
+        1,
+        "`status`: for each target, what is up, what remains of a crash, and the newest session with its dashboards.",
+    ),
     "tables": (1, "`export --otava`: the folder, and the table of each series that has a row of the session."),
     "targets": (1, "`list targets`: their names."),
     "try": (1, "`try`: the samples of one local run, the credited work, and what does not match the declarations."),

@@ -100,6 +100,13 @@ def test_status_leads_to_the_newest_session(with_grafana: FakeTarget) -> None:
     assert lines[-2:] == [f"  Grafana   {GRAFANA}", f"  session s1: {GRAFANA}/s1/False"]
 
 
+def test_status_as_json_has_the_same_link(with_grafana: FakeTarget) -> None:
+    found = status._public("docker", TargetStatus(cluster=with_grafana.cluster))
+    assert (found["session"], found["dashboards"]) == ("s1", f"{GRAFANA}/s1/False")
+    nothing = status._public("docker", TargetStatus(cluster=None))
+    assert (nothing["session"], nothing["dashboards"]) == (None, None)
+
+
 def test_status_follows_a_session_that_is_running(tmp_path: Path, with_grafana: FakeTarget) -> None:
     session = replace(a_session(), id="s1")
     with session_lock.alone(session, tmp_path, "bench run inference"):
