@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -33,6 +34,7 @@ class RealPrometheus:
     pages: tuple[Page, ...]
     child: subprocess.Popen[bytes]
     log: Path
+    killed: threading.Event = field(default_factory=threading.Event)  # once set, the page of worker-1 shows KILLS
 
     @property
     def prometheus(self) -> Prometheus:
@@ -60,7 +62,8 @@ class RealPrometheus:
 @contextmanager
 def a_real_prometheus(folder: Path, records: Path) -> Iterator[RealPrometheus]:
     """A Prometheus with its files in `folder`, with raymeter's own scrape configuration and rules."""
-    servers = {name: _page_of_ray(name) for name in ("head", "worker-1", "dash-metrics")}
+    killed = threading.Event()
+    servers = {name: _page_of_ray(name, killed) for name in ("head", "worker-1", "dash-metrics")}
     port = free_port("127.0.0.1")
     (folder / "rules.yml").write_bytes(rules())
     command = ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
@@ -73,7 +76,12 @@ def a_real_prometheus(folder: Path, records: Path) -> Iterator[RealPrometheus]:
         child = subprocess.Popen([*command, f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log)
         try:
             yield RealPrometheus(
-                url=f"http://127.0.0.1:{port}", records=records, pages=found, child=child, log=folder / "log"
+                url=f"http://127.0.0.1:{port}",
+                records=records,
+                pages=found,
+                child=child,
+                log=folder / "log",
+                killed=killed,
             )
         finally:
             child.terminate()
@@ -84,10 +92,10 @@ def _server(page: Page) -> str:
     return page.instance if page.endpoint == "metrics" else page.endpoint
 
 
-def _page_of_ray(name: str) -> ThreadingHTTPServer:
+def _page_of_ray(name: str, killed: threading.Event) -> ThreadingHTTPServer:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            body = RAY_PAGE + (KILLS if name == "worker-1" else b"")
+            body = RAY_PAGE + (KILLS if name == "worker-1" and killed.is_set() else b"")
             self.send_response(200)
             self.send_header("Content-Type", "text/plain; version=0.0.4")
             self.send_header("Content-Length", str(len(body)))

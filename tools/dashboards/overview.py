@@ -116,7 +116,8 @@ def _warnings() -> list[Built]:
         ),
         number(
             "Alerts that fired in the session's runs",
-            "Lost nodes, throttling over 1 %, runs on which record and Prometheus disagree. Listed below. Should be 0.",
+            "Lost nodes, workers killed for want of memory, throttling over 1 %, runs on which record and Prometheus disagree. Listed"
+            " below. Should be 0.",
             "short",
             at_end(f"count({fired}) or vector(0)", "alerts"),
             empty="0",

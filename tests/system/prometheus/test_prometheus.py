@@ -33,6 +33,8 @@ from bench.prometheus.session_gauges import SENT, Gauge
 
 pytestmark = pytest.mark.prometheus
 
+KILL_ALERT = 'last_over_time(ALERTS{alertname="MemoryKill"}[1h])'
+
 
 @dataclass
 class Watched:
@@ -80,6 +82,8 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     with a_real_prometheus(folder, records) as real:
         watched = Watched(real, good, throttled, waiting, begun)
         real.until(real.is_scraped_often)
+        real.killed.set()
+        real.until(lambda: bool(real.prometheus.query(KILL_ALERT)))
         yield watched
 
 
@@ -189,10 +193,15 @@ def test_an_alert_tells_the_worst_that_lasted_and_not_a_moment(
     assert run_view.worst_that_held(points, for_seconds) == worst
 
 
-def test_a_worker_that_was_killed_for_memory_is_an_alert(watched: Watched) -> None:
+def test_a_worker_that_was_killed_for_memory_is_an_alert_of_the_newest_run(watched: Watched) -> None:
     assert "MemoryKill: Ray killed 2 worker processes on worker-1 for want of memory" in alerts(
         watched, watched.waiting
     )
+    assert not [alert for alert in alerts(watched, watched.throttled) if alert.startswith("MemoryKill")]
+    (series,) = watched.prometheus.query(KILL_ALERT)
+    spec = watched.waiting.spec
+    found = {name: series.labels[name] for name in ("session", "run", "node")}
+    assert found == {"session": spec.session, "run": spec.folder, "node": "worker-1"}
 
 
 def alerts(watched: Watched, run: MadeUpRun) -> list[str]:
