@@ -27,6 +27,7 @@ from bench.options import DEFAULT_OUT, AsJson, Out, SessionName
 from bench.record import store
 from bench.runner import changed, session_lock
 from bench.runner.measure import check_nodes, describe, measure
+from bench.runner.report_so_far import ReportSoFar
 from bench.runner.result import announce, is_precise
 from bench.runner.session import remaining
 from bench.targets import create
@@ -47,7 +48,8 @@ def command(session: SessionName, excluded: Excluded = False, as_json: AsJson = 
     store.check_writable(folder)
     if planned.ended:  # the budget starts anew; if the precision was reached, the user wants all blocks
         say(f"It ended early: {planned.ended}.")
-        precision = "" if is_precise(folder, planned) else planned.precision
+        so_far = ReportSoFar(folder=folder, session=planned)
+        precision = "" if is_precise(so_far.read, planned) else planned.precision
         work = replace(work, session=replace(planned, ended="", precision=precision))
     say(f"This adds {describe(work)}.")
     if changes := changed.since(store.load_runs(folder, planned), is_local=planned.target == "local"):

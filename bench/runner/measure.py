@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bench.analysis.number_format import plural
 from bench.errors import Stopped
@@ -17,15 +16,13 @@ from bench.planning.budget import Limits
 from bench.record import store
 from bench.runner import dashboards, session_lock
 from bench.runner.interrupts import Stop, stopping
+from bench.runner.report_so_far import ReportSoFar
 from bench.runner.result import SessionResult, is_precise
 from bench.runner.run import SessionContext
 from bench.runner.session import Work, perform, remaining
 from bench.targets import Target
 from bench.terminal.output import say
 from bench.terminal.progress import Progress
-
-if TYPE_CHECKING:
-    from bench.analysis.interim import Interim
 
 
 def measure_new(
@@ -77,29 +74,28 @@ def describe(work: Work) -> str:
 def _perform(work: Work, target: Target, slowness: float | None) -> str:
     """Do the work; return the reason if the session ended early."""
     known = replace(past_runs.known(work.folder.parent, work.session.target), slowness=slowness)
+    so_far = ReportSoFar(folder=work.folder, session=work.session)
     limits = Limits(
-        session=work.session, todo=work.todo, known=known, is_precise=lambda: is_precise(work.folder, work.session)
+        session=work.session,
+        todo=work.todo,
+        known=known,
+        is_precise=lambda: is_precise(so_far.read, work.session),
     )
     listener = Progress(
         todo=work.todo,
         known=known,
         left_seconds=lambda: limits.left_seconds,
-        so_far=lambda: _so_far(work),
+        so_far=so_far.read,
     )
     stop = Stop()
-    context = SessionContext(folder=work.folder, session=work.session, target=target, listener=listener, stop=stop)
+    context = SessionContext(
+        folder=work.folder, session=work.session, target=target, listener=listener, stop=stop, so_far=so_far
+    )
     with listener, stopping(stop):
         ended = perform(context, work.todo, limits)
     if stop.is_asked:
         raise Stopped("Stopped; finished runs are kept.", f"Continue with: bench resume {work.session.id}")
     return ended
-
-
-def _so_far(work: Work) -> Interim:
-    """Return the interim result of the blocks done so far."""
-    from bench.analysis.interim import interim
-
-    return interim(work.session, store.load_runs(work.folder, work.session))
 
 
 @contextmanager

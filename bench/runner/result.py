@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -75,14 +75,13 @@ def announce(result: SessionResult, *, as_json: bool) -> None:
     judge(result.session, result.runs)
 
 
-def is_precise(folder: Path, session: Session) -> bool:
-    """Whether the headlines' confidence intervals are as narrow as the session asks for."""
+def is_precise(read_report: Callable[[], Report], session: Session) -> bool:
+    """Whether the headlines' confidence intervals are as narrow as the session asks for. The report is read only if it asks."""
     from bench.analysis import stopping
 
     if session.precision_share is None:
         return False
-    result = SessionResult(folder=folder, session=session, runs=store.load_runs(folder, session))
-    return stopping.precision_reached(stopping.headline_ratios(result.report), session.precision_share)
+    return stopping.precision_reached(stopping.headline_ratios(read_report()), session.precision_share)
 
 
 def judge(session: Session, runs: list[Run]) -> None:

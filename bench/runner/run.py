@@ -23,6 +23,7 @@ from bench.runner.collect import Collector
 from bench.runner.deliver import deliver, send_done_work
 from bench.runner.interrupts import Stop
 from bench.runner.jobs_api import ENDED, JobsApi
+from bench.runner.report_so_far import ReportSoFar
 from bench.runner.worker_starts import WorkerStarts
 from bench.targets import Cluster, Target
 
@@ -60,13 +61,14 @@ class Listener(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class SessionContext:
-    """What all runs of a session have in common: folder, session, target, listener and stop request."""
+    """What all runs of a session have in common: folder, session, target, listener, stop request and report so far."""
 
     folder: Path
     session: Session
     target: Target
     listener: Listener
     stop: Stop
+    so_far: ReportSoFar
 
     @cached_property
     def digests(self) -> dict[str, str]:

@@ -92,6 +92,7 @@ def perform(context: SessionContext, todo: Sequence[Spec], limits: Limits) -> st
         context.listener.run_ended(spec, result)
         values.run_ended()
         if result.status != "stopped" and (following is None or following.block != spec.block):
+            context.so_far.block_ended()
             values.block_ended()
             values.send(cluster)
             context.listener.block_ended(spec.block)

@@ -16,7 +16,7 @@ from bench.terminal.output import Level, level, say
 from bench.terminal.steps import describe_step
 
 if TYPE_CHECKING:
-    from bench.analysis.interim import Interim
+    from bench.analysis import Report
 
 SLOW_STEP_SECONDS = 30.0  # of making a cluster
 TELL_SECONDS = 10.0  # between two lines on the same work, where there is no bar
@@ -59,11 +59,11 @@ class Progress:
         *,
         todo: tuple[Spec, ...],
         known: Known,
-        so_far: Callable[[], Interim],
+        so_far: Callable[[], Report],
         left_seconds: Callable[[], float | None] = lambda: None,
     ) -> None:
         self._todo = todo
-        self._so_far = so_far  # what the blocks until now say
+        self._so_far = so_far  # the report of the blocks until now
         self._first_block = todo[0].block if todo else 0
         self._left_seconds = left_seconds  # of the budget
         self._ended = 0
@@ -145,14 +145,12 @@ class Progress:
             return
         from bench.reports import interim  # heavy: the command line must start at once
 
-        session_so_far = self._so_far()
-        done = f"block {block} of {session_so_far.blocks} done, {self._eta()}"
+        report = self._so_far()
+        done = f"block {block} of {report.blocks} done, {self._eta()}"
         if block == self._first_block:
-            self._tell(
-                "\n".join([f"{done}:", *(f"  {line}" for line in interim.values(session_so_far))]), is_result=True
-            )
+            self._tell("\n".join([f"{done}:", *(f"  {line}" for line in interim.values(report))]), is_result=True)
         else:
-            self._tell(f"{done}: {interim.ratios(session_so_far)}", is_result=True)
+            self._tell(f"{done}: {interim.ratios(report)}", is_result=True)
 
     def _eta(self) -> str:
         """What is left, of the runs and of the budget."""

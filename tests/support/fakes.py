@@ -23,6 +23,7 @@ from bench.model import IdleLoad, Line, Session, Spec, Topology, from_json
 from bench.planning.budget import Limits
 from bench.planning.plan import NOTHING_KNOWN
 from bench.runner.interrupts import Stop
+from bench.runner.report_so_far import ReportSoFar
 from bench.runner.run import SessionContext
 from bench.runner.session import perform
 from bench.targets import RAYS_OWN, Cluster, TargetStatus
@@ -285,6 +286,7 @@ def run_all(
     listener: Heard | None = None,
     stop: Stop | None = None,
     enough: Callable[[Spec], str] = lambda _: "",
+    so_far: ReportSoFar | None = None,
 ) -> str:
     """Do `todo` on a fake target, until `enough` says why not."""
     context = SessionContext(
@@ -293,6 +295,7 @@ def run_all(
         target=target,  # type: ignore[arg-type]  # a fake
         listener=listener or Heard(),
         stop=stop or Stop(),
+        so_far=so_far or ReportSoFar(folder=folder, session=session),
     )
     return perform(context, todo, _Limits(session=session, todo=tuple(todo), known=NOTHING_KNOWN, wanted=enough))
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up_sessions import a_session_on_disk
 
-from bench.analysis.interim import interim
+from bench import analysis
 from bench.cluster.recorder import Recorder
 from bench.errors import BenchError
 from bench.model import RunResult, Sample, as_builtins, to_json
@@ -142,7 +142,7 @@ def test_a_bar_shows_brackets_of_others_as_they_are(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     ended = RunResult(status="failed", reasons=("[/red] of [bold]x[/]",), lines=0, sha256="")
     session = a_session()
-    with Progress(todo=session.specs, known=Known(), so_far=lambda: interim(session, [])) as bar:
+    with Progress(todo=session.specs, known=Known(), so_far=lambda: analysis.build(session, [])) as bar:
         bar._bar.console.file = page = StringIO()
         bar.run_ended(session.specs[0], ended)
     assert "[/red] of [bold]x[/]" in page.getvalue()

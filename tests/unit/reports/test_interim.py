@@ -7,13 +7,14 @@ from typing import Any
 
 from made_up import SINGLE, made_up
 
-from bench.analysis.interim import Interim, interim
+from bench import analysis
+from bench.analysis import Report
 from bench.reports.interim import MOST_CELLS, ratios, values
 
 
-def after(blocks: int, *, swapped: int = 0, **shape: Any) -> Interim:
+def after(blocks: int, *, swapped: int = 0, **shape: Any) -> Report:
     session, runs = made_up(**shape)
-    return interim(
+    return analysis.build(
         session,
         [
             replace(run, usage=tuple(replace(each, swapped_bytes=2**24) for each in run.usage))
@@ -46,7 +47,7 @@ def test_one_topology_has_values_and_no_ratio() -> None:
 
 def test_a_value_that_is_missing_says_why() -> None:
     session, runs = made_up(cells=1, blocks=1)
-    found = interim(session, [replace(runs[0], status="failed", reasons=("its driver ended",)), runs[1]])
+    found = analysis.build(session, [replace(runs[0], status="failed", reasons=("its driver ended",)), runs[1]])
     (line,) = values(found)
     assert f"{runs[0].spec.topology.name} missing (failed: its driver ended)" in line
     assert ratios(found) == "multi/single missing"

@@ -7,7 +7,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +16,8 @@ import pytest
 from builders import a_sample, a_session, a_spec, a_topology
 from fakes import FakeHead, FakeTarget, Heard, a_fake_target, good_driver, run_all
 
+from bench import analysis
+from bench.analysis import report
 from bench.cluster.incoming import SESSION_GAUGES
 from bench.cluster.recorder import Recorder
 from bench.errors import CannotWrite, RecordDamaged, TargetFailed
@@ -26,6 +28,7 @@ from bench.record import line_format, store
 from bench.runner import quiet_check
 from bench.runner import run as run_module
 from bench.runner.interrupts import Stop
+from bench.runner.report_so_far import ReportSoFar
 from bench.runner.session import remaining
 
 SPECS = tuple(
@@ -595,10 +598,54 @@ def test_what_a_damaged_attempt_had_done_is_not_given_to_the_next_one(
     assert [run.status for run in store.load_runs(folder, session)] == ["damaged", "ok"]
 
 
-def test_the_exporter_gets_how_far_the_session_is_and_what_its_blocks_say(
-    tmp_path: Path, target: FakeTarget, head: FakeHead
+@pytest.fixture
+def monitored(target: FakeTarget) -> FakeTarget:
+    """A target with a Prometheus, which does not answer."""
+    target.cluster = replace(target.cluster, prometheus_url="http://127.0.0.1:9")
+    return target
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of runs in each report that is made."""
+    made: list[int] = []
+
+    def build(session: Session, runs: Sequence[Run]) -> analysis.Report:
+        made.append(len(runs))
+        return report.build(session, runs)
+
+    monkeypatch.setattr(analysis, "build", build)
+    return made
+
+
+def test_the_report_of_a_block_is_made_once_for_all_who_ask(
+    tmp_path: Path, monitored: FakeTarget, built: list[int]
+) -> None:
+    session = a_session(SPECS)
+    folder, shown = store.create(tmp_path / "results", session), []
+
+    class Terminal(Heard):
+        def block_ended(self, block: int) -> None:
+            shown.append(so_far.read())
+
+    so_far = ReportSoFar(folder=folder, session=session)
+    run_all(folder, session, SPECS, monitored, listener=Terminal(), so_far=so_far)
+    assert built == [2, 4]
+    assert [each.cells[0].headline.sides["single"].estimate.value for each in shown] == [1001.0, 1001.5]
+
+
+def test_without_monitoring_no_report_is_made_for_the_boards(
+    tmp_path: Path, target: FakeTarget, head: FakeHead, built: list[int]
 ) -> None:
     do(tmp_path, target, SPECS)
+    assert built == []
+    assert not (head.records / "s1" / SESSION_GAUGES).exists()
+
+
+def test_the_exporter_gets_how_far_the_session_is_and_what_its_blocks_say(
+    tmp_path: Path, monitored: FakeTarget, head: FakeHead
+) -> None:
+    do(tmp_path, monitored, SPECS)
     assert sent(head) == {
         ("bench_session_runs_done",): 4,
         ("bench_session_runs_wanted",): 4,
@@ -609,11 +656,11 @@ def test_the_exporter_gets_how_far_the_session_is_and_what_its_blocks_say(
 
 
 def test_a_continued_session_has_its_earlier_results_on_the_boards_at_once(
-    tmp_path: Path, target: FakeTarget, head: FakeHead
+    tmp_path: Path, monitored: FakeTarget, head: FakeHead
 ) -> None:
     session = a_session(SPECS)
     folder = store.create(tmp_path / "results", session)
-    run_all(folder, session, SPECS[:3], target)
+    run_all(folder, session, SPECS[:3], monitored)
     shutil.rmtree(head.records / session.id)
 
     def ended_at_once(spec: Spec, folder: Path) -> str:
@@ -622,7 +669,7 @@ def test_a_continued_session_has_its_earlier_results_on_the_boards_at_once(
         return good_driver(spec, folder)
 
     head.driver = ended_at_once
-    again(folder, session, target)
+    again(folder, session, monitored)
     assert {run.status for run in store.load_runs(folder, session)} == {"ok"}
 
 

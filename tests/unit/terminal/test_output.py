@@ -13,7 +13,7 @@ import pytest
 from command_line import Typed, typist
 from made_up_sessions import a_session_on_disk
 
-from bench.analysis.interim import interim
+from bench import analysis
 from bench.options import RunRequest
 from bench.planning import plan
 from bench.planning.plan import NOTHING_KNOWN
@@ -83,7 +83,7 @@ def test_quiet_leaves_the_answer_and_what_went_wrong(bench: Typed) -> None:
 @pytest.fixture
 def progress() -> Iterator[Callable[[], Progress]]:
     session = plan.make(RunRequest(experiments=("inference",), cpus=2, blocks=1))
-    yield lambda: Progress(todo=session.specs, known=NOTHING_KNOWN, so_far=lambda: interim(session, []))
+    yield lambda: Progress(todo=session.specs, known=NOTHING_KNOWN, so_far=lambda: analysis.build(session, []))
     output.set_level(Level.USUAL)
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 from made_up import made_up
 
-from bench.analysis.interim import Interim, interim
+from bench import analysis
+from bench.analysis import Report
 from bench.model import RunResult
 from bench.planning.plan import NOTHING_KNOWN
 from bench.terminal import output
@@ -63,9 +64,9 @@ class Blocks:
         self.progress = Progress(todo=self.session.specs, known=NOTHING_KNOWN, so_far=self.so_far)
         self.ended = 0
 
-    def so_far(self) -> Interim:
+    def so_far(self) -> Report:
         self.asked += 1
-        return interim(self.session, self.runs[: self.ended])
+        return analysis.build(self.session, self.runs[: self.ended])
 
     def end(self, block: int) -> None:
         for spec in self.session.specs:
