@@ -393,6 +393,7 @@ class RunResult:
         None  # of the run with its job, by the client's clock; None: it was written by the driver alone
     )
     cluster_seconds: float | None = None  # that starting a cluster for it took; None: it was up
+    monitored: bool | None = None  # whether a Prometheus stood beside its cluster; None: written before this was kept
     version: int = SCHEMA_VERSION
 
 
@@ -420,6 +421,7 @@ class Run:
     seconds: float | None = None  # with its job; None: not known
     cluster_seconds: float | None = None  # that starting a cluster for it took; None: it was up, or unknown
     profiles: Mapping[str, str] = field(default_factory=dict)  # by name of file: stacks, as bench/stacks.py has them
+    monitored: bool | None = None  # whether a Prometheus stood beside its cluster; None: not known
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "samples", Columns.of(SAMPLES, self.samples))

@@ -138,6 +138,7 @@ def compare(
         differences=differences,
         caveats=(
             *_on_purpose(differences, changed),
+            *_monitoring(baseline, candidate),
             *_caveats(reports, rows),
             *_unmatched(baseline_cells, candidate_cells),
         ),
@@ -323,6 +324,18 @@ def _on_purpose(differences: Sequence[Difference], changed: Collection[str]) -> 
     for difference in differences:
         if difference.what in changed:
             yield Caveat(severity="note", about=SESSION, text=f"changed on purpose: {difference.text}")
+
+
+def _monitoring(baseline: Stored, candidate: Stored) -> Iterator[Caveat]:
+    """A Prometheus beside the nodes of one session alone: it takes CPU time where it shares their machine."""
+    before, after = ({run.monitored for run in side.runs if run.status == "ok"} for side in (baseline, candidate))
+    if None not in before | after and before != after:
+        sides = ["in part with" if len(seen) > 1 else "with" if True in seen else "without" for seen in (before, after)]
+        text = (
+            f"measured {sides[0]} Prometheus beside the nodes, then {sides[1]} it:"
+            " it takes CPU time from nodes that share its machine"
+        )
+        yield Caveat(severity="weakens", about=SESSION, text=text)
 
 
 def _caveats(reports: Sequence[Report], rows: Sequence[SessionRow]) -> Iterator[Caveat]:

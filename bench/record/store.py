@@ -370,6 +370,7 @@ def load_run(folder: Path, spec: Spec) -> Run:
         seconds=result.seconds if result else None,
         cluster_seconds=result.cluster_seconds if result else None,
         profiles=profiles,
+        monitored=result.monitored if result else None,
     )
 
 

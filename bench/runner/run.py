@@ -174,6 +174,7 @@ def run_one(
         idle_load=context.target.idle_load(),
         seconds=round(time.monotonic() - begun, 3),
         cluster_seconds=cluster_seconds,
+        monitored=cluster.prometheus_url is not None,
     )
     return store.close_run(context.folder, spec, result)
 

@@ -67,6 +67,21 @@ def test_settings_of_the_machine_confound_where_both_records_have_them_and_earli
     assert found.text == "clock source: tsc, then hpet"
 
 
+@pytest.mark.parametrize(("then", "now", "is_named"), [(False, True, True), (True, True, False), (None, True, False)])
+def test_a_prometheus_beside_the_nodes_of_one_session_alone_is_a_caveat(then, now, is_named):
+    sides = [
+        replace(stored, runs=[replace(run, monitored=monitored) for run in stored.runs])
+        for stored, monitored in ((a_session(), then), (a_session("s2"), now))
+    ]
+    found = two_sessions.compare(*sides)
+    text = (
+        "measured without Prometheus beside the nodes, then with it:"
+        " it takes CPU time from nodes that share its machine"
+    )
+    assert [(each.severity, each.text) for each in found.caveats] == ([("weakens", text)] if is_named else [])
+    assert found.confounders == ()
+
+
 @pytest.mark.parametrize(
     ("changed", "named"),
     [

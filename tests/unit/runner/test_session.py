@@ -77,6 +77,7 @@ def test_every_run_comes_home_whole_and_reconciled(tmp_path: Path, target: FakeT
     assert [run.samples[-1].value for run in runs] == [1001.0, 1001.0, 1002.0, 1002.0]
     assert [run.reconciled for run in runs] == [True] * 4
     assert {run.extract for run in runs} == {Extract(missing="there is no Prometheus beside this cluster")}
+    assert {run.monitored for run in runs} == {False}
 
 
 def test_a_window_is_asked_once_when_a_run_was_and_its_series_are_kept(
@@ -101,6 +102,7 @@ def test_a_window_that_does_not_answer_is_told_and_the_metrics_page_is_asked_ins
     (run,) = do(tmp_path, target)
     assert (run.status, run.reconciled, run.alerts) == ("ok", True, ())
     assert run.extract == Extract(missing="Prometheus could not be asked")
+    assert run.monitored
 
 
 def test_every_topology_of_every_block_gets_a_fresh_cluster(tmp_path: Path, target: FakeTarget) -> None:
