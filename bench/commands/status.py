@@ -26,10 +26,12 @@ def command(deployment: o.DeploymentOptions, target: o.TargetName = "auto", as_j
 
 
 def _public(target: str, target_status: targets.TargetStatus) -> dict[str, object]:
-    """The status as JSON shows it, with the newest session that has dashboards and the link to them."""
+    """The status as JSON shows it, with the newest session that has dashboards, the link to them, and that to all sessions."""
     cluster = target_status.cluster
     session, link = dashboards.of_newest(cluster) if cluster else ("", "")
-    return {**targets.public(target, target_status), "session": session or None, "dashboards": link or None}
+    several = dashboards.side_by_side(cluster) if cluster else ""
+    links = {"session": session, "dashboards": link, "sessions_side_by_side": several}
+    return {**targets.public(target, target_status), **{name: text or None for name, text in links.items()}}
 
 
 def _lines(target: str, target_status: targets.TargetStatus) -> list[str]:
@@ -42,6 +44,7 @@ def _lines(target: str, target_status: targets.TargetStatus) -> list[str]:
         ]
     cluster = target_status.cluster
     session, link = dashboards.of_newest(cluster)
+    several = dashboards.side_by_side(cluster)
     return [
         f"{target}: {cluster.topology.name} is up: {', '.join(cluster.nodes)}, joined by {cluster.link}",
         f"  dashboard {cluster.dashboard_url}",
@@ -49,4 +52,5 @@ def _lines(target: str, target_status: targets.TargetStatus) -> list[str]:
         *([f"  Prometheus {cluster.prometheus_url}"] if cluster.prometheus_url else []),
         *([f"  Grafana   {cluster.grafana_url}"] if cluster.grafana_url else []),
         *([f"  session {session}: {link}"] if link else []),
+        *([f"  sessions side by side: {several}"] if several else []),
     ]

@@ -69,7 +69,7 @@ def queries(board: Mapping[str, Any]) -> tuple[Query, ...]:
 
 def other_expressions(board: Mapping[str, Any]) -> tuple[Query, ...]:
     """The queries of a board's annotations and variables, which may have no data."""
-    annotations = [(entry["name"], entry["expr"]) for entry in board["annotations"]["list"] if "expr" in entry]
+    annotations = [(entry["name"], entry["expr"]) for entry in board["annotations"].get("list", []) if "expr" in entry]
     variables = [
         (entry["name"], match["selector"])
         for entry in board["templating"]["list"]

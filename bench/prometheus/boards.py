@@ -13,9 +13,10 @@ from urllib.parse import urlencode
 from bench.package_data import GRAFANA
 
 FOLDER = GRAFANA / "dashboards"
-NAMES = ("overview", "live-run", "nodes-and-network", "experiment")
+NAMES = ("overview", "live-run", "nodes-and-network", "experiment", "sessions")
 HOME = NAMES[0]  # Grafana opens with it
 LIVE = "live-run"  # shows a session that is running
+SIDE_BY_SIDE = "sessions"  # shows several sessions
 
 
 def uid(name: str) -> str:
@@ -45,15 +46,15 @@ def own_grafana(prometheus_url: str) -> dict[str, str]:
     return {"GF_PATHS_PROVISIONING": str(GRAFANA / "provisioning"), **environment(prometheus_url, str(FOLDER))}
 
 
-def link(grafana_url: str, name: str, *, session: str, experiment: str, begin: float, end: float | None) -> str:
-    """Address of a board that shows an experiment of a session, from `begin` to `end` in seconds of the wall clock.
+def link(grafana_url: str, name: str, *sessions: str, experiment: str, begin: float, end: float | None) -> str:
+    """Address of a board that shows an experiment of one or several sessions, from `begin` to `end` in seconds of the wall clock.
 
     `end` is None while the session is running: the board then follows it.
     """
     query = {
-        "var-session": session,
+        "var-session": sessions,
         "var-experiment": experiment,
         "from": int(1000 * begin),
         "to": "now" if end is None else int(1000 * end),
     }
-    return f"{grafana_url.rstrip('/')}/d/{uid(name)}?{urlencode(query)}"
+    return f"{grafana_url.rstrip('/')}/d/{uid(name)}?{urlencode(query, doseq=True)}"

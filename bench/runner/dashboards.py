@@ -17,6 +17,13 @@ def of_newest(cluster: Cluster) -> tuple[str, str]:
     return (session, link) if link else ("", "")
 
 
+def side_by_side(cluster: Cluster) -> str:
+    """The link to all sessions of the newest one's experiment; empty without Grafana, or with fewer than two sessions."""
+    if cluster.prometheus_url is None or cluster.grafana_url is None:
+        return ""
+    return session_links.side_by_side(cluster.prometheus_url, cluster.grafana_url)
+
+
 def of_session(cluster: Cluster, session: str, *, is_running: bool) -> str:
     """The link to a session; empty if `cluster` has no Grafana, or its Prometheus does not have the session."""
     if cluster.prometheus_url is None or cluster.grafana_url is None:

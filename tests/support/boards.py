@@ -7,6 +7,7 @@ from datetime import datetime
 
 from bench.doctor import monitoring
 from bench.model import Session
+from bench.prometheus import boards as committed
 from bench.prometheus.client import Grafana
 
 
@@ -16,7 +17,7 @@ def empty(grafana_url: str, session: Session, experiment: str) -> list[str]:
     chosen = {"session": session.id, "experiment": experiment}
     begin = datetime.fromisoformat(session.created).timestamp()
     boards = grafana.boards()
-    assert len(boards) == 4
+    assert set(boards) == {committed.uid(name) for name in committed.NAMES}
     return [
         f"{found}, asked as {found.expr}"
         for board in boards.values()

@@ -62,10 +62,16 @@ class BoardSession:
         (folder / SESSION_GAUGES).write_bytes(to_json(gauges))
 
 
-def board_session(name: str = NAME, **shape: Any) -> BoardSession:
-    """The session with this name; another seed gives other values."""
+def board_session(name: str = NAME, *, image_edge: int = 28, **shape: Any) -> BoardSession:
+    """The session with this name; another seed gives other values. `image_edge`: a parameter that is the same in all of its cells."""
     session, runs = made_up(**{"cells": 2, "blocks": 4, "metrics": (*METRICS, *LOADS), **shape})
-    session = replace(session, id=name, specs=tuple(replace(spec, session=name) for spec in session.specs))
+    session = replace(
+        session,
+        id=name,
+        specs=tuple(
+            replace(spec, session=name, params={**spec.params, "image_edge": image_edge}) for spec in session.specs
+        ),
+    )
     by_cell = titles(session)
     specs = {
         spec.id: replace(spec, cell_title=by_cell[spec.experiment, spec.cell] or "the only cell")

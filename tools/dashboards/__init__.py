@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tools.dashboards import experiment, live_run, nodes_and_network, overview
+from tools.dashboards import experiment, live_run, nodes_and_network, overview, sessions
 
 if TYPE_CHECKING:
     from grafana_foundation_sdk.builders.dashboard import Dashboard
@@ -16,6 +16,7 @@ BOARDS: dict[str, Callable[[], Dashboard]] = {
     "live-run": live_run.build,
     "nodes-and-network": nodes_and_network.build,
     "experiment": experiment.build,
+    "sessions": sessions.build,
 }
 """Builds each board of `bench.prometheus.boards.NAMES`."""
 

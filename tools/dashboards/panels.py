@@ -41,6 +41,7 @@ from bench.prometheus.boards import uid
 from bench.prometheus.client import SOURCE_UID
 from bench.reports.drawing.colours import ALARM, LEVELS, NEUTRAL
 from bench.reports.drawing.colours import TOPOLOGIES as COLOURS
+from tools.dashboards.results import SESSION, SESSIONS
 
 SOURCE = DataSourceRef(type_val="prometheus", uid=SOURCE_UID)
 SCRAPE = "2s"
@@ -55,8 +56,12 @@ Built = Builder[Panel]
 AnyPanel = TypeVar("AnyPanel", timeseries.Panel, BarChart, stat.Panel, bargauge.Panel, table.Panel, statetimeline.Panel)
 
 
-def board(name: str, title: str, description: str, *, since: str, refresh: str) -> Dashboard:
-    """Return an empty board with what all boards have: variables, annotations and links to the others."""
+def board(name: str, title: str, description: str, *, since: str, refresh: str, several: bool = False) -> Dashboard:
+    """Return an empty board with what all boards have: variables, annotations and links to the others.
+
+    `several`: sessions can be chosen, and at first all are. Then nothing is marked over time, and the links to boards of one session
+    take no choice with them.
+    """
     made = (
         Dashboard(title)
         .uid(uid(name))
@@ -67,8 +72,12 @@ def board(name: str, title: str, description: str, *, since: str, refresh: str) 
         .time(since, "now")
         .refresh(refresh)
         .tooltip(DashboardCursorSync.CROSSHAIR)
-        .with_variable(variable("session", "label_values(bench_run_status, session)", newest_first=True))
-        .with_variable(variable("experiment", 'label_values(bench_run_status{session="$session"}, experiment)'))
+        .with_variable(
+            variable("session", "label_values(bench_run_status, session)", newest_first=True, multiple=several)
+        )
+        .with_variable(
+            variable("experiment", f"label_values(bench_run_status{{{SESSIONS if several else SESSION}}}, experiment)")
+        )
         .with_variable(variable("headline", _info("metric_info", 'headline="yes"', "metric"), hidden=True))
         .with_variable(variable("headline_title", _info("metric_info", 'headline="yes"', "title"), hidden=True))
         .with_variable(variable("subject", _info("arm_info", 'role="subject"', "arm"), hidden=True))
@@ -77,10 +86,12 @@ def board(name: str, title: str, description: str, *, since: str, refresh: str) 
             .type(DashboardLinkType.DASHBOARDS)
             .tags(["raymeter"])
             .as_dropdown(False)
-            .include_vars(True)
+            .include_vars(not several)
             .keep_time(True)
         )
     )
+    if several:
+        return made
     for topology, colour in COLOURS.items():
         made = made.annotation(runs_of(topology, colour))
     return made
@@ -120,7 +131,7 @@ def variable(name: str, query: str, **choice: Unpack[Choice]) -> QueryVariable:
 
 def runs_of(topology: str, colour: str) -> AnnotationQuery:
     """Return an annotation that marks the time of each run on a topology: one region a run, though a run may be silent for a while."""
-    running = f'bench_run_status{{session="$session",topology="{topology}",status="running"}}'
+    running = f'bench_run_status{{{SESSION},topology="{topology}",status="running"}}'
     expr = f"max by (run, experiment, topology, parameters) (last_over_time({running}[2m])) == 1"
     return (
         AnnotationQuery()

@@ -9,6 +9,7 @@ from bench.prometheus.session_gauges import SENT
 
 AROUND = "[60d] offset -30d"  # from 30 days before to 30 days after; matchers bind it to one session
 SESSION = 'session="$session"'
+SESSIONS = 'session=~"$session"'  # on a board where several can be chosen
 RUN = f'{SESSION},experiment="$experiment"'
 CELL = 'parameters=~"$cell"'
 HEADLINE = 'metric="$headline",node="",point=""'
@@ -24,19 +25,22 @@ RUNNING = f'(max by (session, run) (bench_run_status{{{RUN},status="running"}}) 
 _OF_OK = last("bench_run_status", f'{RUN},status="ok"')
 OK = f"(max by (session, run) ({_OF_OK}) == 1)"
 """The runs whose values are used."""
-_SENT = last(SENT, SESSION)
-_NEWEST = f"max by (session) ({_SENT})"
 
 
-def reported(metric: str, by: str, matchers: str = RUN) -> str:
+def _newest(sessions: str) -> str:
+    """When the values of each session were sent last."""
+    return f"max by (session) ({last(SENT, sessions)})"
+
+
+def reported(metric: str, by: str, matchers: str = RUN, *, sessions: str = SESSION) -> str:
     """The newest values of a family that the client sent, from the page that it sent them to last."""
-    page = f"{_SENT} == on (session) group_left () {_NEWEST}"
+    page = f"{last(SENT, sessions)} == on (session) group_left () {_newest(sessions)}"
     return f"max by ({by}) ({last(metric, matchers)} and on (session, cluster, instance) ({page}))"
 
 
-def texts(metric: str, by: str, matchers: str = SESSION) -> str:
+def texts(metric: str, by: str, matchers: str = SESSION, *, sessions: str = SESSION) -> str:
     """The texts of a family that still hold: the value of each is the time at which it was sent."""
-    return f"max by ({by}) ({last(metric, matchers)} == on (session) group_left () {_NEWEST})"
+    return f"max by ({by}) ({last(metric, matchers)} == on (session) group_left () {_newest(sessions)})"
 
 
 def by_run(by: str, matchers: str) -> str:

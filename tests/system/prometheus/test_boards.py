@@ -33,6 +33,7 @@ RANGE_SECONDS = 3600.0
 # What they show is of the present; the alert holds still.
 OF_NOW = ("Time left of the present run", "Pages that cannot be scraped", "Alerts that fired")
 MOST_SERIES = 8
+OTHER = "20260201-100000-inference-other"
 
 Values = dict[tuple[str, ...], float]
 """Values of a panel by the labels that its query keeps, in the order of the labels' names."""
@@ -44,6 +45,7 @@ class Played:
 
     real: RealPrometheus
     made: BoardSession
+    other: BoardSession  # ended before `made` began
     begun: float
     _variables: dict[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
 
@@ -82,7 +84,7 @@ class Played:
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     records, folder = tmp_path_factory.mktemp("records"), tmp_path_factory.mktemp("prometheus")
-    other, made = board_session("20260201-100000-inference-other", seed=8, multi=0.5), board_session()
+    other, made = board_session(OTHER, seed=8, multi=0.5, image_edge=32), board_session()
     begun = time.time() - 60
     with a_real_prometheus(folder, records) as real:
         real.until(lambda: bool(real.prometheus.query("up")))
@@ -94,7 +96,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
         real.until(real.is_scraped_often)
         real.until(lambda: bool(real.prometheus.query('bench_run_status{status="running"} == 1')))
         real.until(lambda: bool(real.prometheus.query('ALERTS{alertstate="firing",alertname="Throttled"}')))
-        yield Played(real, made, begun)
+        yield Played(real, made, other, begun)
         present.close("stopped", ())
 
 
@@ -437,10 +439,73 @@ def test_another_session_has_values_of_its_own(played: Played) -> None:
         lambda label, selector: played.real.prometheus.label_values(
             label, selector, begin=played.begun, end=time.time()
         ),
-        {"session": "20260201-100000-inference-other"},
+        {"session": OTHER},
     )
     (query,) = [
         each for each in queries(BOARDS["overview"]) if each.panel == "Multi beside single, best cell (100 %: equal)"
     ]
     (series,) = played.real.prometheus.query(fill(query.expr, other))
     assert series.last < 0.6
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_several_sessions_have_the_headline_of_their_own_reports(played: Played, cell: str) -> None:
+    ratios, values, numbers = {}, {}, {}
+    for session in (played.made, played.other):
+        (found,) = [each for each in session.report(3).cells if each.cell == cell]
+        assert found.headline
+        assert found.headline.comparison
+        ratio, pairs = found.headline.comparison.ratio, found.headline.comparison.pairs
+        assert ratio
+        name = session.session.id
+        ratios |= {("interval from", name): ratio.low, ("ratio", name): ratio.value, ("to", name): ratio.high}
+        numbers[name] = [ratio.value, ratio.low, ratio.high, pairs]
+        for topology in ("single", "multi"):
+            estimate = found.headline.sides[topology].estimate
+            assert estimate
+            values[name, topology] = estimate.value
+            numbers[name] += [estimate.value, estimate.low, estimate.high]
+    assert len({round(value, 9) for value in ratios.values()}) == len(ratios), "other values would not be seen"
+    parameters = CELLS[cell]
+    assert played.shown("sessions", "$headline_title: multi / single in each session, $cell", parameters) == ratios
+    title = "$headline_title of single and multi in each session, $cell"
+    assert played.shown("sessions", title, parameters) == values
+    title = "$headline_title with intervals and verdict in each session, $cell"
+    assert {name for name, _ in played.shown("sessions", title, parameters)} == numbers.keys()
+    for name, expected in numbers.items():
+        shown = [played.shown("sessions", title, parameters, target=target) for target in range(1, len(expected) + 1)]
+        assert [each[name,] for each in shown] == expected
+
+
+def test_several_sessions_are_listed_with_what_their_numbers_must_not_be_read_without(played: Played) -> None:
+    title = "Sessions of $experiment, the oldest first"
+    begun, done, caveats, excluded = (played.shown("sessions", title, target=target) for target in range(4))
+    sessions = [(session.session.id,) for session in (played.other, played.made)]
+    assert sorted(begun, key=begun.__getitem__) == sorted(begun) == sessions
+    assert [1000 * played.begun < moment < 1000 * time.time() for moment in begun.values()] == [True, True]
+    assert done == dict.fromkeys(sessions, 12 / 16)
+    serious = {
+        (session.session.id,): sum(caveat.severity != "note" for caveat in session.report(3).caveats)
+        for session in (played.other, played.made)
+    }
+    assert caveats == serious
+    assert excluded == dict.fromkeys(sessions, 1)
+
+
+def test_a_parameter_that_differs_between_sessions_is_named_and_no_other(played: Played) -> None:
+    shown = played.shown("sessions", "Parameters that differ between the sessions, $cell", CELLS["c01"])
+    made, other = (session.session.id for session in (played.made, played.other))
+    assert set(shown) == {("image_edge", made, "28"), ("image_edge", other, "32")}
+
+
+def test_sessions_that_are_not_chosen_are_not_shown(played: Played) -> None:
+    chosen = variables(
+        BOARDS["sessions"],
+        lambda label, selector: played.real.prometheus.label_values(
+            label, selector, begin=played.begun, end=time.time()
+        ),
+        {"session": OTHER},
+    )
+    for query in queries(BOARDS["sessions"]):
+        answer = played.real.prometheus.query(fill(query.expr, chosen))
+        assert {series.labels["session"] for series in answer} <= {OTHER}, query

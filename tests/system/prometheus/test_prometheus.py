@@ -247,7 +247,7 @@ def test_the_doctor_asks_every_panel_through_grafana(watched: Watched) -> None:
         every = [query for board in committed.load().values() for query in queries(board)]
         needed = [query for query in every if not query.may_be_empty]
         assert {query.board for query in needed} == {board["title"] for board in committed.load().values()}
-        assert found[2].seen == f"all {len(needed)} queries of 4 boards that must have data have data"
+        assert found[2].seen == f"all {len(needed)} queries of 5 boards that must have data have data"
 
 
 def test_the_doctor_misses_a_board(watched: Watched) -> None:

@@ -68,6 +68,51 @@ def test_there_is_no_link_to_a_session_that_prometheus_does_not_have(known: dict
 def test_there_is_no_link_where_prometheus_does_not_answer() -> None:
     assert session_links.newest(NOWHERE) == ""
     assert session_links.find(NOWHERE, GRAFANA, "s1", is_running=False) == ""
+    assert session_links.side_by_side(NOWHERE, GRAFANA) == ""
+
+
+def of_sessions(*begun: tuple[str, str, float]) -> tuple[Series, ...]:
+    """When runs began: of a session, of an experiment, when."""
+    return tuple(
+        Series({"session": session, "experiment": experiment}, ((2000.0, seconds),))
+        for session, experiment, seconds in begun
+    )
+
+
+SEVERAL = of_sessions(
+    ("s2", "inference", 1500.0),
+    ("s1", "inference", 1100.0),
+    ("s1", "inference", 1000.0),
+    ("s0", "network", 900.0),
+    ("s1", "network", 1010.0),
+)
+
+
+def test_the_link_to_several_sessions_has_those_of_the_newest_experiment_the_oldest_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Prometheus, "query", lambda *_: SEVERAL)
+    path, query = parts(session_links.side_by_side("", GRAFANA))
+    assert path == f"/d/{boards.uid(boards.SIDE_BY_SIDE)}"
+    assert query == {
+        "var-session": ["s1", "s2"],
+        "var-experiment": ["inference"],
+        "from": [f"{1000 * (1000 - session_links.MARGIN_SECONDS):.0f}"],
+        "to": ["now"],
+    }
+
+
+def test_the_link_to_very_many_sessions_has_the_newest_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = of_sessions(*((f"s{number:02d}", "inference", 1000.0 + number) for number in range(30)))
+    monkeypatch.setattr(Prometheus, "query", lambda *_: many)
+    _, query = parts(session_links.side_by_side("", GRAFANA))
+    assert query["var-session"] == [f"s{number}" for number in range(10, 30)]
+
+
+@pytest.mark.parametrize("begun", [(), SEVERAL[3:4]])
+def test_one_session_is_not_beside_another(monkeypatch: pytest.MonkeyPatch, begun: tuple[Series, ...]) -> None:
+    monkeypatch.setattr(Prometheus, "query", lambda *_: begun)
+    assert session_links.side_by_side("", GRAFANA) == ""
 
 
 def test_a_session_that_begins_is_followed_from_now_on() -> None:
@@ -80,4 +125,4 @@ def test_a_session_that_begins_is_followed_from_now_on() -> None:
 
 
 def test_the_boards_that_links_lead_to_are_committed() -> None:
-    assert {boards.HOME, boards.LIVE} <= set(boards.NAMES) == set(boards.load())
+    assert {boards.HOME, boards.LIVE, boards.SIDE_BY_SIDE} <= set(boards.NAMES) == set(boards.load())

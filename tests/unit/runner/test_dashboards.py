@@ -44,6 +44,7 @@ def with_grafana(target: FakeTarget, monkeypatch: pytest.MonkeyPatch) -> FakeTar
     """A target with a Grafana, and a Prometheus that has the session s1."""
     target.cluster = replace(target.cluster, prometheus_url="http://127.0.0.1:9", grafana_url=GRAFANA)
     monkeypatch.setattr(session_links, "newest", lambda _: "s1")
+    monkeypatch.setattr(session_links, "side_by_side", lambda _, grafana_url: f"{grafana_url}/several")
     monkeypatch.setattr(
         session_links,
         "find",
@@ -97,14 +98,19 @@ def test_the_end_of_a_session_and_its_page_have_the_link(
 
 def test_status_leads_to_the_newest_session(with_grafana: FakeTarget) -> None:
     lines = status._lines("docker", TargetStatus(cluster=with_grafana.cluster))
-    assert lines[-2:] == [f"  Grafana   {GRAFANA}", f"  session s1: {GRAFANA}/s1/False"]
+    assert lines[-3:] == [
+        f"  Grafana   {GRAFANA}",
+        f"  session s1: {GRAFANA}/s1/False",
+        f"  sessions side by side: {GRAFANA}/several",
+    ]
 
 
-def test_status_as_json_has_the_same_link(with_grafana: FakeTarget) -> None:
+def test_status_as_json_has_the_same_links(with_grafana: FakeTarget) -> None:
     found = status._public("docker", TargetStatus(cluster=with_grafana.cluster))
-    assert (found["session"], found["dashboards"]) == ("s1", f"{GRAFANA}/s1/False")
+    links = ("session", "dashboards", "sessions_side_by_side")
+    assert [found[name] for name in links] == ["s1", f"{GRAFANA}/s1/False", f"{GRAFANA}/several"]
     nothing = status._public("docker", TargetStatus(cluster=None))
-    assert (nothing["session"], nothing["dashboards"]) == (None, None)
+    assert [nothing[name] for name in links] == [None, None, None]
 
 
 def test_status_follows_a_session_that_is_running(tmp_path: Path, with_grafana: FakeTarget) -> None:
@@ -117,6 +123,7 @@ def test_status_has_no_link_without_grafana_or_session(
     with_grafana: FakeTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert dashboards.of_newest(replace(with_grafana.cluster, grafana_url=None)) == ("", "")
+    assert dashboards.side_by_side(replace(with_grafana.cluster, grafana_url=None)) == ""
     monkeypatch.setattr(session_links, "newest", lambda _: "")
     assert dashboards.of_newest(with_grafana.cluster) == ("", "")
 

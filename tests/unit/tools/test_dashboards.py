@@ -138,6 +138,7 @@ def test_uids_and_titles_are_fixed_and_differ() -> None:
         "live-run": "raymeter-live-run",
         "nodes-and-network": "raymeter-nodes-and-network",
         "overview": "raymeter-overview",
+        "sessions": "raymeter-sessions",
     }
     assert len({board["title"] for board in BOARDS.values()}) == len(BOARDS)
 
@@ -174,7 +175,7 @@ def test_a_topology_has_the_same_colour_on_every_panel_that_names_it() -> None:
     assert colours == {topology: {colour} for topology, colour in panels.COLOURS.items()}
 
 
-@pytest.mark.parametrize("name", BOARDS)
+@pytest.mark.parametrize("name", sorted(BOARDS.keys() - {"sessions"}))
 def test_runs_are_marked_from_prometheus_itself(name: str) -> None:
     marks = {each["name"]: each for each in BOARDS[name]["annotations"]["list"]}
     assert set(marks) == {"Runs on single", "Runs on multi"}
@@ -193,10 +194,34 @@ def test_a_board_lets_session_and_experiment_be_chosen_and_leads_to_the_others(n
     assert (link["type"], link["tags"], link["includeVars"], link["keepTime"]) == (
         "dashboards",
         ["raymeter"],
-        True,
+        name != "sessions",  # the others show one, and could not take several
         True,
     )
     assert "raymeter" in board["tags"]
+
+
+def test_the_board_of_several_sessions_opens_with_all_and_takes_those_that_are_chosen() -> None:
+    board = BOARDS["sessions"]
+    (session,) = [each for each in board["templating"]["list"] if each["name"] == "session"]
+    assert (session["multi"], session["includeAll"], session["allValue"]) == (True, True, ".*")
+    assert board["annotations"].get("list", []) == []
+    for query in other_expressions(board):
+        assert 'session="$session"' not in query.expr
+    for query in queries(board):
+        selectors = re.findall(r"\{[^}]*\}", query.expr)
+        assert [each for each in selectors if 'session=~"$session"' not in each] == []
+    for name in BOARDS.keys() - {"sessions"}:
+        assert not [
+            each for each in BOARDS[name]["templating"]["list"] if each["name"] == "session" and each.get("multi")
+        ]
+
+
+def test_a_session_in_a_table_of_several_leads_to_its_overview() -> None:
+    tables = [panel for panel in panels_of(BOARDS["sessions"]) if "joinByField" in json.dumps(panel)]
+    assert len(tables) == 2
+    for table in tables:
+        (link,) = values_of(table["fieldConfig"]["overrides"], "value")[-1]
+        assert link["url"].startswith(f"/d/{BOARDS['overview']['uid']}?var-session=${{__value.raw:percentencode}}&")
 
 
 def test_a_board_is_opened_at_the_newest_session_and_what_was_chosen_stays() -> None:
@@ -233,14 +258,20 @@ def test_no_variable_of_a_question_is_left_open(name: str, panel: Mapping[str, A
 
 def test_a_link_leads_to_a_board_at_the_time_of_a_run() -> None:
     link = committed_boards.link(
-        "http://127.0.0.1:3000/", "live-run", session="s1", experiment="inference", begin=1.5, end=11.5
+        "http://127.0.0.1:3000/", "live-run", "s1", experiment="inference", begin=1.5, end=11.5
     )
     following = committed_boards.link(
-        "http://127.0.0.1:3000", "live-run", session="s1", experiment="inference", begin=1.5, end=None
+        "http://127.0.0.1:3000", "live-run", "s1", experiment="inference", begin=1.5, end=None
     )
     assert following.endswith("&from=1500&to=now")
     assert link == (
         "http://127.0.0.1:3000/d/raymeter-live-run?var-session=s1&var-experiment=inference&from=1500&to=11500"
+    )
+    several = committed_boards.link(
+        "http://127.0.0.1:3000", "sessions", "s1", "s2", experiment="inference", begin=1.5, end=None
+    )
+    assert several.endswith(
+        "/d/raymeter-sessions?var-session=s1&var-session=s2&var-experiment=inference&from=1500&to=now"
     )
 
 
@@ -251,7 +282,7 @@ def test_a_board_fits_into_a_config_map_that_is_applied_by_a_client(name: str) -
 
 def test_boards_are_numbered_in_the_order_in_which_they_are_read() -> None:
     titles = [BOARDS[name]["title"] for name in committed_boards.NAMES]
-    assert [title.partition(":")[0] for title in titles] == [f"raymeter {number}" for number in range(1, 5)]
+    assert [title.partition(":")[0] for title in titles] == [f"raymeter {number}" for number in range(1, 6)]
     assert titles[0] == "raymeter 1: Overview"
 
 
