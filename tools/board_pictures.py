@@ -26,6 +26,8 @@ RUN_SECONDS = 6.0
 PRESENT_SECONDS = 20.0
 MOST_WIDE = 1400  # of a picture, in pixels
 COLOURS = 256
+EARLIER = "20260201-100000-inference-made-up"  # a session that has ended before, with other parameters
+EVERY = ".*"  # value of a variable with which all are shown
 
 
 def main() -> None:
@@ -40,7 +42,9 @@ def main() -> None:
         records, store, shots = (Path(folder, name) for name in ("records", "prometheus", "shots"))
         for path in (records, store, shots):
             path.mkdir()
-        session = made.board_session()
+        session, earlier = made.board_session(), made.board_session(EARLIER, seed=8, multi=0.95, image_edge=32)
+        for block in sorted({run.spec.block for run in earlier.ended}):
+            earlier.write_block(records, block)
         with real.a_real_prometheus(store, records) as prometheus:
             prometheus.until(prometheus.is_scraped_often)
             begun = time.time()
@@ -49,10 +53,11 @@ def main() -> None:
             for name in boards.NAMES:
                 shot = shots / f"{name}.png"
                 url = prometheus.url
+                chosen = EVERY if name == boards.SIDE_BY_SIDE else session.session.id
                 subprocess.run(
                     [
                         *(draw, boards.FOLDER / f"{name}.json", shot, "--grafana", url, "--prometheus", url),
-                        *("--from", str(begun), "--to", str(end), "--var", f"session={session.session.id}"),
+                        *("--from", str(begun), "--to", str(end), "--var", f"session={chosen}"),
                     ],
                     check=True,
                     timeout=300,
