@@ -7,7 +7,7 @@ session, but not on how often each was measured, nor on how many trials a search
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -61,6 +61,7 @@ FAMILIES = {
         "What a node used in the last sample of the subject, by point of a sweep, and how far any arm was throttled.",
         (*RUN_LABELS, "arm", "node", "point", "resource"),
     ),
+    "bench_node_memory_limit_bytes": ("Memory that a node may use, if it is limited.", (*RUN_LABELS, "node")),
     "bench_run_samples": ("Samples that a run has recorded, with warm-ups.", RUN_LABELS),
     "bench_run_turn": ("The turn that a run is in.", RUN_LABELS),
     "bench_run_turns_wanted": ("The turns that a run will have.", RUN_LABELS),
@@ -124,6 +125,7 @@ class Followed:
     of_headline: set[tuple[str, str]] = field(
         default_factory=set
     )  # arms and nodes of which the headline's row is known
+    memory_limits: Mapping[str, int] = field(default_factory=dict)  # by node, in bytes; of nodes that have one
     result: RunResult | None = None
     ended: float | None = None
 
@@ -194,6 +196,9 @@ class Followed:
         if line.usage and not line.usage.warmup:
             self._take_usage(line.usage)
         self.progress = line.progress or self.progress
+        if line.facts:
+            nodes = line.facts.nodes
+            self.memory_limits = {each.node: each.memory_limit_bytes for each in nodes if each.memory_limit_bytes}
         if line.sample:
             self.samples += 1
             self.last_turn = max(self.last_turn, line.sample.turn)
@@ -312,6 +317,8 @@ def _add_run(families: dict[str, GaugeMetricFamily], run: Followed) -> None:
     for name, count in run.counts.items():
         if count is not None:
             families[name].add_metric(labels, count)
+    for node, limit in run.memory_limits.items():
+        families["bench_node_memory_limit_bytes"].add_metric((*labels, node), limit)
     for status in STATUSES:
         families["bench_run_status"].add_metric((*labels, status), status == run.status)
     for phase in PHASES:

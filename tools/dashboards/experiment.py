@@ -22,6 +22,7 @@ from tools.dashboards.results import HEADLINE, RUN, last, median, reported
 
 ONE_CELL = 'parameters="$cell"'
 OF_CELL = f"{RUN},{ONE_CELL}"
+STARTUP = "startup_seconds"  # the name of the metric in each experiment that has it
 
 
 def build() -> Dashboard:
@@ -98,23 +99,34 @@ def _results() -> tuple[Built, ...]:
 
 
 def _loads() -> tuple[Built, ...]:
+    startup = f'{ONE_CELL},metric="{STARTUP}",arm="$subject",node="",point=""'
     titles = {"50": "Median response time by load", "99": "Response time by load, 99th percentile"}
-    return tuple(
+    return (
+        *(
+            matrix(
+                f"{title} (lower is better)",
+                "Time from when a call was due until its answer, at shares of the topology's own closed loop. Median of the runs.",
+                "s",
+                rows(
+                    reported(
+                        "bench_cell_percentile",
+                        "topology, point",
+                        f'{OF_CELL},distribution="response time",percentile="{percentile}"',
+                    )
+                ),
+                row="point",
+                empty="This cell has no response times under open-loop load, or too few calls for this percentile.",
+            )
+            for percentile, title in titles.items()
+        ),
         matrix(
-            f"{title} (lower is better)",
-            "Time from when a call was due until its answer, at shares of the topology's own closed loop. Median of the runs.",
+            "Start-up of the subject (lower is better)",
+            "Time until its actors or processes are ready for work, which is in no rate. Median of the runs.",
             "s",
-            rows(
-                reported(
-                    "bench_cell_percentile",
-                    "topology, point",
-                    f'{OF_CELL},distribution="response time",percentile="{percentile}"',
-                )
-            ),
-            row="point",
-            empty="This cell has no response times under open-loop load, or too few calls for this percentile.",
-        )
-        for percentile, title in titles.items()
+            rows(median("metric, topology", startup)),
+            row="metric",
+            empty="The experiment does not time its start-up, or the cell has no run yet that is ok.",
+        ),
     )
 
 

@@ -6,6 +6,7 @@ from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
 from grafana_foundation_sdk.builders.timeseries import Panel as Curves
 
 from tools.dashboards.panels import (
+    CAPACITY,
     Built,
     at_end,
     board,
@@ -25,6 +26,8 @@ TOPOLOGY = (
     f'on (cluster) group_left (topology) (max by (cluster, topology) (bench_run_status{{{RUN},status="running"}}) == 1)'
 )
 """What a node's own series is multiplied by: 1 while a run of the session is in progress, with its topology."""
+MEMORY_OF_RAY = f"max by (topology) (ray_node_mem_total{{{NODE}}} * {TOPOLOGY})"
+"""The memory that a node has, as Ray reports it: its limit in a pod, or that of its machine."""
 NO_RUN = "No data: no run of this session was in progress in this time."
 
 
@@ -96,11 +99,16 @@ def counted() -> tuple[Curves, ...]:
             "short",
             _used("retransmits"),
         ),
-        _of_nodes(
-            "Peak memory by node, bytes",
-            "Largest memory use of the node's processes in each sample, including the object store.",
-            "bytes",
-            _used("peak_memory_bytes"),
+        _with_capacity(
+            _of_nodes(
+                "Peak memory by node, bytes",
+                "Largest memory use of the node's processes in each sample, including the object store. The dotted capacity is the node's"
+                " limit; without one, the memory of its machine.",
+                "bytes",
+                _used("peak_memory_bytes"),
+            ),
+            f"max by (topology) (bench_node_memory_limit_bytes{{{RUN}}} and on (session, run) {RUNNING})"
+            f" or {MEMORY_OF_RAY}",
         ),
         _of_nodes(
             "CPU throttling by node, % of the periods of its quota",
@@ -123,11 +131,15 @@ def seen_by_ray() -> tuple[Curves, ...]:
                 f"ray_node_cpu_utilization{{{NODE}}}",
             )
         ),
-        _of_ray(
-            "Memory use by node, bytes as reported by Ray",
-            "Memory of the node without page cache; without a limit of its own, memory of the whole machine.",
-            "bytes",
-            f"ray_node_mem_used{{{NODE}}}",
+        _with_capacity(
+            _of_ray(
+                "Memory use by node, bytes as reported by Ray",
+                "Memory of the node without page cache; without a limit of its own, memory of the whole machine. The dotted capacity is the"
+                " most that there is.",
+                "bytes",
+                f"ray_node_mem_used{{{NODE}}}",
+            ),
+            MEMORY_OF_RAY,
         ),
         _of_ray(
             "Bytes sent by node, per second as reported by Ray",
@@ -222,6 +234,11 @@ def _of_nodes(
     """A curve per node and topology, of the present run alone: its values are divided before they are grouped."""
     expr = f"max by (topology, node) ({values} and on (session, run) {RUNNING})"
     return curves(title, description, unit, over_time(expr, "{{topology}} {{node}}"), empty=empty, limit=limit)
+
+
+def _with_capacity(panel: Curves, expr: str) -> Curves:
+    """Give a panel a curve per topology of the most that a node can use: its nodes are equal."""
+    return panel.with_target(over_time(expr, f"{{{{topology}}}} {CAPACITY}").ref_id(CAPACITY))
 
 
 def _of_ray(title: str, description: str, unit: str, values: str) -> Curves:

@@ -45,8 +45,14 @@ from tools.dashboards.results import SESSION, SESSIONS
 
 SOURCE = DataSourceRef(type_val="prometheus", uid=SOURCE_UID)
 SCRAPE = "2s"
-DASHES: Mapping[str, Sequence[int]] = {"worker-1": (10, 6), "worker-2": (2, 5), "worker-3": (12, 5, 2, 5)}
-"""The line of each node beside the head's, which is solid."""
+CAPACITY = "capacity"  # in the name of a curve that is the most another one can reach
+DASHES: Mapping[str, Sequence[int]] = {
+    "worker-1": (10, 6),
+    "worker-2": (2, 5),
+    "worker-3": (12, 5, 2, 5),
+    CAPACITY: (2, 12),
+}
+"""The line of each node beside the head's, which is solid, and of a capacity."""
 
 Width = Literal[4, 6, 8, 12, 24]
 Step = tuple[str, Mapping[str, object]]
@@ -294,10 +300,10 @@ def in_colours(panel: AnyPanel, names: Sequence[str]) -> AnyPanel:
 
 
 def in_dash_of_node(panel: timeseries.Panel) -> timeseries.Panel:
-    """Give every series that is named after a node the node's kind of line."""
-    for node, dash in DASHES.items():
+    """Give every series that is named after a node, or is a capacity, its kind of line."""
+    for name, dash in DASHES.items():
         style = DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": list(dash)})
-        panel = panel.override_by_regexp(rf"/(^|\W){node}(\W|$)/", [style])
+        panel = panel.override_by_regexp(rf"/(^|\W){name}(\W|$)/", [style])
     return panel
 
 

@@ -13,9 +13,9 @@ from statistics import fmean, median
 from typing import Any
 
 import pytest
-from made_up import ARMS, RATE
+from made_up import ARMS, MULTI, RATE
 from made_up_boards import EXCLUDED, LEFT_SECONDS, MS, POINTS, THROTTLED, BoardSession, board_session, write
-from real_prometheus import RealPrometheus, a_real_prometheus
+from real_prometheus import RAY_PAGE, RealPrometheus, a_real_prometheus
 
 from bench.model import NodeUsage, Run
 from bench.prometheus import boards as committed
@@ -351,6 +351,24 @@ def test_nodes_are_those_of_the_run_in_progress_and_not_at_a_point_of_a_sweep(pl
         assert played.shown("nodes-and-network", title) == {
             (node, "multi"): pytest.approx(value(row)) for node, row in last.items()
         }, title
+
+
+def test_memory_has_the_capacity_of_a_node_beside_it(played: Played) -> None:
+    title = "Peak memory by node, bytes"
+    assert played.shown("nodes-and-network", title, target=1) == {("multi",): MULTI.memory_bytes_per_node}
+    title = "Memory use by node, bytes as reported by Ray"
+    (whole,) = re.findall(r"^ray_node_mem_total{.*} (\S+)$", RAY_PAGE.decode(), re.MULTILINE)
+    assert played.shown("nodes-and-network", title, target=1) == {("multi",): float(whole)}
+
+
+def test_start_up_is_that_of_the_runs_that_count(played: Played) -> None:
+    for cell, parameters in CELLS.items():
+        assert played.shown("experiment", "Start-up of the subject (lower is better)", parameters) == {
+            ("startup_seconds", topology): pytest.approx(
+                median(value_of(run, "startup_seconds") for run in played.runs(cell, topology))
+            )
+            for topology in ("single", "multi")
+        }
 
 
 def test_the_live_board_shows_the_run_in_progress(played: Played) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from builders import a_spec
+from made_up import MULTI, a_facts
 from made_up_records import MadeUpRun, made_up_spec
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample as Shown
@@ -236,6 +238,17 @@ def cpu_seconds(records: Path) -> dict[str, float]:
     """By point."""
     found = [s for s in shown(MetricsPage(records)) if s.labels.get("resource") == "cpu_seconds"]
     return {sample.labels.get("point", ""): sample.value for sample in found}
+
+
+def test_the_memory_of_nodes_that_are_limited_is_shown(tmp_path: Path) -> None:
+    spec = made_up_spec("multi")
+    recorder = Recorder(tmp_path / spec.session / "runs" / spec.folder, spec)
+    page = MetricsPage(tmp_path)
+    assert values(page, "bench_node_memory_limit_bytes", "node") == {}
+    facts = a_facts(MULTI)
+    head, worker = facts.nodes
+    recorder.facts(replace(facts, nodes=(head, replace(worker, memory_limit_bytes=None))))
+    assert values(page, "bench_node_memory_limit_bytes", "node") == {"head": MULTI.memory_bytes_per_node}
 
 
 def test_usage_of_the_headline_is_told_from_that_at_points_of_a_sweep(tmp_path: Path) -> None:
