@@ -17,6 +17,7 @@ import pytest
 from person import Bench, ended
 from repository import ROOT
 
+from bench import analysis
 from bench.errors import RunInvalid
 from bench.identity import code_hash
 from bench.package_data import K8S
@@ -153,6 +154,15 @@ def test_a_run_counts_the_bytes_of_every_pod_and_the_window_agrees(bench: Bench)
 def test_every_panel_shows_something(bench: Bench) -> None:
     # Of one experiment here, and of all of them on Docker, where a cluster takes a third of the time.
     assert boards.empty(urls(bench)["Grafana"], bench.session(), "inference") == []
+
+
+def test_the_overview_has_the_numbers_of_the_record(bench: Bench) -> None:
+    session, runs = bench.session(), bench.runs()
+    expected = boards.side_by_side(analysis.build(session, runs), session, runs)
+    assert expected[boards.BY_BLOCK, 0], "both topologies have a good run"
+    shown = boards.shown_on_overview(urls(bench)["Grafana"], session, "inference")
+    for panel, values in expected.items():
+        assert shown[panel] == {key: pytest.approx(value) for key, value in values.items()}, panel
 
 
 def test_prometheus_scrapes_every_pod_and_the_doctor_finds_all_of_it_well(bench: Bench) -> None:
