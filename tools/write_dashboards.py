@@ -1,4 +1,4 @@
-"""Writes Grafana's boards into bench/package_data/grafana from the code: `task dashboards`."""
+"""Writes Grafana's boards into grafana/ from the code: `task dashboards`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Check = Annotated[bool, typer.Option("--check", help="Write nothing; fail where 
 
 
 def command(check: Check = False) -> None:
-    """Write Grafana's boards into bench/package_data/grafana, from the code."""
+    """Write Grafana's boards into grafana/, from the code."""
     folder = boards.FOLDER
     if not folder.is_dir():
         raise RecordDamaged(f"{folder} is not there.", "The boards are written in a checkout of the project.")

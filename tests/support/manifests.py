@@ -1,4 +1,4 @@
-"""The manifests in bench/package_data/k8s as kubectl's kustomize would give them, for where there is no kubectl."""
+"""The manifests in k8s/ as kubectl's kustomize would give them, for where there is no kubectl."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manifests in bench/package_data/k8s: what each must say, and in what alone single and multi may differ."""
+"""The manifests in k8s/: what each must say, and in what alone single and multi may differ."""
 
 from __future__ import annotations
 

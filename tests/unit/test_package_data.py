@@ -46,6 +46,11 @@ def test_manifests_dashboards_and_configuration_are_files_of_the_package() -> No
         assert folder.is_relative_to(PACKAGE)
 
 
+def test_they_are_in_the_top_folder_of_a_checkout_too() -> None:
+    assert (ROOT / "k8s").resolve() == package_data.K8S
+    assert (ROOT / "grafana").resolve() == package_data.GRAFANA
+
+
 def test_no_module_looks_for_files_around_the_package() -> None:
     leads_out = re.compile(r"__file__\)(?:\.resolve\(\))?\.(?:parents\[|parent\.parent)|SOURCE\.parent")
     found = {
