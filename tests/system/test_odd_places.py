@@ -63,7 +63,7 @@ most_batch = 1
 trial_seconds = 1
 
 [experiments.tune]
-samples = 1
+trials = 1
 max_iterations = 1
 iteration_samples = 128
 hidden_below = 33
