@@ -57,11 +57,11 @@ def test_one_busy_cpu_of_two_is_half_of_the_node(
     marks = {"RAYMETER_NODE": "head", "RAYMETER_DEPLOYMENT": "of-this-test"}
 
     @ray.remote(num_cpus=1, runtime_env={"env_vars": marks})
-    def busy(seconds: float) -> tuple[float, float]:
+    def busy(seconds: float) -> float:
         begin, used = time.monotonic(), time.process_time()
         while time.monotonic() - begin < seconds:
             pass
-        return time.process_time() - used, time.monotonic() - begin
+        return time.process_time() - used
 
     spec = a_spec(topology=a_topology(cpus=2), warmups=1, samples=2, sample_seconds=0.0)
     folder = store.create(tmp_path / "results", _session(spec))
@@ -73,13 +73,15 @@ def test_one_busy_cpu_of_two_is_half_of_the_node(
         for arm in (ARM, UNWATCHED):
             timed = turn.measure(arm, lambda: ray.get(busy.remote(SECONDS)), lambda _: {"head": 1.0})
             recorder.sample(timed.sample(LOOPS, 1 / timed.interval.seconds))
-            cpu, seconds = timed.results[0]
-            used.append(cpu / seconds)
+            if arm is ARM:
+                used.append(timed.results[0] / timed.interval.seconds)
     recorder.timelines(invocation.timelines())
     recorder.close("ok", ())
 
     run = store.load_run(folder, spec)
-    expected = 100 * sum(used) / len(used) / 2  # nearly 50; less where others use the machine
+    # Nearly one CPU in each turn; less where others use the machine and a call waits, which may change from turn to turn.
+    counted = used[-spec.samples :]  # without the warm-up
+    expected = 100 * sum(counted) / len(counted) / 2
     (row,) = analysis.build(_session(spec), [run]).cells[0].nodes
     assert row.cpu_percent == pytest.approx(expected, abs=8)
     assert row.peak_cpu_percent is not None
@@ -94,7 +96,9 @@ def test_one_busy_cpu_of_two_is_half_of_the_node(
         if any(i.begin <= end - s and end <= i.end for i in watched) and isfinite(cpus)
     ]
     assert sum(s for _, s in inside) > 0.5 * SECONDS * len(watched)
-    assert sum(cpus * s for cpus, s in inside) / sum(s for _, s in inside) == pytest.approx(expected / 50, abs=0.16)
+    assert sum(cpus * s for cpus, s in inside) / sum(s for _, s in inside) == pytest.approx(
+        sum(used) / len(used), abs=0.16
+    )
     unwatched = [each.interval for each in run.samples if each.arm == UNWATCHED.name]
     assert not [end for end, s, _ in points if any(i.begin < end - s and end < i.end for i in unwatched)]
     assert min(timeline.mean["memory_bytes"]) > 2**20
