@@ -106,10 +106,12 @@ class Exclusions:
         return f"noisy host: {len(self.reasons)} of {plural(len(self.blocks), 'block')} {EXCLUDED}"
 
 
-def of_runs(table: Table, *, is_forced: bool = False) -> Exclusions:
-    """Exclude blocks by what was counted while the runs of `table` were timed."""
-    seen = zip(table.runs, conditions(table), strict=True)
-    return decide_exclusions((each for run, those in seen if run.status == "ok" for each in those), is_forced=is_forced)
+def of_runs(runs: Sequence[Run], seen: Iterable[Iterable[Conditions]], *, is_forced: bool = False) -> Exclusions:
+    """Exclude blocks by what was `seen` of each of the `runs` that are ok, while it was timed."""
+    of_each = zip(runs, seen, strict=True)
+    return decide_exclusions(
+        (each for run, those in of_each if run.status == "ok" for each in those), is_forced=is_forced
+    )
 
 
 def decide_exclusions(conditions_of_nodes: Iterable[Conditions], *, is_forced: bool = False) -> Exclusions:

@@ -142,10 +142,8 @@ def build(
     topologies = by_size(session)
     recorded = Table(tuple(as_recorded.values()))
     seen = exclusions.conditions(recorded)
-    excluded = exclusions.decide_exclusions(  # by the turns that were declared: which are discarded depends on values, and an exclusion must not
-        (each for run, those in zip(recorded.runs, seen, strict=True) if run.status == "ok" for each in those),
-        is_forced=session.allow_noise,
-    )
+    # By the turns that were declared: which are discarded depends on values, and an exclusion must not.
+    excluded = exclusions.of_runs(recorded.runs, seen, is_forced=session.allow_noise)
     table = discarding(session, recorded, warmups)
     asked = Question(
         session=session,

@@ -63,5 +63,5 @@ def command(session: SessionName, excluded: Excluded = False, as_json: AsJson = 
 
 def _excluded_blocks(folder: Path, session: Session) -> Collection[int]:
     """Return the blocks that others disturbed, by the attempts that count."""
-    runs = attempts_that_count(store.load_runs(folder, session))
-    return exclusions.of_runs(Table(tuple(runs.values()))).reasons
+    table = Table(tuple(attempts_that_count(store.load_runs(folder, session)).values()))
+    return exclusions.of_runs(table.runs, exclusions.conditions(table)).reasons
