@@ -14,7 +14,7 @@ from bench.reports.document import Chapter, Section
 from bench.reports.sections.profiles import amount, profiled_runs
 from bench.reports.tables import Table
 
-MOST_FUNCTIONS = 6  # of the table: those that differ most from arm to arm
+MOST_FUNCTIONS = 6  # of the table: those that differ most from cell to cell
 LEAST_SHARE = (
     0.02  # of an arm, and most of the rest: what has all of some arms and nothing of others only calls the work
 )
@@ -111,18 +111,35 @@ def table(seen: Sequence[ProfiledArm]) -> Table:
 
 
 def functions(seen: Sequence[ProfiledArm], shares: Sequence[Mapping[str, float]]) -> list[str]:
-    """Those whose shares differ most; of several with equal shares, as of a caller and what it calls alone, the outermost."""
+    """Those whose share of one arm differs most from cell to cell, then those with most of their own.
+
+    Of several with equal shares, as of a caller and what it calls alone, the outermost.
+    """
     depths: dict[str, int] = {}
+    own: dict[str, float] = {}
     for each in seen:
         for stack in each.stacks:
             for depth, name in enumerate(stack):
                 depths[name] = min(depth, depths.get(name, depth))
-    rows = {name: tuple(round(of_arm.get(name, 0.0), 2) for of_arm in shares) for name in depths}
-    found: dict[tuple[float, ...], str] = {}
-    for name in sorted(rows, key=lambda name: (round(min(rows[name]) - max(rows[name]), 2), depths[name], name)):
-        if any(LEAST_SHARE <= share <= 1 - LEAST_SHARE for share in rows[name]):
-            found.setdefault(rows[name], name)
-    return list(found.values())[:MOST_FUNCTIONS]
+        for name, itself, _ in stacks.by_function(each.stacks):
+            own[name] = max(own.get(name, 0.0), itself / each.whole)
+    groups: dict[tuple[float, ...], list[str]] = {}
+    for name in sorted(depths, key=lambda name: (depths[name], name)):
+        row = tuple(round(of_arm.get(name, 0.0), 2) for of_arm in shares)
+        if any(LEAST_SHARE <= share <= 1 - LEAST_SHARE for share in row):
+            groups.setdefault(row, []).append(name)
+    ordered = sorted(
+        groups.items(), key=lambda group: (-_spread(seen, group[0]), -max(own[name] for name in group[1]), group[1])
+    )
+    return [names[0] for _, names in ordered[:MOST_FUNCTIONS]]
+
+
+def _spread(seen: Sequence[ProfiledArm], row: Sequence[float]) -> float:
+    """How far the shares of a function in the same arm lie apart, over cells."""
+    of_arms: dict[tuple[str, str], list[float]] = {}
+    for each, share in zip(seen, row, strict=True):
+        of_arms.setdefault((each.arm, each.topology), []).append(share)
+    return round(max(max(those) - min(those) for those in of_arms.values()), 2)
 
 
 def _short(name: str, names: Sequence[str]) -> str:

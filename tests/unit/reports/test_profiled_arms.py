@@ -102,7 +102,7 @@ def test_without_profiles_or_declared_functions_there_is_no_chapter() -> None:
 
 def test_of_functions_of_one_name_the_file_is_said() -> None:
     text = "do (ray.py);sort (a.py) 4\ndo (ray.py);sort (b.py) 5\ndo (ray.py);rest (b.py) 1\n"
-    assert [column.head for column in the_table({HEAD: text}).columns][4:] == ["rest", "sort (a.py)", "sort (b.py)"]
+    assert [column.head for column in the_table({HEAD: text}).columns][4:] == ["sort (b.py)", "sort (a.py)", "rest"]
 
 
 def test_the_functions_that_clustering_names_are_there() -> None:
@@ -114,3 +114,10 @@ def test_the_functions_that_clustering_names_are_there() -> None:
             module = importlib.import_module(file.removesuffix(".py)").replace("/", "."))
             assert any(callable(getattr(each, name, None)) for each in (module, *vars(module).values())), arm.name
     assert {arm.name for arm in clustering_arms.ARMS if arm.profiled_in} == {"ray", "tasks", "serial"}
+
+
+def test_what_differs_from_cell_to_cell_stands_before_what_only_takes_more() -> None:
+    heavy = "do (ray.py);load (a.py) 60\ndo (ray.py);unique (b.py) 10\ndo (ray.py);other (c.py) 30\n"
+    light = "do (ray.py);load (a.py) 60\ndo (ray.py);other (c.py) 40\n"
+    heads = [column.head for column in the_table({HEAD: heavy}, {HEAD: light}).columns][4:]
+    assert heads == ["other", "unique", "load"]
