@@ -11,6 +11,8 @@ from bench.analysis.usage import IDLE
 from bench.model import Run
 
 PhaseName = Literal["idle", "start-up", "warm-up", "counted"]
+MOST_BLOCKS, FEWEST_BLOCKS = 6, 3  # of a cell: all blocks of so many, of more the median, the fastest and the slowest
+MOST_RUNS = 48  # of a page
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,31 +27,51 @@ class Phase:
 
 
 def drawn(cells: Sequence[CellReport], runs: Sequence[Run]) -> list[Run]:
-    """The runs whose timelines are drawn: of each experiment, those of one block of the cell that is shown first."""
-    first = [slowest([each for each in cells if each.experiment == name]) for name in {c.experiment for c in cells}]
-    return [run for cell in first for run in shown(cell, runs)]
+    """The runs whose timelines are drawn: some blocks of each cell, of the cell that is shown first before all others."""
+    names = dict.fromkeys(cell.experiment for cell in cells)
+    first = [slowest([cell for cell in cells if cell.experiment == name]) for name in names]
+    ordered = [*first, *(cell for cell in cells if all(cell is not each for each in first))]
+    for most_blocks in (MOST_BLOCKS, FEWEST_BLOCKS):
+        of_cells = [shown(cell, runs, most_blocks=most_blocks) for cell in ordered]
+        if sum(map(len, of_cells)) <= MOST_RUNS:
+            break
+    found: list[Run] = []
+    for those in of_cells:
+        if not found or len(found) + len(those) <= MOST_RUNS:
+            found += those
+    return found
 
 
-def shown(cell: CellReport, runs: Sequence[Run]) -> list[Run]:
-    """One good run of each topology, all of the block that is in the middle by the headline, where all have one."""
-    block = median_block(cell)
-    of_block = [
-        run
+def shown(cell: CellReport, runs: Sequence[Run], *, most_blocks: int = MOST_BLOCKS) -> list[Run]:
+    """The good runs of each topology in the blocks that are drawn, the one in the middle by the headline first."""
+    ranks = ranked(cell)
+    chosen = [block for block, rank in ranks.items() if len(ranks) <= most_blocks or rank]
+    of_blocks = {
+        (run.spec.block, run.spec.topology.name): run
         for run in runs
-        if (run.spec.experiment, run.spec.cell, run.spec.block, run.status) == (cell.experiment, cell.cell, block, "ok")
-    ]
-    return list({run.spec.topology.name: run for run in of_block}.values())
+        if (run.spec.experiment, run.spec.cell, run.status) == (cell.experiment, cell.cell, "ok")
+    }
+    return [run for block in chosen for (of, _), run in of_blocks.items() if of == block]
 
 
-def median_block(cell: CellReport) -> int | None:
-    """The block with the median of the headline on the last topology; of an even number, the lower of two."""
+def ranked(cell: CellReport) -> dict[int, str]:
+    """The blocks that can be drawn, and which of them are "median", "fastest" and "slowest" on the last topology.
+
+    Those with the headline on every topology, or where there is none, on the last one. The median comes first, of an even
+    number the lower of two; the others follow in their order.
+    """
     row = cell.headline
     measured = [side.values for side in row.sides.values() if side.values] if row else []
-    if not measured:
-        return None
+    if row is None or not measured:
+        return {}
     everywhere = {block: value for block, value in measured[-1].items() if all(block in each for each in measured)}
     ordered = sorted((everywhere or measured[-1]).items(), key=lambda each: (each[1], each[0]))
-    return ordered[(len(ordered) - 1) // 2][0]
+    median = ordered[(len(ordered) - 1) // 2][0]
+    lowest, highest = ("fastest", "slowest") if row.metric.better == "lower" else ("slowest", "fastest")
+    names = {ordered[0][0]: lowest, ordered[-1][0]: highest, median: "median"}
+    return {
+        block: names.get(block, "") for block in [median, *sorted(block for block, _ in ordered if block != median)]
+    }
 
 
 def phases(run: Run, *, warmups: int) -> tuple[Phase, ...]:

@@ -29,7 +29,7 @@ def sections(view: CellView) -> Iterator[Section]:
         yield Section(
             title="Node by node (medians over invocations)",
             table=table(view.cell),
-            notes=tuple(usage.counted_longer(view.cell)),
+            notes=(*usage.counted_longer(view.cell), *timelines.left_out(view)),
             source=f"usage of arm {view.cell.subject} on each node, in {view.record}",
             draw=partial(pictures, view),
             short=short(view) if view.is_shown_first else None,

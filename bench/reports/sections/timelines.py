@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.analysis.number_format import Scale, noun, percent, scale_for
-from bench.analysis.timelines import Phase, phases, shown
+from bench.analysis.number_format import Scale, noun, percent, plural, scale_for
+from bench.analysis.timelines import Phase, phases, ranked
 from bench.metrics import rate, size
 from bench.model import Metric, Run
 from bench.reports.document import CellView
@@ -17,7 +17,8 @@ from bench.reports.drawing.svg import LEFT, RIGHT, Canvas
 from bench.timeline import Timeline
 
 MOST_NODES = 3  # side by side
-POINTS = 360  # of all nodes side by side: a unit of the picture's width has no room for more
+POINTS, LEAST_POINTS = 360, 60  # of all nodes side by side: a unit of the picture's width has no room for more
+MOST_POINTS = 6_000  # of all pictures of a page, about a MiB
 _TOP, _HIGH, _ROOM, _BETWEEN = 62, 52, 26, 16  # of the first row; of a row; above each; between nodes
 _NETWORK, _DISK = rate("network", "B/s"), rate("disk", "B/s")
 _MEMORY = size("memory", "B")
@@ -57,21 +58,37 @@ _ROWS = (
 
 
 def pictures(view: CellView) -> Iterator[Picture]:
-    """A picture a topology: one run of the cell that is shown first."""
-    if not view.is_shown_first:
-        return
-    runs = [run for run in shown(view.cell, view.runs) if any(len(each) for each in run.timelines)]
-    tops = [_top(row, runs) for row in _ROWS]
-    for run in sorted(runs, key=lambda run: view.topologies.index(run.spec.topology.name)):
-        yield _picture(run, tops, view)
+    """A picture a topology and block that is drawn, of which one is shown at a time: the median block first."""
+    drawn = [run for run in view.runs if any(map(len, run.timelines))]
+    points = max(LEAST_POINTS, min(POINTS, MOST_POINTS // max(len(drawn), 1)))
+    ranks = ranked(view.cell)
+    its = [
+        (run, _nodes(run, points))
+        for run in drawn
+        if (run.spec.experiment, run.spec.cell) == (view.cell.experiment, view.cell.cell) and run.spec.block in ranks
+    ]
+    tops = [_top(row, its) for row in _ROWS]
+    blocks = list(ranks)
+    its.sort(key=lambda each: (view.topologies.index(each[0].spec.topology.name), blocks.index(each[0].spec.block)))
+    for run, nodes in its:
+        yield _picture(run, nodes, tops, view)
 
 
-def _top(row: _Row, runs: Sequence[Run]) -> float:
+def left_out(view: CellView) -> Iterator[str]:
+    """Where the page has timelines of other cells alone."""
+    drawn = [run for run in view.runs if any(map(len, run.timelines))]
+    if drawn and not any(
+        (run.spec.experiment, run.spec.cell) == (view.cell.experiment, view.cell.cell) for run in drawn
+    ):
+        yield "no use over time is drawn of this cell, for which the page has no room: it is in runs/*/files/timeline.json.gz"
+
+
+def _top(row: _Row, runs: Sequence[tuple[Run, list[Timeline]]]) -> float:
     """The greatest that is drawn of a row on any node, so that the axes of all pictures are the same."""
     values = [
         value / _divisor(row, run.spec.topology.cpus_per_node)
-        for run in runs
-        for timeline in _nodes(run)
+        for run, nodes in runs
+        for timeline in nodes
         for name in row.quantities
         for value in timeline.peak[name]
         if math.isfinite(value)
@@ -84,27 +101,28 @@ def _divisor(row: _Row, cpus: int) -> float:
     return 1.0 if row.metric else cpus / 100
 
 
-def _nodes(run: Run) -> list[Timeline]:
-    """The first nodes; each with no more points than there is room for."""
+def _nodes(run: Run, points: int) -> list[Timeline]:
+    """The first nodes, which have no more than so many points together."""
     nodes = [each for each in run.timelines if len(each)][:MOST_NODES]
-    return [each.at_most(POINTS // len(nodes)) for each in nodes]
+    return [each.at_most(points // len(nodes)) for each in nodes]
 
 
-def _picture(run: Run, tops: Sequence[float], view: CellView) -> Picture:
-    drawing = _Drawing(run, tops, view)
-    topology, nodes = run.spec.topology.name, drawing.nodes
-    left_out = sum(map(bool, map(len, run.timelines))) - len(nodes)
-    more = f"; {left_out} other nodes are in the record" if left_out > 0 else ""
+def _picture(run: Run, nodes: list[Timeline], tops: Sequence[float], view: CellView) -> Picture:
+    drawing, topology = _Drawing(run, nodes, tops, view), run.spec.topology.name
+    others = sum(map(bool, map(len, run.timelines))) - len(nodes)
+    more = f"; {plural(others, 'other node is', 'other nodes are')} in the record" if others > 0 else ""
     means = ", ".join(filter(None, map(drawing.mean_cpu, drawing.recorded)))
-    row = view.cell.headline
-    is_chosen = row is not None and max(len(side.values) for side in row.sides.values()) > 1
-    chosen = f", the median one by {noun(row.metric)}" if row and is_chosen else ""
+    block, ranks, row = run.spec.block, ranked(view.cell), view.cell.headline
+    rank = ranks[block] if len(ranks) > 1 else ""
+    chosen = f", the {rank} one of {len(ranks)} by {noun(row.metric)}" if row and rank else ""
     return Picture(
         title=f"CPU, memory, network and disk over time: {topology}",
         canvas=drawing.draw(),
-        name=view.name("timeline", topology),
+        name=view.name("timeline", f"{topology}-{block}"),
+        group=view.name("timelines", topology),
+        choice=f"block {block}" + (f", {rank}" if rank else ""),
         says=(
-            f"{view.cell.experiment} {view.cell.cell} in block {run.spec.block}{chosen}{more}."
+            f"{view.cell.experiment} {view.cell.cell} in block {block}{chosen}{more}."
             + (f" While turns of {view.cell.subject} counted, CPU use was {means}." if means else "")
         ),
         reads=(
@@ -119,8 +137,8 @@ def _picture(run: Run, tops: Sequence[float], view: CellView) -> Picture:
 class _Drawing:
     """The picture of one run in the making: a column a node, a row a quantity."""
 
-    def __init__(self, run: Run, tops: Sequence[float], view: CellView) -> None:
-        self.nodes = _nodes(run)
+    def __init__(self, run: Run, nodes: list[Timeline], tops: Sequence[float], view: CellView) -> None:
+        self.nodes = nodes
         self.recorded = [each for each in run.timelines if len(each)][:MOST_NODES]  # the same, not thinned
         self._cpus = run.spec.topology.cpus_per_node
         self._subject = view.cell.subject

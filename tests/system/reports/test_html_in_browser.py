@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from made_up import made_up
+from made_up_timelines import with_timelines
 
 from bench import analysis, reports
 from bench.reports.drawing import colours
@@ -23,7 +24,8 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 def page(tmp_path_factory) -> Path:
     session, runs = made_up(cells=1, blocks=6)
     path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(reports.render("html", analysis.build(session, runs), runs))
+    report = analysis.build(session, runs)
+    path.write_text(reports.render("html", report, [with_timelines(run) for run in runs]))
     return path
 
 
