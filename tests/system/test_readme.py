@@ -11,9 +11,7 @@ import pytest
 from readme import ROOT, executed
 
 BY_CI = {  # what .ci/run does, since a test cannot run the tests: the line of it that shows so
-    "uvx --from go-task-bin task bench": 'step "task bench" run_task bench',
     "task test": 'step "task test" run_task test',
-    "task bench": 'step "task bench" run_task bench',
     "task image": 'step "task image" run_task image',
     "task up TARGET=docker": 'step "task up TARGET=docker" run_task up TARGET=docker',
     "task down TARGET=docker": 'step "task down TARGET=docker" run_task down TARGET=docker',
@@ -21,7 +19,12 @@ BY_CI = {  # what .ci/run does, since a test cannot run the tests: the line of i
     "task test:docker": 'step "task test:docker" run_task test:docker',
     "task test:k8s": 'step "task test:k8s" run_task test:k8s',
 }
-SAME = {"bench run inference --blocks 1": "task bench -- --blocks 1"}  # by Taskfile.yml: what is measured once
+ONE_BLOCK = "task bench -- --blocks 1"
+SAME = {  # what is measured once: by Taskfile.yml the same, or six blocks in place of one
+    "uvx --from go-task-bin task bench": ONE_BLOCK,
+    "task bench": ONE_BLOCK,
+    "bench run inference --blocks 1": ONE_BLOCK,
+}
 BY_TESTS = {  # what a test types in these very words: the line of it that shows so
     "task up TARGET=k8s": ("test_k8s.py", 'task(bench, "up", "TARGET=k8s"'),
     "task down TARGET=k8s": ("test_k8s.py", 'task(bench, "down", "TARGET=k8s"'),

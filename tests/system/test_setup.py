@@ -382,6 +382,17 @@ def test_without_any_index_all_packages_come_from_the_folder(project: Path, setu
     assert (version_of(project, "torch"), version_of(project, "other")) == ("2.0+cpu", "1.5")
 
 
+@pytest.mark.parametrize("may_keep_bytecode", [True, False])
+def test_packages_are_compiled_where_python_will_not_keep_what_it_compiles(
+    project: Path, setup: Setup, wheels: Path, may_keep_bytecode: bool
+) -> None:
+    make_wheel(wheels, "torch", "2.0+cpu")
+    depend(project, {"torch": ("2.0+cpu", "0" * 64)})
+    done = setup(PIP_FIND_LINKS=str(wheels), PYTHONDONTWRITEBYTECODE="" if may_keep_bytecode else "1")
+    assert done.returncode == 0, done.stderr
+    assert bool(list((project / ".venv").rglob("torch.*.pyc"))) is not may_keep_bytecode
+
+
 def test_a_wheel_of_the_folder_with_another_hash_than_the_lock_has_is_refused(
     project: Path, setup: Setup, wheels: Path
 ) -> None:
