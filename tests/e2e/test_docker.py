@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import secrets
 import signal
@@ -11,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 
 import boards
 import bulk
@@ -35,16 +36,22 @@ from bench.targets.docker.plan import resource_name
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
 
-LITTLE = {  # how little of an experiment will do; of the others, their tiny profile
-    "inference": SMALL,
-    "network": ("--set", "largest=65536", "--set", "growth=1024", "--set", "most_streams=1"),
-    "core-rates": ("--set", "calls=20", "--set", "put_bytes=1048576", "--set", "open_loop_seconds=0.1"),
-    "granularity": ("--set", "shortest=0.001", "--set", "longest=1"),  # on a busy machine shorter tasks do not count
-    "tune-overhead": ("--set", "trial_seconds=1"),
-    "clustering-kernels": ("--set", "jobs=2", "--set", "points=2000", "--set", "iterations=5"),
-    "clustering-files": ("--set", "kib=64"),
-    "tune": ("--set", "trials=2", "--set", "max_iterations=2", "--set", "iteration_samples=1000"),
-    "clustering": ("--set", "jobs=8", "--set", "points=1000"),
+LITTLE: dict[str, dict[str, object]] = {  # how little of every other experiment will do
+    "parameter-server": {
+        "data": "mnist-small-32",
+        "batch": 20,
+        "learning_rate": 0.05,
+        "iterations": 20,
+        "evaluate_every": 20,
+    },
+    "network": {"largest": 65536, "growth": 1024, "most_streams": 1},
+    "core-rates": {"calls": 20, "put_bytes": 1048576, "open_loop_seconds": 0.1},
+    "granularity": {"shortest": 0.001, "longest": 1},  # on a busy machine shorter tasks do not count
+    "tune-overhead": {"trial_seconds": 1},
+    "clustering-kernels": {"jobs": 2, "points": 2000, "iterations": 5},
+    "clustering-files": {"kib": 64},
+    "tune": {"trials": 2, "max_iterations": 2, "iteration_samples": 1000},
+    "clustering": {"jobs": 8, "points": 1000},
 }
 LONGER = ("--set", "batch=1000", "--set", "inputs=50000", "--set", "data_path=by-value")
 ONE_CPU = ("--topology", "single", "--nodes", "1", "--cpus", "1", "--memory-mib", "2048", "--object-store-mib", "200")
@@ -87,24 +94,20 @@ def deployment(engine: DockerClient, bench: Bench) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Appliance:
-    """One that stays up while sessions are run on it, the first of which is that of the experiment inference."""
+    """One that stays up while sessions are run on it."""
 
     bench: Bench
     name: str
-    sessions: dict[str, str] = field(default_factory=dict)  # by experiment
 
     @property
     def words(self) -> tuple[str, ...]:
         return ("--target", "docker", "--name", self.name)
 
-    def run(self, experiment: str) -> str:
-        """The session of one block of an experiment, which is run where it was not yet."""
-        if experiment not in self.sessions:
-            few = LITTLE.get(experiment, ())
-            code, out, err = self.bench("run", experiment, "--blocks", "1", *few, *self.words, minutes=10)
-            assert code == 0, f"{out}\n{err}"
-            self.sessions[experiment] = self.bench.session().id
-        return self.sessions[experiment]
+    def run(self, *words: str) -> str:
+        """Run a session of one block; its id."""
+        code, out, err = self.bench("run", *words, "--blocks", "1", *self.words, minutes=12)
+        assert code == 0, f"{out}\n{err}"
+        return self.bench.session().id
 
     def urls(self) -> dict[str, str]:
         code, out, err = self.bench("status", *self.words)
@@ -115,15 +118,11 @@ class Appliance:
 
 @pytest.fixture(scope="module")
 def deployment_up(engine: DockerClient, bench: Bench, built: str) -> Iterator[Appliance]:
-    """A deployment on which one block of inference has been run, and which is still up."""
     up = Appliance(bench, f"e2e-{secrets.token_hex(3)}")
     try:
         code, out, err = bench("up", *up.words, "--topology", "single")
         assert code == 0, err
         assert "Prometheus http://127.0.0.1:" in out
-        prometheus = engine.containers.get(resource_name(up.name, "prometheus")).id
-        up.run("inference")
-        assert engine.containers.get(resource_name(up.name, "prometheus")).id == prometheus
         yield up
     finally:
         bench("down", *up.words)
@@ -131,9 +130,25 @@ def deployment_up(engine: DockerClient, bench: Bench, built: str) -> Iterator[Ap
 
 
 @pytest.fixture(scope="module")
-def session(deployment_up: Appliance) -> str:
-    """The session of inference."""
-    return deployment_up.run("inference")
+def session(engine: DockerClient, deployment_up: Appliance) -> str:
+    """The session of inference on both topologies, through which Prometheus stays the same."""
+    prometheus = resource_name(deployment_up.name, "prometheus")
+    before = engine.containers.get(prometheus).id
+    made = deployment_up.run("inference", *SMALL)
+    assert engine.containers.get(prometheus).id == before
+    return made
+
+
+@pytest.fixture(scope="module")
+def session_of_the_others(bench: Bench, deployment_up: Appliance, session: str) -> str:
+    """A session of all other experiments, on several nodes."""
+    plan = bench.folder / "others.toml"
+    tables = [
+        f"[experiments.{name}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in settings.items())
+        for name, settings in LITTLE.items()
+    ]
+    plan.write_text('profile = "tiny"\n' + "".join(tables))
+    return deployment_up.run("--plan", str(plan), "--topology", "multi")
 
 
 class TestTheImage:
@@ -201,12 +216,16 @@ class TestASession:
 
     # For every experiment here, and for one in Kubernetes: the queries are the same there, and what could be another
     # one there, the counters of nodes, are in every experiment's boards.
-    @pytest.mark.parametrize("experiment", NAMES)
-    def test_every_panel_shows_something_of_every_experiment(
-        self, bench: Bench, deployment_up: Appliance, experiment: str
+    def test_every_panel_shows_something(self, bench: Bench, deployment_up: Appliance, session: str) -> None:
+        assert boards.empty(deployment_up.urls()["Grafana"], bench.session(session), "inference") == []
+
+    @pytest.mark.parametrize("experiment", LITTLE)
+    def test_every_panel_shows_something_of_every_other_experiment_on_several_nodes(
+        self, bench: Bench, deployment_up: Appliance, session_of_the_others: str, experiment: str
     ) -> None:
-        session = bench.session(deployment_up.run(experiment))
-        assert boards.empty(deployment_up.urls()["Grafana"], session, experiment) == []
+        others = bench.session(session_of_the_others)
+        assert {other for other in NAMES if other != "inference"} == {spec.experiment for spec in others.specs}
+        assert boards.empty(deployment_up.urls()["Grafana"], others, experiment) == []
 
     def test_the_doctor_finds_all_of_it_well(self, bench: Bench, deployment_up: Appliance, session: str) -> None:
         code, out, err = bench("doctor", *deployment_up.words)
