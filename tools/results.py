@@ -19,9 +19,10 @@ from bench.analysis import Report
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import Comparison
 from bench.analysis.contrasts import Contrast, Effect
-from bench.analysis.number_format import plural, ratio, with_interval
+from bench.analysis.number_format import ratio, with_interval
 from bench.analysis.rows import MetricRow
 from bench.capsules import checking
+from bench.counts import plural
 from bench.errors import BadInput, RecordDamaged, did_you_mean
 from bench.model import Metric, Value
 from bench.record import store

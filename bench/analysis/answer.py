@@ -10,11 +10,12 @@ from bench.analysis.arms import ArmRow
 from bench.analysis.cells import CellReport, slowest
 from bench.analysis.comparison import Comparison, Verdict, is_enough
 from bench.analysis.contrasts import Contrast, Effect, format_value
-from bench.analysis.number_format import noun, percent, plural, quantity, ratio, span, times_as, with_interval
+from bench.analysis.number_format import noun, percent, quantity, ratio, span, times_as, with_interval
 from bench.analysis.recommended import sentence as recommended
 from bench.analysis.rows import MetricRow
 from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT
 from bench.analysis.usage import LIKE_IDLE
+from bench.counts import plural
 from bench.model import Metric, Session, Topology
 
 MOST_PARAMETERS = 3  # of the sentence about what was varied

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from bench.analysis.number_format import percent, plural
+from bench.analysis.number_format import percent
 from bench.analysis.stats import estimates, power
 from bench.analysis.stats.estimates import Estimate, Spread
+from bench.counts import plural
 from bench.model import Metric, Run
 
 MARGIN = 0.02

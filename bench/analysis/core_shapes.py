@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from bench.analysis.number_format import plural
+from bench.counts import plural
 from bench.model import Facts, NodeFacts, Run
 
 Shape = Counter[tuple[str, int, int]]

@@ -23,9 +23,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from bench.analysis.comparison import EXCLUDED
-from bench.analysis.number_format import percent, plural
+from bench.analysis.number_format import percent
 from bench.analysis.table import Table, known
 from bench.analysis.usage import IDLE, ByNode
+from bench.counts import plural
 from bench.model import IdleLoad, Run
 
 if TYPE_CHECKING:

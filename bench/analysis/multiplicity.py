@@ -9,9 +9,9 @@ from bench.analysis.caveats.evidence import about
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import Comparison
 from bench.analysis.contrasts import Contrast
-from bench.analysis.number_format import plural
 from bench.analysis.rows import MetricRow
 from bench.analysis.stats import estimates
+from bench.counts import plural
 from bench.model import MOST_PRIMARY
 
 

@@ -134,11 +134,6 @@ def _two_digits(value: float) -> str:
     return f"{value:.2g}" if value < 100 else f"{value:.0f}"
 
 
-def plural(n: int, word: str, words: str | None = None) -> str:
-    """1 block, 6 blocks."""
-    return f"{n} {word if n == 1 else words or word + 's'}"
-
-
 def _places(value: float, width: float | None) -> int:
     """Decimals to show: to the second significant digit of the interval, else three digits of the value."""
     if width:

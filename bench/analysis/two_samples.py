@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bench.analysis.comparison import Verdict, judge
-from bench.analysis.number_format import percent, plural
+from bench.analysis.number_format import percent
 from bench.analysis.stats import estimates, unpaired
 from bench.analysis.stats.estimates import Estimate
+from bench.counts import plural
 from bench.model import Metric
 
 

@@ -11,13 +11,14 @@ from bench.analysis.caveats.evidence import SESSION, Caveat, about
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import MARGIN, attempts_that_count
 from bench.analysis.facts import Difference
-from bench.analysis.number_format import plural, ratio
+from bench.analysis.number_format import ratio
 from bench.analysis.report import Report, build
 from bench.analysis.rows import MetricRow
 from bench.analysis.stats import estimates
 from bench.analysis.sweeps import are_equal
 from bench.analysis.two_samples import TwoSamples, two_samples
 from bench.analysis.warmups import CellKey, by_cell
+from bench.counts import plural
 from bench.model import Metric, Run, Session, Spec
 
 Stand = Literal["", "not confirmed", "confirmed", "not found again"]

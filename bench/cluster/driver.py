@@ -19,6 +19,7 @@ from bench import stacks
 from bench.cluster import clock_skew, incoming, memory_copy, profiling, work_checks
 from bench.cluster.invocation import QUIET, QUOTA_PERIOD_SECONDS, Invocation, NodeProbe, look_at_clock
 from bench.cluster.recorder import Recorder
+from bench.counts import plural
 from bench.data import seeded
 from bench.errors import RunInvalid
 from bench.experiments import Experiment, load
@@ -243,7 +244,8 @@ def check_resources(spec: Spec, resources: list[Mapping[str, float]]) -> None:
     """Raise Unfit unless the nodes that registered have the number and the resources that the topology asks for."""
     topology = spec.topology
     if len(resources) != topology.nodes:
-        raise Unfit(f"{topology.name} asks for {topology.nodes} nodes, and {len(resources)} have registered")
+        found = plural(len(resources), "has", "have")
+        raise Unfit(f"{topology.name} asks for {plural(topology.nodes, 'node')}, and {found} registered")
     expected = {
         "CPU": topology.cpus_per_node,
         "memory": topology.memory_bytes_per_node,
@@ -323,7 +325,7 @@ def check_node(spec: Spec, node: NodeFacts) -> None:
     if node.cpus_effective is not None and not is_enough(node.cpus_effective, node.cpus_granted):
         quota = "" if node.cpu_quota is None else f", CPU quota {node.cpu_quota:g}"
         raise Unfit(
-            f"Ray on {node.node} was told {node.cpus_granted} CPUs, and {node.cpus_effective:g} can be used"
+            f"Ray on {node.node} was told {plural(node.cpus_granted, 'CPU')}, and {node.cpus_effective:g} can be used"
             f" (affinity {node.cpus_allowed}{quota}): lower --cpus, or raise the limit"
         )
 

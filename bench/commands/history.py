@@ -32,7 +32,7 @@ def command(
     store.check_there(out)
 
     def reading(sessions: int) -> None:
-        from bench.analysis.number_format import plural
+        from bench.counts import plural
 
         say(f"Summarizing {plural(sessions, 'session')} for the first time.")
 
@@ -78,8 +78,8 @@ def _describe_change(number: Number, changed: Change, scale: Scale) -> str:
 
 
 def _how_many(numbers: list[Number]) -> str:
-    from bench.analysis.number_format import plural
     from bench.analysis.stats.change_points import FEWEST
+    from bench.counts import plural
 
     if len(numbers) < FEWEST:
         return f"not enough history to detect changes: {len(numbers)} of {FEWEST} sessions"

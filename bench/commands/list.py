@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from bench.analysis.number_format import plural
+from bench.counts import plural
 from bench.errors import BadInput, did_you_mean
 from bench.history import summaries
 from bench.history.summaries import Entry, Filters

@@ -15,9 +15,10 @@ from typing import Annotated
 
 import typer
 
-from bench.analysis.number_format import percent, plural
+from bench.analysis.number_format import percent
 from bench.analysis.stats import power
 from bench.analysis.stopping import FEWEST_PAIRS
+from bench.counts import plural
 from bench.history import past_runs
 from bench.history.past_runs import PairSpread
 from bench.model import Session, Spec

@@ -19,8 +19,8 @@ from typer import Option
 
 from bench.analysis import exclusions
 from bench.analysis.comparison import attempts_that_count
-from bench.analysis.number_format import plural
 from bench.analysis.table import Table
+from bench.counts import plural
 from bench.errors import BadInput
 from bench.model import Session
 from bench.options import DEFAULT_OUT, AsJson, Out, SessionName

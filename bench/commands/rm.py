@@ -16,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from bench.analysis.number_format import plural
+from bench.counts import plural
 from bench.errors import BadInput, CannotWrite, RecordDamaged
 from bench.options import DEFAULT_OUT, AsJson, Out
 from bench.record import store

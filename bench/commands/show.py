@@ -14,7 +14,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from bench.analysis.number_format import plural
+from bench.counts import plural
 from bench.errors import BadInput, did_you_mean
 from bench.model import Run, as_builtins
 from bench.options import DEFAULT_OUT, AsJson, Out, SessionName

@@ -19,8 +19,8 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="Capsule, as `bench e
 
 
 def command(capsule: File, as_json: AsJson = False) -> None:
-    from bench.analysis.number_format import plural
     from bench.capsules.checking import verify
+    from bench.counts import plural
 
     verified = verify(capsule)
     manifest = verified.manifest

@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 
 from bench import http_client, targets
-from bench.analysis.number_format import plural
 from bench.cluster import clock_skew
+from bench.counts import plural
 from bench.doctor import monitoring, nodes, steadiness
 from bench.doctor.finding import Finding
 from bench.errors import BenchError

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from bench.analysis.number_format import plural
 from bench.cluster import clock_skew
+from bench.counts import plural
 from bench.doctor.finding import Finding
 from bench.identity import code_hash
 from bench.machine.effective_cpus import effective_cpus, is_enough

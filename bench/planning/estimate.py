@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 
-from bench.analysis.number_format import plural
+from bench.counts import plural
 from bench.model import Session, Spec
 from bench.planning import calibration
 from bench.planning.plan import Known, cluster_seconds, format_duration, is_known, run_seconds, sum_seconds

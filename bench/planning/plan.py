@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bench import params as parameters
+from bench.counts import plural
 from bench.errors import BadInput, DoesNotFit, did_you_mean
 from bench.experiments import ALL_NAMES, NAMES, Experiment, Profile, load, summary
 from bench.identity import describe_revision
@@ -107,7 +108,7 @@ def topologies(cluster: ClusterOptions) -> tuple[Topology, ...]:
         cpus -= cpus % cluster.nodes
     if cluster.topology != "single" and (cpus < cluster.nodes or cpus % cluster.nodes):
         raise DoesNotFit(
-            f"{f'{cluster.cpus} CPUs' if cluster.cpus else f'The usable CPUs of this machine, {there},'} cannot be divided equally among"
+            f"{plural(cluster.cpus, 'CPU') if cluster.cpus else f'The usable CPUs of this machine, {there},'} cannot be divided equally among"
             f" {cluster.nodes} nodes.",
             "Set --cpus to a multiple of --nodes, or use --topology single.",
         )
@@ -181,7 +182,7 @@ def _narrowed_away(of: str, request: RunRequest) -> Iterator[str]:
             if other not in chosen and all(levels != each.get(other, (declared[other].default,)) for each in kept)
         }
         which = " ".join(f"{other}={_listed(levels)}" for other, levels in own.items())
-        what, be = ("1 cell", "is") if count == 1 else (f"{count} cells", "are")
+        what, be = plural(count, "cell"), "is" if count == 1 else "are"
         yield (
             f"{of}: {what} of the profile {request.profile}{' with ' if which else ''}{which} {be} left out:"
             f" {name}={_listed(chosen[name])} was chosen, and it is {_listed(grid[name])} there."
@@ -199,7 +200,7 @@ def _twins(of: str, request: RunRequest) -> Iterator[str]:
         if twin is not None and (names := [name for name in cell if cell[name] != twin[name]]):
             same.setdefault(", ".join(names), set()).add(tuple(cell.values()))
     for differing, those in same.items():
-        what = "1 cell is" if len(those) == 1 else f"{len(those)} cells are"
+        what = plural(len(those), "cell is", "cells are")
         yield f"{of}: {what} left out: a difference in {differing} alone has no effect there."
 
 

@@ -8,9 +8,10 @@ from itertools import islice
 from bench.analysis import Report
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import Side
-from bench.analysis.number_format import label, plain, plural, ratio, scale_for
+from bench.analysis.number_format import label, plain, ratio, scale_for
 from bench.analysis.rows import MetricRow
 from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT
+from bench.counts import plural
 from bench.model import Metric
 
 MOST_CELLS = 8  # that are named; a session of more has its report

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from bench.analysis import Report
 from bench.analysis.levels import Allocation
-from bench.analysis.number_format import percent, plural
+from bench.analysis.number_format import percent
 from bench.analysis.stats import power
+from bench.counts import plural
 from bench.reports import tables
 from bench.reports.document import Chapter, Section, cell_title
 from bench.reports.sections.metrics import describe_allocation

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bench.analysis.caveats.evidence import SESSION, Severity
-from bench.analysis.number_format import label, percent, plain, plural, ratio, scale_for, with_interval
+from bench.analysis.number_format import label, percent, plain, ratio, scale_for, with_interval
 from bench.analysis.two_samples import TwoSamples
 from bench.analysis.two_sessions import SessionRow, SessionSummary, TwoSessions
+from bench.counts import plural
 from bench.reports import tables
 from bench.reports.document import Chapter, Document, Section
 from bench.reports.tables import Cell, Table

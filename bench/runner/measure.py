@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from bench.analysis.number_format import plural
+from bench.counts import plural
 from bench.errors import Stopped
 from bench.history import past_runs
 from bench.model import Session, Spec

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from bench.counts import plural
+
 Rows = Sequence[Mapping[str, Any]]
 """Rows of one of the lists of Ray's state API, with details."""
 
@@ -23,7 +25,7 @@ def describe(lists: Mapping[str, Rows]) -> str:
     if not waiting:
         return ""
     alive = [node["resources_total"].get("CPU", 0) for node in lists["nodes"] if node["state"] == "ALIVE"]
-    capacity = f"the cluster has {_cpus(sum(alive))}, at most {max(alive, default=0):g} on a node"
+    capacity = f"the cluster has {plural(sum(alive), 'CPU')}, at most {max(alive, default=0):g} on a node"
     return f"{_listed(waiting)} waited; {capacity}, held by {_listed(holding) or 'nothing'}"
 
 
@@ -40,11 +42,9 @@ def describe_exception(tasks: Rows) -> str:
 
 def _counts(lists: Mapping[str, Rows], states: Sequence[str]) -> Counter[str]:
     """Count what is in one of `states` and needs CPUs, by kind, name and size."""
-    return Counter(f"{kind} of {_cpus(cpus)}" for kind, state, cpus in _demands(lists) if state in states and cpus > 0)
-
-
-def _cpus(amount: float) -> str:
-    return f"{amount:g} CPU{'' if amount == 1 else 's'}"
+    return Counter(
+        f"{kind} of {plural(cpus, 'CPU')}" for kind, state, cpus in _demands(lists) if state in states and cpus > 0
+    )
 
 
 def _demands(lists: Mapping[str, Rows]) -> Iterator[tuple[str, str, float]]:

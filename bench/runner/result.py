@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from bench.analysis.number_format import plural
+from bench.counts import plural
 from bench.errors import DoesNotFit, NothingMeasured, RecordDamaged, RunFailed, RunInvalid
 from bench.history import summaries
 from bench.model import Run, Session

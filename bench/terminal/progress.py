@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from bench.analysis.number_format import plural
+from bench.counts import plural
 from bench.model import Line, RunResult, Spec, Topology
 from bench.planning.estimate import Pace
 from bench.planning.plan import Known, format_duration

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.analysis.caveats.evidence import Caveat, Evidence, about
-from bench.analysis.number_format import plural
 from bench.analysis.table import Selection, numbered
+from bench.counts import plural
 from bench.model import Clock
 
 SHORT_SECONDS = 0.1

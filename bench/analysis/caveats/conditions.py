@@ -9,10 +9,11 @@ from bench.analysis import facts, interrupted_pairs
 from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence, Severity, about, confounds
 from bench.analysis.comparison import not_usable
 from bench.analysis.facts import Difference
-from bench.analysis.number_format import percent, plural
+from bench.analysis.number_format import percent
 from bench.analysis.oversubscribed import MARK, usable_cpus
 from bench.analysis.oversubscribed import oversubscribed as more_workers
 from bench.analysis.usage import IDLE
+from bench.counts import plural
 from bench.model import Session
 
 if TYPE_CHECKING:

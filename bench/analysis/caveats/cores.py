@@ -7,7 +7,7 @@ from itertools import combinations
 
 from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence, confounds
 from bench.analysis.core_shapes import describe, is_pinned, shape, total
-from bench.analysis.number_format import plural
+from bench.counts import plural
 from bench.model import Facts
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.analysis.caveats.evidence import Caveat, Evidence, about
-from bench.analysis.number_format import percent, plural
+from bench.analysis.number_format import percent
 from bench.analysis.table import Groups, Selection, numbered
+from bench.counts import plural
 from bench.model import WORK_TOLERANCE
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence
 from bench.analysis.comparison import EXCLUDED
-from bench.analysis.number_format import percent, plural
+from bench.analysis.number_format import percent
+from bench.counts import plural
 
 _MOST_SHOWN = 4
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence
-from bench.analysis.number_format import plural
+from bench.counts import plural
 
 MOST_NAMED = 2
 

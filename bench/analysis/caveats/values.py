@@ -10,10 +10,11 @@ from bench.analysis.arms import ArmRow
 from bench.analysis.caveats.evidence import SESSION, Caveat, Evidence, Severity, about, cell_name
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import Comparison, Side, attempts_that_count, log_ratios
-from bench.analysis.number_format import noun, plain, plural, quantity, span
+from bench.analysis.number_format import noun, plain, quantity, span
 from bench.analysis.stats import estimates
 from bench.analysis.steadiness import Label, Steadiness
 from bench.analysis.table import Selection
+from bench.counts import plural
 from bench.model import NOT_FINITE, OUT_OF_RANGE, Metric, Topology
 
 OVERHEAD_SECONDS = 0.010  # shorter calls measure Ray, not the work

@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any
 
 from bench.context import Context
+from bench.counts import plural
 from bench.errors import DataMissing, RunFailed
 from bench.experiments.clustering import arms, peers, split, work
 from bench.experiments.clustering.inputs import open_jobs
@@ -108,7 +109,8 @@ class Rounds:
     def _wrong(self, account: Account) -> Iterable[str]:
         jobs, aside = self.jobs, [each.job for each in account.aside]
         if len(aside) > max(1, MOST_ASIDE * jobs):
-            yield f"{len(aside)} jobs were set aside, the first is {aside[0]}: see set-aside.jsonl of the run"
+            were = plural(len(aside), "job was", "jobs were")
+            yield f"{were} set aside, the first is {aside[0]}: see set-aside.jsonl of the run"
         if account.jobs + len(aside) != jobs:
             yield f"{account.jobs} of {jobs} jobs were done, and {len(aside)} set aside"
         squares, all_cubes = work.sums_of(split.spans(self.params.jobs, self.params.layers))

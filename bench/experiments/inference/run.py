@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from bench.context import Context, Measured, over_turns
+from bench.counts import plural
 from bench.data import digits
 from bench.experiments.inference import mlp
 from bench.experiments.inference.arms import (
@@ -244,7 +245,8 @@ class ConsistencyChecks:
 def _fault(calls: Answers, *, is_faulty: bool = False) -> str | None:
     if is_faulty or not calls.failures:
         return None
-    return f"{calls.failures} calls failed, and {calls.replaced} actors were replaced"
+    replaced = plural(calls.replaced, "actor was", "actors were")
+    return f"{plural(calls.failures, 'call')} failed, and {replaced} replaced"
 
 
 def _digest(answers: bytes) -> str:

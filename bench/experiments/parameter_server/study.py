@@ -5,6 +5,7 @@ Its curves are pictures: where no number is printed, its words stand in the tabl
 
 from __future__ import annotations
 
+from bench.counts import plural
 from bench.experiments.parameter_server import arms, metrics
 from bench.studies import Entry, Study, StudyFigure, StudyRow, StudySetting, StudyTable
 
@@ -26,7 +27,7 @@ def _table(
         figures=_FIGURES,
         rows=tuple(
             StudyRow(
-                what=f"{count} worker{'s' if count > 1 else ''}",
+                what=plural(count, "worker"),
                 params={"model": model, "workers": count, "evaluate_every": 10},
                 topology=topology,
                 arm=arm,

@@ -10,6 +10,7 @@ from time import monotonic
 from typing import Any
 
 from bench.context import NodeSlot
+from bench.counts import plural
 from bench.errors import RunFailed
 from bench.experiments.parameter_server import checkpoints
 from bench.experiments.parameter_server.connections import Address
@@ -234,7 +235,8 @@ class _Training:
     def succeed(self, rank: int, error: Exception) -> None:
         """Put a new worker in the place of one that died."""
         if self.replaced == REPLACEMENTS_PER_WORKER * self.plan.workers:
-            raise RunFailed(f"{self.replaced} workers were replaced, and the next one died too: {error}") from error
+            were = plural(self.replaced, "worker was", "workers were")
+            raise RunFailed(f"{were} replaced, and the next one died too: {error}") from error
         begin = monotonic()
         self.trainers.replace(rank)
         self.replaced += 1

@@ -15,6 +15,7 @@ from queue import Empty, SimpleQueue
 from time import monotonic, sleep
 from typing import Any, Literal, NamedTuple, Protocol
 
+from bench.counts import plural
 from bench.errors import RunFailed
 
 Schedule = Literal["poisson", "constant"]
@@ -86,9 +87,7 @@ def open_loop(calls: Calls, due: Sequence[float], most_outstanding: int) -> Load
         calls.sleep_until(moment)
         log.take(calls.answers(0.0))
         if log.outstanding >= most_outstanding:
-            log.overloaded = (
-                f"overloaded: {log.outstanding} calls were unanswered {calls.now() - log.begin:.3g} s after the start"
-            )
+            log.overloaded = f"overloaded: {plural(log.outstanding, 'call was', 'calls were')} unanswered {calls.now() - log.begin:.3g} s after the start"
             break
         log.send(moment)
     return log.finish()
@@ -145,7 +144,9 @@ class _CallLog:
         """Wait for one more answer at least. Raises RunFailed if none arrives in ANSWER_SECONDS."""
         answers = self.calls.answers(ANSWER_SECONDS)
         if not answers:
-            raise RunFailed(f"No answer in {ANSWER_SECONDS:g} s to {self.outstanding} calls.", "Look at the job's log.")
+            raise RunFailed(
+                f"No answer in {ANSWER_SECONDS:g} s to {plural(self.outstanding, 'call')}.", "Look at the job's log."
+            )
         self.take(answers)
 
     def finish(self) -> Load:

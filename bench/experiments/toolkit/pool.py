@@ -14,6 +14,7 @@ from statistics import median
 from time import monotonic, sleep
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from bench.counts import plural
 from bench.errors import RunFailed
 from bench.experiments.toolkit.placement import Place
 
@@ -250,8 +251,8 @@ class _Run(Generic[Item]):
             self._last_answer_at = begin
         elif begin - self._last_answer_at > self._pool.stall_seconds:
             raise RunFailed(
-                f"No answer in {self._pool.stall_seconds:g} s from {len(self._pool.workers)} workers"
-                f" with {len(self._calls)} calls in flight.",
+                f"No answer in {self._pool.stall_seconds:g} s from {plural(len(self._pool.workers), 'worker')}"
+                f" with {plural(len(self._calls), 'call')} in flight.",
                 "Look at the job's log, or use fewer workers or smaller items.",
             )
         return answers
@@ -331,7 +332,7 @@ class _Run(Generic[Item]):
         limit = MAX_REPLACEMENTS_PER_WORKER * len(self._pool.workers)
         if self._replaced > limit:
             raise RunFailed(
-                f"{limit} workers were replaced and the next one failed too: {_last_line(error)}"
+                f"{plural(limit, 'worker was', 'workers were')} replaced and the next one failed too: {_last_line(error)}"
             ) from error
 
     def _replace(self, worker: Worker, task: _Task) -> None:

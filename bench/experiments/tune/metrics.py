@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bench.context import Measured, NodeSlot
+from bench.counts import plural
 from bench.experiments.toolkit.parts import jain
 from bench.experiments.tune import trials as totals
 from bench.experiments.tune.training import TrainingSettings
@@ -183,7 +184,8 @@ def of_search(
     """All that a search of Ray Tune gives. Where it was done more than once in the interval, details are of the last one."""
     result, seconds = measured.results[-1], measured.interval.seconds / len(measured.results)
     if result.reused:
-        reason = f"{len(result.reused)} of {len(result.trials)} trials are reused from an earlier attempt at this run"
+        reused, trials = len(result.reused), plural(len(result.trials), "trial")
+        reason = f"{reused} of {trials} {'is' if reused == 1 else 'are'} reused from an earlier attempt at this run"
         yield from (
             measured.missing(metric, reason)
             for metric in (SEARCH, TO_TARGET, STARTUP, STRETCH, STARTED_STRETCH, OVERHEAD)

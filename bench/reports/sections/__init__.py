@@ -9,7 +9,7 @@ from functools import partial
 
 from bench.analysis import Report
 from bench.analysis.cells import CellReport
-from bench.analysis.number_format import plural
+from bench.counts import plural
 from bench.model import Run
 from bench.reports.document import CellView, Chapter, Document, Section, cell_title
 from bench.reports.drawing.picture import Picture

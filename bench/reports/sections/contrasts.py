@@ -8,7 +8,8 @@ from functools import partial
 from bench.analysis import Report
 from bench.analysis.comparison import Comparison
 from bench.analysis.contrasts import Contrast, Effect
-from bench.analysis.number_format import label, noun, plural, ratio, with_interval
+from bench.analysis.number_format import label, noun, ratio, with_interval
+from bench.counts import plural
 from bench.model import Metric, Run
 from bench.reports import tables
 from bench.reports.document import Chapter, Section, Short

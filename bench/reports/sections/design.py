@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from bench.analysis import Report
 from bench.analysis.answer import shape
 from bench.analysis.exclusions import QuietChecks
-from bench.analysis.number_format import plain, plural, quantity
+from bench.analysis.number_format import plain, quantity
 from bench.analysis.scheduling import Scheduling
+from bench.counts import plural
 from bench.model import Metric
 
 RUNS = "Runs"  # caveats and notes refer to it

@@ -9,9 +9,10 @@ from bench.analysis import Report
 from bench.analysis.cells import CellReport, slowest
 from bench.analysis.comparison import Side, is_enough
 from bench.analysis.contrasts import Contrast
-from bench.analysis.number_format import Scale, noun, percent, plain, plural, ratio, scale_for
+from bench.analysis.number_format import Scale, noun, percent, plain, ratio, scale_for
 from bench.analysis.rows import MetricRow
 from bench.analysis.stats.estimates import Estimate
+from bench.counts import plural
 from bench.model import Metric
 from bench.reports import tables
 from bench.reports.document import Figure

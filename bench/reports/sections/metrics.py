@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from bench.analysis.cells import CellReport
 from bench.analysis.comparison import NOT_MEASURED, Comparison, Side
 from bench.analysis.levels import Allocation
-from bench.analysis.number_format import Scale, label, noun, percent, plain, plural
+from bench.analysis.number_format import Scale, label, noun, percent, plain
 from bench.analysis.rows import MetricRow
 from bench.analysis.steadiness import FEWEST_INVOCATIONS, FEWEST_SAMPLES, Steadiness
+from bench.counts import plural
 from bench.reports import tables
 from bench.reports.document import CellView, Section
 from bench.reports.tables import NOTHING, Cell, Table

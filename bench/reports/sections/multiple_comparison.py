@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from bench.analysis import Report
 from bench.analysis.cells import CellReport
 from bench.analysis.multiple_comparison import MultipleComparison
-from bench.analysis.number_format import plain, plural
+from bench.analysis.number_format import plain
+from bench.counts import plural
 
 LEAST_P = 0.001  # below it the approximation of a p is good for no digit
 

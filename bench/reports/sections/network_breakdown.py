@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from bench.analysis.breakdown.network import MEASURED, NetworkBreakdown
-from bench.analysis.number_format import Scale, percent, plain, plural, scale_for, with_interval
+from bench.analysis.number_format import Scale, percent, plain, scale_for, with_interval
 from bench.analysis.stats.estimates import Estimate
+from bench.counts import plural
 from bench.model import Metric
 from bench.reports import tables
 from bench.reports.document import CellView, Section, Short

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from bench.analysis.cells import CellReport
-from bench.analysis.number_format import percent, plural, quantity
+from bench.analysis.number_format import percent, quantity
 from bench.analysis.usage import NodeRow
+from bench.counts import plural
 from bench.model import Metric
 from bench.reports import tables
 from bench.reports.document import CellView, Section, Short

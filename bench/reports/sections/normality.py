@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Mapping
 
 from bench.analysis.comparison import Comparison, log_ratios
-from bench.analysis.number_format import label, plural
+from bench.analysis.number_format import label
 from bench.analysis.stats.quantiles import FEWEST, Quantiles, correlation, quantiles
+from bench.counts import plural
 from bench.reports.document import CellView
 from bench.reports.drawing.axes import Axis
 from bench.reports.drawing.picture import Look, Picture, upper

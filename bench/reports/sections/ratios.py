@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bench.analysis import Report
-from bench.analysis.number_format import label, percent, plural, ratio
+from bench.analysis.number_format import label, percent, ratio
 from bench.analysis.rows import MetricRow
+from bench.counts import plural
 from bench.reports.document import CellView
 from bench.reports.drawing.axes import Axis
 from bench.reports.drawing.picture import Picture

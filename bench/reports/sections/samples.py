@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bench.analysis.number_format import label, plural, scale_for
+from bench.analysis.number_format import label, scale_for
 from bench.analysis.rows import MetricRow
+from bench.counts import plural
 from bench.model import Run, Sample
 from bench.reports.document import CellView
 from bench.reports.drawing.axes import Axis, log_note, ticks, value_axis

@@ -7,10 +7,11 @@ from functools import partial
 from itertools import groupby
 
 from bench.analysis import Report
-from bench.analysis.number_format import label, noun, plain, plural, quantity, scale_for
+from bench.analysis.number_format import label, noun, plain, quantity, scale_for
 from bench.analysis.scaling_series import ScalingSeries
 from bench.analysis.stats.estimates import FEWEST_FOR_VERDICT
 from bench.analysis.stats.scaling import Bounds, Point
+from bench.counts import plural
 from bench.model import Run
 from bench.reports import tables
 from bench.reports.document import Chapter, Section, name_of

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from bench.analysis.cells import CellReport
-from bench.analysis.number_format import Scale, label, percent, plural, scale_for, with_interval
+from bench.analysis.number_format import Scale, label, percent, scale_for, with_interval
 from bench.analysis.rows import MetricRow
 from bench.analysis.stats.estimates import LEVEL
+from bench.counts import plural
 from bench.model import Metric
 from bench.reports import tables
 from bench.reports.document import CellView, Section

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.analysis.number_format import Scale, noun, percent, plural, scale_for
+from bench.analysis.number_format import Scale, noun, percent, scale_for
 from bench.analysis.timelines import Phase, phases, ranked
+from bench.counts import plural
 from bench.metrics import rate, size
 from bench.model import Metric, Run
 from bench.reports.document import CellView

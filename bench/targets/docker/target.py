@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
+from bench.counts import plural
 from bench.errors import BadInput, BenchError, DoesNotFit, TargetFailed, error_in_output
 from bench.identity import CALLERS_CODE, code_hash
 from bench.machine.cores import Cpu
@@ -302,7 +303,7 @@ def _check_room(client: DockerClient, topology: Topology) -> tuple[Cpu, ...]:
     wanted, cpus, memory_bytes = topology.totals, int(info["NCPU"]), int(info["MemTotal"])
     if wanted["CPUs"] > cpus:
         raise DoesNotFit(
-            f"Topology {topology.name!r} needs {wanted['CPUs']} CPUs"
+            f"Topology {topology.name!r} needs {plural(wanted['CPUs'], 'CPU')}"
             f" ({topology.nodes} x {topology.cpus_per_node}), and the Docker engine has {cpus}.",
             "Use fewer nodes or CPUs.",
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import psutil
 
+from bench.counts import plural
 from bench.errors import DoesNotFit
 from bench.model import Topology
 from bench.targets.k8s.kubectl import Object
@@ -100,7 +101,7 @@ def check_machine(topology: Topology) -> None:
     cpus, has_cpus = topology.totals["CPUs"], os.cpu_count() or 1
     if cpus > has_cpus:
         raise DoesNotFit(
-            f"Topology {topology.name!r} needs {cpus} CPUs, and this machine has {has_cpus}.",
+            f"Topology {topology.name!r} needs {plural(cpus, 'CPU')}, and this machine has {has_cpus}.",
             "Use fewer CPUs: --cpus.",
         )
     memory, has_memory = topology.totals["memory"], psutil.virtual_memory().total
@@ -126,7 +127,7 @@ def _check_hosts(name: str, pods: Sequence[Mapping[str, float]], nodes: Sequence
         if wanted > capacity:
             raise DoesNotFit(
                 f"Topology {name!r} needs {_amount(resource, wanted)}, and the {len(open_places)} Kubernetes nodes share"
-                f" {len(hosts)} machine{'s' if len(hosts) > 1 else ''} with {_amount(resource, capacity)}.",
+                f" {plural(len(hosts), 'machine')} with {_amount(resource, capacity)}.",
                 f"Use less: {how}.",
             )
 
@@ -139,7 +140,7 @@ def _too_little(name: str, pods: Sequence[Mapping[str, float]], nodes: Sequence[
     )
     evenly = ", as they are spread evenly" if placed > 0 else ""
     return (
-        f"Topology {name!r} needs {len(pods)} pod{'s' if len(pods) > 1 else ''} of {_describe(pod)},"
+        f"Topology {name!r} needs {plural(len(pods), 'pod')} of {_describe(pod)},"
         f" and there is room for {placed}{evenly}: {free or 'the cluster has no nodes'}."
     )
 
@@ -149,13 +150,8 @@ def _describe(amounts: Mapping[str, float]) -> str:
     return f"{', '.join(first)} and {last}"
 
 
-def count_cpus(amount: float) -> str:
-    """1 CPU, 1.9 CPUs."""
-    return f"{amount:g} CPU{'' if amount == 1 else 's'}"
-
-
 def _amount(resource: str, amount: float) -> str:
     """2 CPUs, 4.0 GiB of memory, 8 GiB of disk."""
     if resource == "cpu":
-        return count_cpus(amount)
+        return plural(amount, "CPU")
     return f"{amount / 2**30:.{1 if resource == 'memory' else 0}f} GiB of {RESOURCES[resource]}"

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.counts import plural
 from bench.errors import TargetFailed
 from bench.targets.k8s import kind
 from bench.targets.k8s.kubectl import Kubectl, Object, command, minikube_profile
@@ -133,7 +134,7 @@ def _load_archive(cluster: str, nodes: Sequence[str], archive: str, steps: Steps
         return time.monotonic() - start
 
     with ThreadPoolExecutor(max_workers=len(nodes)) as threads:
-        onto = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
+        onto = plural(len(nodes), "node")
         steps.started(f"loading the image onto {onto}")
         for number, loaded in enumerate(as_completed([threads.submit(load, node) for node in nodes]), start=1):
             steps.finished(f"image loaded onto node {number} of {len(nodes)}", loaded.result())

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from bench.counts import plural
 from bench.errors import BenchError, DoesNotFit, TargetFailed
 from bench.targets import link
-from bench.targets.k8s.fitting import Place, count_cpus
+from bench.targets.k8s.fitting import Place
 from bench.targets.k8s.kubectl import Object
 from bench.targets.k8s.rendering import LIMIT_LINK, requests
 
@@ -132,13 +133,13 @@ def _memory_limit(pod: Object, container: str) -> str:
 
 def _asked(pod: Object) -> str:
     amounts = requests(pod["spec"])
-    return f"{count_cpus(amounts['cpu'])} and {amounts['memory'] / 2**30:.1f} GiB"
+    return f"{plural(amounts['cpu'], 'CPU')} and {amounts['memory'] / 2**30:.1f} GiB"
 
 
 def _room(place: Place) -> str:
     if place.closed:
         return f"{place.name} {place.closed}"
-    return f"{place.name} has {count_cpus(place.free['cpu'])} and {place.free['memory'] / 2**30:.1f} GiB free"
+    return f"{place.name} has {plural(place.free['cpu'], 'CPU')} and {place.free['memory'] / 2**30:.1f} GiB free"
 
 
 def _phase(pod: Object) -> str:

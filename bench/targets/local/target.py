@@ -14,6 +14,7 @@ from typing import Literal
 
 import psutil
 
+from bench.counts import plural
 from bench.errors import BadInput, BenchError, DoesNotFit, TargetFailed
 from bench.machine import cores
 from bench.machine.effective_cpus import effective_cpus
@@ -420,7 +421,7 @@ def _check_room(topology: Topology) -> None:
     wanted, usable = topology.totals, effective_cpus()
     if not usable.has(wanted["CPUs"]):
         raise DoesNotFit(
-            f"Topology {topology.name!r} needs {wanted['CPUs']} CPUs"
+            f"Topology {topology.name!r} needs {plural(wanted['CPUs'], 'CPU')}"
             f" ({topology.nodes} x {topology.cpus_per_node}), and this process may use {usable}.",
             "Use fewer nodes or CPUs.",
         )

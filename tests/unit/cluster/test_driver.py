@@ -48,7 +48,7 @@ def test_the_nodes_that_were_asked_for_pass() -> None:
 @pytest.mark.parametrize(
     ("resources", "words"),
     [
-        ([HAS], "asks for 2 nodes, and 1 have registered"),
+        ([HAS], "asks for 2 nodes, and 1 has registered"),
         ([HAS, {**HAS, "CPU": 2.0}], "2 CPU"),
         ([HAS, {**HAS, "memory": 2.05 * 2**30}], "memory"),
         ([HAS, {**HAS, "object_store_memory": 2.0**28}], "object_store_memory"),

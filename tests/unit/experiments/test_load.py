@@ -195,7 +195,7 @@ def test_calls_that_nobody_answers_fail_the_run() -> None:
         def answers(self, seconds: float) -> Sequence[Answer]:
             return ()
 
-    with pytest.raises(RunFailed, match="No answer in 120 s to 1 calls"):
+    with pytest.raises(RunFailed, match=r"No answer in 120 s to 1 call\."):
         open_loop(Silent(), [0.1], most_outstanding=10)
 
 

@@ -180,7 +180,7 @@ def test_the_table_of_trials_begins_with_the_best() -> None:
 def test_a_search_with_trials_of_an_earlier_attempt_has_no_time_of_its_own() -> None:
     samples = of(a_trial(0, 0.95), a_trial(1, 0.95), reused=frozenset({1}), results=1)
     for metric in ("search_seconds", "started_search_to_ideal_ratio", "overhead_per_trial_seconds"):
-        assert reason(samples, metric) == "1 of 2 trials are reused from an earlier attempt at this run"
+        assert reason(samples, metric) == "1 of 2 trials is reused from an earlier attempt at this run"
     assert values(samples, "success_ratio") == [1.0]
 
 

@@ -57,7 +57,7 @@ def test_three_nodes_share_what_can_be_shared_equally() -> None:
     [
         ({"cpus": 3}, DoesNotFit, "3 CPUs cannot be divided equally among 2 nodes"),
         ({"cpus": 0}, BadInput, "at least 1"),
-        ({"cpus": 1}, DoesNotFit, "cannot be divided"),
+        ({"cpus": 1}, DoesNotFit, "1 CPU cannot be divided equally"),
         ({"nodes": 1}, BadInput, "at least 2"),
         ({"memory_mib": 1}, BadInput, "at least 1 MiB for each node"),
         ({"object_store_mib": 2048}, BadInput, "over 40 %"),
