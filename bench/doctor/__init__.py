@@ -19,6 +19,7 @@ from bench.doctor import monitoring, nodes, steadiness
 from bench.doctor.finding import Finding
 from bench.errors import BenchError
 from bench.experiments import NAMES, load
+from bench.machine import bytecode
 from bench.machine.cores import cores, read_cpus
 from bench.machine.effective_cpus import effective_cpus
 from bench.prometheus import scraping
@@ -92,6 +93,9 @@ def versions() -> Iterator[Finding]:
             yield Finding(package, "good", version(package))
         except PackageNotFoundError:
             yield Finding(package, "bad", "is not installed", "Run `task setup`.")
+    compiles = bytecode.is_compiled_at_every_start()
+    seen = "compiled by every process that imports Ray" if compiles else "kept"
+    yield Finding("bytecode", "note" if compiles else "good", seen, bytecode.FIX if compiles else "")
 
 
 def deployment_findings(target: Target) -> Iterator[Finding]:

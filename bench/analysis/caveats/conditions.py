@@ -14,6 +14,7 @@ from bench.analysis.oversubscribed import MARK, usable_cpus
 from bench.analysis.oversubscribed import oversubscribed as more_workers
 from bench.analysis.usage import IDLE
 from bench.counts import plural
+from bench.machine import bytecode
 from bench.model import Session
 
 if TYPE_CHECKING:
@@ -163,6 +164,17 @@ def oversubscribed(evidence: Evidence) -> Iterator[Caveat]:
             )
             text = f"{MARK}: {which}. Workers wait for a CPU, and what is measured is scheduling too."
             yield Caveat(severity="weakens", about=about(cell), text=text)
+
+
+def compiled_at_every_start(evidence: Evidence) -> Iterator[Caveat]:
+    """Nodes on which Python keeps no bytecode: every worker compiles what it imports."""
+    nodes = [node for run in evidence.usable if run.facts for node in run.facts.nodes]
+    if any(node.settings.get(bytecode.SETTING) == bytecode.NOT_KEPT for node in nodes):
+        text = (
+            "Python keeps no bytecode here, and every worker compiled what it imports: each start took seconds longer."
+            f" {bytecode.FIX}"
+        )
+        yield Caveat(severity="weakens", about=SESSION, text=text)
 
 
 def unchecked(evidence: Evidence) -> Iterator[Caveat]:

@@ -38,6 +38,7 @@ RULES: tuple[Rule, ...] = (
     cores.shared_cores,
     cores.any_kind,
     conditions.profiled,
+    conditions.compiled_at_every_start,
     conditions.unchecked,
     values.skewed,
     values.luck,

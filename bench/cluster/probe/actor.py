@@ -16,6 +16,7 @@ from bench.cluster.probe.counters import Counters, NodeReader, find_cgroup
 from bench.cluster.probe.machine import settings, speed
 from bench.cluster.probe.sampler import Sampler
 from bench.identity import code_hash
+from bench.machine import bytecode
 from bench.machine.cores import cores, read_cpus
 from bench.machine.effective_cpus import effective_cpus
 from bench.model import NodeFacts
@@ -105,7 +106,7 @@ class Probe:
             code_hash=code_hash(),
             image_digest=os.environ.get("RAYMETER_IMAGE_DIGEST"),
             ray_environment={name: value for name, value in sorted(os.environ.items()) if _configures_ray(name)},
-            settings={**settings(), **native.libraries(), **native.variables(os.environ)},
+            settings={**settings(), **bytecode.setting(), **native.libraries(), **native.variables(os.environ)},
         )
 
 

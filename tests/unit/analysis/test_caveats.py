@@ -215,6 +215,7 @@ CASES = [
     (None, {}, "note", "whether a CPU quota throttled the nodes is unknown"),
     (of_multi(cpus_allowed=0), {}, "weakens", "multi was granted 2 CPUs where it may run on 0"),
     (of_multi(threads={"OMP_NUM_THREADS": "4"}), {}, "weakens", "may start 4 native threads"),
+    (of_multi(settings={"bytecode": "not kept"}), {}, "weakens", "every worker compiled what it imports"),
     (of_multi(boot_id="another"), {}, "weakens", "different machines"),
     (usage(arm="ray"), {}, "weakens", "no idle baseline in 12 runs"),
     (first(reconciled=False), {}, "weakens", "did not agree with the record in 1 run"),

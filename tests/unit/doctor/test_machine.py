@@ -19,6 +19,7 @@ from machines import ALL
 
 from bench import doctor
 from bench.doctor.finding import Finding
+from bench.machine import bytecode
 from bench.machine.cores import read_cpus
 from bench.machine.effective_cpus import EffectiveCpus
 from bench.targets import Cluster
@@ -126,7 +127,15 @@ def test_who_is_not_root_is_told_what_that_costs(monkeypatch: pytest.MonkeyPatch
 
 def test_a_package_that_is_not_there_is_bad(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "PINNED", ("numpy", "no-such-package"))
-    assert levels(doctor.versions()) == {"numpy": "good", "no-such-package": "bad"}
+    found = levels(doctor.versions())
+    assert (found["numpy"], found["no-such-package"]) == ("good", "bad")
+
+
+def test_who_keeps_no_bytecode_is_told_how_workers_start_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bytecode, "is_compiled_at_every_start", lambda: True)
+    (found,) = [each for each in doctor.versions() if each.about == "bytecode"]
+    assert (found.level, found.seen) == ("note", "compiled by every process that imports Ray")
+    assert "Unset PYTHONDONTWRITEBYTECODE" in found.to_do
 
 
 @pytest.mark.parametrize(
