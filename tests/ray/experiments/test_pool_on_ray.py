@@ -70,7 +70,7 @@ def a_pool(local_ray: object) -> Iterator[Make]:
 
     pools: list[WorkerPool] = []
 
-    def make(*fails: str, in_flight: int = 2, stall_seconds: float = 20.0, again: bool = False) -> WorkerPool:
+    def make(*fails: str, in_flight: int = 2, stall_seconds: float = 120.0, again: bool = False) -> WorkerPool:
         left = list(fails)
 
         def spawn(_: Place, __: str) -> Any:
