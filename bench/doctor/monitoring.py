@@ -15,7 +15,7 @@ from bench.prometheus.client import Grafana, Prometheus
 from bench.prometheus.scraping import SCRAPE_SECONDS, Page
 
 RANGE_SECONDS = 3600.0
-MOST_POINTS = 500
+MOST_POINTS = 11_000  # of a series, in one answer of Prometheus
 MISSED_SECONDS = 30.0  # a busy page may miss scrapes for so long, as in the alert rule LostNode
 
 

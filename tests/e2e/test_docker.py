@@ -226,7 +226,7 @@ class TestASession:
         code, out, err = bench("doctor", *deployment_up.words)
         assert code == 0, f"{out}\n{err}"
         good = {line[6:26].strip() for line in out.splitlines() if line.startswith("good")}
-        assert {"target docker", "Jobs API", "exporter", "token", "nodes' versions", "pages", "panels"} <= good
+        assert {"target docker", "Jobs API", "exporter", "token", "nodes' versions", "pages", "panels"} <= good, out
         nodes = [line for line in out.splitlines() if line[6:].startswith("node ")]
         assert {line[6:26].strip() for line in nodes} >= {"node head"}
         assert not [line for line in out.splitlines() if line.startswith("bad")]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from bench.doctor import monitoring
+from bench.prometheus import boards
 from bench.prometheus.client import Series, Target
 from bench.prometheus.scraping import Page, pages
 
@@ -58,3 +59,28 @@ def test_a_scrape_that_took_too_long_is_a_note_with_its_error(page: Page) -> Non
 
 def test_a_page_that_was_not_scraped_for_a_while_is_a_fault() -> None:
     assert found(FakePrometheus(silent=PAGES[:1])) == [(f"page {PAGES[0]}", "bad", f"the last scrape failed: {LATE}")]
+
+
+class PrometheusOfAShortRun:
+    """Has data of every query, for 5 s in the midst of an hour."""
+
+    def metric_names(self, *, begin: float, end: float) -> frozenset[str]:
+        return frozenset()
+
+    def label_values(self, label: str, selector: str, *, begin: float, end: float) -> tuple[str, ...]:
+        return (label,)
+
+    def query(self, expr: str, *, at: float) -> tuple[Series, ...]:
+        return (Series({}, ((at, 1.0),)),)
+
+    def query_range(self, expr: str, *, begin: float, end: float, step_seconds: float) -> tuple[Series, ...]:
+        asked = (begin + step * step_seconds for step in range(int((end - begin) / step_seconds) + 1))
+        seen = tuple((at, 1.0) for at in asked if 1801 <= at < 1806)
+        return (Series({}, seen),) if seen else ()
+
+
+def test_panels_of_a_run_of_5_s_are_not_empty() -> None:
+    prometheus = PrometheusOfAShortRun()
+    for board in boards.load().values():
+        empty = monitoring.empty_panels(prometheus, board, chosen={}, begin=0.0, end=3600.0)  # type: ignore[arg-type]
+        assert list(empty) == []
