@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.analysis.number_format import Scale, noun, percent, scale_for
@@ -60,28 +60,32 @@ _ROWS = (
 
 def pictures(view: CellView) -> Iterator[Picture]:
     """A picture a topology and block that is drawn, of which one is shown at a time: the median block first."""
-    drawn = [run for run in view.runs if any(map(len, run.timelines))]
+    drawn = _drawn(view)
     points = max(LEAST_POINTS, min(POINTS, MOST_POINTS // max(len(drawn), 1)))
     ranks = ranked(view.cell)
-    its = [
-        (run, _nodes(run, points))
-        for run in drawn
-        if (run.spec.experiment, run.spec.cell) == (view.cell.experiment, view.cell.cell) and run.spec.block in ranks
-    ]
+    its = [(run, _nodes(run, points)) for run in drawn if _is_of(view, run) and run.spec.block in ranks]
     tops = [_top(row, its) for row in _ROWS]
     blocks = list(ranks)
     its.sort(key=lambda each: (view.topologies.index(each[0].spec.topology.name), blocks.index(each[0].spec.block)))
     for run, nodes in its:
-        yield _picture(run, nodes, tops, view)
+        yield _picture(run, nodes, tops, view, ranks)
 
 
 def left_out(view: CellView) -> Iterator[str]:
     """Where the page has timelines of other cells alone."""
-    drawn = [run for run in view.runs if any(map(len, run.timelines))]
-    if drawn and not any(
-        (run.spec.experiment, run.spec.cell) == (view.cell.experiment, view.cell.cell) for run in drawn
-    ):
+    drawn = _drawn(view)
+    if drawn and not any(_is_of(view, run) for run in drawn):
         yield "no use over time is drawn of this cell, for which the page has no room: it is in runs/*/files/timeline.json.gz"
+
+
+def _drawn(view: CellView) -> list[Run]:
+    """The runs of all cells whose timelines the page has."""
+    return [run for run in view.runs if any(map(len, run.timelines))]
+
+
+def _is_of(view: CellView, run: Run) -> bool:
+    """Whether a run is one of the view's cell."""
+    return (run.spec.experiment, run.spec.cell) == (view.cell.experiment, view.cell.cell)
 
 
 def _top(row: _Row, runs: Sequence[tuple[Run, list[Timeline]]]) -> float:
@@ -108,12 +112,14 @@ def _nodes(run: Run, points: int) -> list[Timeline]:
     return [each.at_most(points // len(nodes)) for each in nodes]
 
 
-def _picture(run: Run, nodes: list[Timeline], tops: Sequence[float], view: CellView) -> Picture:
+def _picture(
+    run: Run, nodes: list[Timeline], tops: Sequence[float], view: CellView, ranks: Mapping[int, str]
+) -> Picture:
     drawing, topology = _Drawing(run, nodes, tops, view), run.spec.topology.name
     others = sum(map(bool, map(len, run.timelines))) - len(nodes)
     more = f"; {plural(others, 'other node is', 'other nodes are')} in the record" if others > 0 else ""
     means = ", ".join(filter(None, map(drawing.mean_cpu, drawing.recorded)))
-    block, ranks, row = run.spec.block, ranked(view.cell), view.cell.headline
+    block, row = run.spec.block, view.cell.headline
     rank = ranks[block] if len(ranks) > 1 else ""
     chosen = f", the {rank} one of {len(ranks)} by {noun(row.metric)}" if row and rank else ""
     return Picture(
